@@ -1,0 +1,118 @@
+"""The vocabulary that describes every array of a sample.
+
+A feature is a name with a stage, a location and a type, after the CLRS benchmark (Velickovic et al., 2022, section 3).
+Encoders, decoders, losses and default metrics are chosen from it, never from a dataset's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from graphbench.errors import CardError
+
+
+class Stage(StrEnum):
+    """When a feature is known: given, produced on the way, asked for, or merely recorded."""
+
+    INPUT = "input"
+    HINT = "hint"
+    OUTPUT = "output"
+    META = "meta"  # facts about a sample that no model reads: the model that drew it, whether a label is proved
+
+
+class Location(StrEnum):
+    """What a feature is attached to."""
+
+    NODE = "node"
+    EDGE = "edge"
+    GRAPH = "graph"
+
+
+class Kind(StrEnum):
+    """The type of a feature's values."""
+
+    SCALAR = "scalar"
+    CATEGORICAL = "categorical"
+    MASK = "mask"
+    MASK_ONE = "mask_one"
+    POINTER = "pointer"
+    PERMUTATION = "permutation"
+
+
+_E = TypeVar("_E", bound=StrEnum)
+_CATEGORICAL = re.compile(r"categorical\((\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One named array of a sample.
+
+    Attributes:
+        name: Field name in ``Data``, in batches and in the store.
+        stage: input, hint, output or meta.
+        location: node, edge or graph: the array has one row per such item.
+        kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
+            pointer (a node id, local to the graph) or permutation (a pointer that is a bijection).
+        classes: Number of classes of a categorical feature, else 0.
+    """
+
+    name: str
+    stage: Stage
+    location: Location
+    kind: Kind
+    classes: int = 0
+
+    @classmethod
+    def parse(cls, name: str, words: Sequence[str]) -> Feature:
+        """Return the feature a card writes as ``name: [stage, location, type]``.
+
+        Raises:
+            CardError: If a word is not of the vocabulary; the message lists the words allowed.
+        """
+        if not name.isidentifier():
+            raise CardError(f"feature name {name!r} is not an identifier; use letters, digits and underscores")
+        if len(words) != 3:
+            raise CardError(f"feature {name!r} needs [stage, location, type], got {list(words)!r}")
+        stage = _word(Stage, words[0], name)
+        location = _word(Location, words[1], name)
+        match = _CATEGORICAL.fullmatch(words[2])
+        if match:
+            classes = int(match.group(1))
+            if classes < 2:
+                raise CardError(f"feature {name!r}: categorical({classes}) needs at least 2 classes")
+            return cls(name, stage, location, Kind.CATEGORICAL, classes)
+        kind = _word(Kind, words[2], name)
+        if kind is Kind.CATEGORICAL:
+            raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
+        return cls(name, stage, location, kind)
+
+    @property
+    def type_name(self) -> str:
+        """The type as a card writes it, e.g. ``categorical(3)``."""
+        return f"categorical({self.classes})" if self.kind is Kind.CATEGORICAL else self.kind.value
+
+
+def parse_features(spec: Mapping[str, Sequence[str]]) -> tuple[Feature, ...]:
+    """Return the features of a card's ``features`` mapping, in the card's order."""
+    return tuple(Feature.parse(name, words) for name, words in spec.items())
+
+
+def select(
+    features: Iterable[Feature], stage: Stage | None = None, location: Location | None = None
+) -> tuple[Feature, ...]:
+    """Return the features of one stage and/or location, in order."""
+    return tuple(
+        f for f in features if (stage is None or f.stage is stage) and (location is None or f.location is location)
+    )
+
+
+def _word(vocabulary: type[_E], word: str, name: str) -> _E:
+    try:
+        return vocabulary(word)
+    except ValueError:
+        allowed = ", ".join(vocabulary)
+        raise CardError(f"feature {name!r}: unknown {vocabulary.__name__.lower()} {word!r}; use one of {allowed}") from None

@@ -1,0 +1,105 @@
+"""From what a user writes to datasets: ids, aliases, groups, globs, and suggestions for typing errors."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from graphbench.catalog.cards import MEASURED_FOLDER, Card, load_family
+from graphbench.catalog.resources import datasets_dir
+from graphbench.errors import CardError, UnknownDataset
+
+Selector = str | Sequence[str]
+
+
+class Catalog:
+    """All cards, by id, with their aliases and groups."""
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        self.cards: dict[str, Card] = {}
+        self.aliases: dict[str, str] = {}
+        self.groups: dict[str, list[str]] = {}
+        for card in cards:
+            self._add(card)
+
+    def _add(self, card: Card) -> None:
+        if card.id in self.cards or card.id in self.aliases:
+            raise CardError(f"two cards carry the id {card.id!r}: {self.cards[card.id].path} and {card.path}")
+        self.cards[card.id] = card
+        for alias in card.aliases:
+            if alias in self.aliases or alias in self.cards:
+                raise CardError(f"{card.path}: the alias {alias!r} is taken by {self.aliases.get(alias, alias)}")
+            self.aliases[alias] = card.id
+        for group in (card.domain, *card.groups):
+            self.groups.setdefault(group, []).append(card.id)
+
+    def resolve(self, selector: Selector) -> list[str]:
+        """Return the ids a selector stands for, without repeats, in the selector's order.
+
+        Args:
+            selector: An id, alias, group, glob such as ``algoreas/*_easy``, or a list of these.
+
+        Raises:
+            UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
+        """
+        if not isinstance(selector, str):
+            ids = [found for part in selector for found in self.resolve(part)]
+            if not ids:
+                raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
+            return list(dict.fromkeys(ids))
+        name = selector.strip()
+        if name in self.cards:
+            return [name]
+        if name in self.aliases:
+            return [self.aliases[name]]
+        if name in self.groups:
+            return list(self.groups[name])
+        if any(mark in name for mark in "*?["):
+            matches = [id_ for id_ in self.cards if fnmatch.fnmatchcase(id_, name)]
+            if matches:
+                return matches
+        raise UnknownDataset(self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        names = [*self.cards, *self.aliases, *self.groups]
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        domain = name.split("/", 1)[0]
+        if domain in self.groups:
+            shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
+        else:
+            shown = f"graphbench list shows {len(self.cards)}"
+        return f"unknown dataset {name!r}{hint} ({shown})"
+
+
+@lru_cache(maxsize=1)
+def catalog() -> Catalog:
+    """Return the catalogue of the cards that come with the package, read once."""
+    paths = sorted(p for p in datasets_dir().glob("*/*.yaml") if p.parent.name != MEASURED_FOLDER)
+    return Catalog(card for path in paths for card in load_family(path))
+
+
+def list_datasets(selector: Selector | None = None) -> list[str]:
+    """Return the ids of all datasets, or of those a selector stands for.
+
+    Args:
+        selector: An id, alias, group, glob, or a list of these; None for all.
+    """
+    return list(catalog().cards) if selector is None else catalog().resolve(selector)
+
+
+def card(name: str) -> Card:
+    """Return the card of one dataset.
+
+    Args:
+        name: An id or an alias.
+
+    Raises:
+        UnknownDataset: If no dataset, or more than one, goes by that name.
+    """
+    ids = catalog().resolve(name)
+    if len(ids) != 1:
+        raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({', '.join(ids[:3])}, ...); name one")
+    return catalog().cards[ids[0]]

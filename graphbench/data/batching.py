@@ -1,0 +1,234 @@
+"""From flat arrays to batches: one gather per array, no Python object per graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Batch, Data
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
+
+Array = NDArray[Any]
+_INTEGER_KINDS = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION)
+
+
+@dataclass(frozen=True)
+class FlatGraphs:
+    """The arrays of a split, as they lie in the store.
+
+    Attributes:
+        node_ptr: ``[G + 1]``, first node row of every graph.
+        edge_ptr: ``[G + 1]``, first stored edge row of every graph.
+        edges: ``[E, 2]``, node ids local to the graph.
+        values: feature name -> array with one row per node, stored edge or graph.
+        features: The features, in the card's order.
+        directed: Whether a stored edge is an arc; otherwise batches hold both directions.
+    """
+
+    node_ptr: Array
+    edge_ptr: Array
+    edges: Array
+    values: Mapping[str, Array]
+    features: tuple[Feature, ...]
+    directed: bool
+
+    def __len__(self) -> int:
+        """Return the number of graphs."""
+        return len(self.node_ptr) - 1
+
+    def gather(self, graphs: NDArray[np.int64] | slice) -> dict[str, Any]:
+        """Return the fields of a batch of graphs as NumPy arrays.
+
+        Args:
+            graphs: Graph numbers, or a slice of consecutive ones (faster: no index is built).
+
+        Returns:
+            ``edge_index`` int64 ``[2, E]``, ``batch`` int64 ``[N]``, ``ptr`` int64 ``[B + 1]``, ``edge_ptr`` int64
+            ``[B + 1]`` (columns of ``edge_index``), and one array per feature.
+        """
+        if isinstance(graphs, slice):
+            first_node, last_node = self.node_ptr[graphs.start : graphs.stop], self.node_ptr[graphs.start + 1 : graphs.stop + 1]
+            first_edge, last_edge = self.edge_ptr[graphs.start : graphs.stop], self.edge_ptr[graphs.start + 1 : graphs.stop + 1]
+        else:
+            first_node, last_node = self.node_ptr[graphs], self.node_ptr[graphs + 1]
+            first_edge, last_edge = self.edge_ptr[graphs], self.edge_ptr[graphs + 1]
+        nodes = (last_node - first_node).astype(np.int64)
+        edges = (last_edge - first_edge).astype(np.int64)
+        ptr, edge_ptr = _offsets(nodes), _offsets(edges)
+        if isinstance(graphs, slice):
+            rows: dict[Location, Any] = {
+                Location.NODE: slice(int(first_node[0]), int(last_node[-1])),
+                Location.EDGE: slice(int(first_edge[0]), int(last_edge[-1])),
+                Location.GRAPH: graphs,
+            }
+        else:
+            rows = {
+                Location.NODE: _ranges(first_node, nodes, ptr),
+                Location.EDGE: _ranges(first_edge, edges, edge_ptr),
+                Location.GRAPH: graphs,
+            }
+        local = self.edges[rows[Location.EDGE]]
+        start = np.repeat(ptr[:-1], edges)
+        copies = 1 if self.directed else 2
+        fields: dict[str, Any] = {
+            "edge_index": _edge_index(local, start, self.directed),
+            "batch": np.repeat(np.arange(len(nodes)), nodes),
+            "ptr": ptr,
+            "edge_ptr": edge_ptr * copies,
+        }
+        for feature in self.features:
+            fields[feature.name] = self._field(feature, self.values[feature.name][rows[feature.location]])
+        return fields
+
+    def _field(self, feature: Feature, rows: Array) -> Array:
+        dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
+        if feature.location is not Location.EDGE or self.directed:
+            return rows.astype(dtype)
+        if rows.ndim == 2:  # one column per direction
+            return rows.astype(dtype).reshape(-1)
+        return np.repeat(rows.astype(dtype), 2)
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+def _ranges(first: Array, counts: NDArray[np.int64], ptr: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the concatenation of ``first[i] .. first[i] + counts[i] - 1``."""
+    rows = np.arange(ptr[-1])
+    rows += np.repeat(first - ptr[:-1], counts)
+    return rows
+
+
+def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
+    """Return int64 ``[2, E]``; the two directions of an undirected edge are neighbouring columns."""
+    if directed:
+        index = np.empty((2, len(local)), np.int64)
+        np.add(local[:, 0], start, out=index[0])
+        np.add(local[:, 1], start, out=index[1])
+        return index
+    both = np.empty((2, len(local), 2), np.int64)
+    np.add(local[:, 0], start, out=both[0, :, 0])
+    np.add(local[:, 1], start, out=both[0, :, 1])
+    both[1, :, 0] = both[0, :, 1]
+    both[1, :, 1] = both[0, :, 0]
+    return both.reshape(2, -1)
+
+
+def standard_fields(fields: Mapping[str, torch.Tensor], features: tuple[Feature, ...]) -> dict[str, torch.Tensor]:
+    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; absent where there is nothing to hold.
+
+    ``x`` and ``edge_attr`` are float32 ``[items, columns]``: scalars and masks one column each, class numbers one-hot.
+    ``y`` is ``[items]`` for one output, ``[items, K]`` for K outputs of the same location.
+    """
+    found: dict[str, torch.Tensor] = {}
+    for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
+        columns = [_columns(fields[f.name], f) for f in select(features, Stage.INPUT, location)]
+        if columns:
+            found[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
+    outputs = select(features, Stage.OUTPUT)
+    first = [fields[f.name] for f in outputs if f.location is outputs[0].location]
+    found["y"] = first[0] if len(first) == 1 else torch.stack(first, dim=1)
+    return found
+
+
+def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
+    if feature.kind is Kind.CATEGORICAL:
+        return torch.nn.functional.one_hot(values, feature.classes).float()
+    return values.float().view(len(values), -1)
+
+
+def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
+    """Return a PyG ``Batch`` of the given graphs."""
+    fields = {name: torch.from_numpy(array) for name, array in flat.gather(graphs).items()}
+    edge_ptr = fields.pop("edge_ptr")
+    if device is not None:
+        fields = {name: _move(tensor, device) for name, tensor in fields.items()}
+    fields.update(standard_fields(fields, flat.features))
+    count = len(edge_ptr) - 1
+    batch = Batch(_base_cls=Data)
+    store = batch._store
+    store._mapping.update(fields)
+    store._mapping["num_nodes"] = len(fields["batch"])
+    batch._num_graphs = count
+    _remember_slices(batch, fields, fields["ptr"], edge_ptr, flat.features)
+    return batch
+
+
+def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
+    target = torch.device(device)
+    if target.type == "cuda":
+        return tensor.pin_memory().to(target, non_blocking=True)
+    return tensor.to(target)
+
+
+def _remember_slices(
+    batch: Batch, fields: Mapping[str, torch.Tensor], ptr: torch.Tensor, edge_ptr: torch.Tensor, features: tuple[Feature, ...]
+) -> None:
+    """Fill the tables from which PyG takes a batch apart again (``batch[i]``, ``to_data_list``)."""
+    count = len(edge_ptr) - 1
+    cpu_ptr = ptr.cpu() if ptr.is_cuda else ptr
+    graph_ptr = torch.arange(count + 1)
+    by_location = {Location.NODE: cpu_ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
+    outputs = select(features, Stage.OUTPUT)
+    slices = {f.name: by_location[f.location] for f in features}
+    slices |= {"x": cpu_ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": by_location[outputs[0].location]}
+    names = [name for name in fields if name not in ("batch", "ptr")]
+    zero = torch.zeros(count, dtype=torch.long)
+    batch._slice_dict = {name: slices[name] for name in names}
+    batch._inc_dict = {name: cpu_ptr[:-1] if name == "edge_index" else zero for name in names}
+    batch._store.__dict__["_num_nodes"] = (cpu_ptr[1:] - cpu_ptr[:-1]).tolist()
+
+
+class BatchPlan:
+    """A sized, re-iterable sequence of batches of a dataset; the order is a function of (seed, epoch) alone."""
+
+    def __init__(
+        self,
+        dataset: GraphDataset,
+        batch_size: int,
+        shuffle: bool,
+        seed: int,
+        epoch: int,
+        drop_last: bool,
+        device: torch.device | str | None,
+        start: int,
+        share: tuple[int, int],
+    ) -> None:
+        self.dataset, self.batch_size, self.shuffle, self.seed, self.epoch = dataset, batch_size, shuffle, seed, epoch
+        self.device, self.start, self.share = device, start, share
+        count = len(dataset)
+        self._total = count // batch_size if drop_last else -(-count // batch_size)
+
+    def __len__(self) -> int:
+        """Return the number of batches that iteration yields."""
+        return max(0, self._total - self.start)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the batches."""
+        rank, world = self.share
+        numbers = self.dataset.graph_numbers
+        order = None
+        if self.shuffle:
+            order = np.random.Generator(np.random.Philox(key=self.seed, counter=self.epoch << 128)).permutation(len(self.dataset))
+        for b in range(self.start, self._total):
+            first, last = b * self.batch_size, min((b + 1) * self.batch_size, len(self.dataset))
+            chosen: NDArray[np.int64] | slice
+            if order is None and numbers is None and world == 1:
+                chosen = slice(first, last)
+            else:
+                chosen = np.arange(first, last) if order is None else order[first:last]
+                chosen = chosen[rank::world]
+                if numbers is not None:
+                    chosen = numbers[chosen]
+            yield self.dataset.make_batch(chosen, self.device)

@@ -1,0 +1,210 @@
+"""A split as a PyTorch Geometric dataset, backed by memory-mapped arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch_geometric.data import Batch, Data, InMemoryDataset
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Location
+from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
+from graphbench.data.samples import Samples
+from graphbench.data.store import Manifest, map_arrays
+from graphbench.errors import StoreError
+
+Transform = Callable[[Data], Data]
+Filter = Callable[[Data], bool]
+
+
+class GraphDataset(InMemoryDataset):  # type: ignore[misc]
+    """One split of a dataset.
+
+    ``dataset[i]`` is a ``torch_geometric.data.Data`` with ``edge_index`` int64 ``[2, E]`` (both directions of
+    undirected edges, as neighbouring columns), one field per feature of the card, and PyG's ``x``, ``edge_attr`` and
+    ``y`` made from them. PyG's ``DataLoader``, transforms and ``to_networkx`` work as on any PyG dataset;
+    :meth:`batches` is the fast path.
+
+    Args:
+        card: The dataset's card.
+        split: Name of the split.
+        path: File of the split, from ``graphbench.data.generation.ensure_split``.
+        limit: Use the first ``limit`` graphs only.
+        transform: Applied to every ``Data`` when it is accessed.
+        pre_transform: Applied once to every ``Data`` now; the results are kept in memory.
+        pre_filter: Keeps the graphs for which it returns True (decided on ``Data`` before ``pre_transform``).
+
+    Attributes:
+        card: The dataset's card.
+        split: Name of the split.
+        path: The file behind it.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        split: str,
+        path: Path,
+        *,
+        limit: int | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
+        pre_filter: Filter | None = None,
+    ) -> None:
+        super().__init__(None, transform)
+        self.card, self.split, self.path = card, split, path
+        self._limit = limit
+        self._open()
+        self._kept: list[Data] | None = None
+        if pre_filter is not None:
+            self._indices = [i for i in range(len(self)) if pre_filter(self.get(i))]
+        if pre_transform is not None:
+            self._kept = [pre_transform(self.get(i)) for i in self.indices()]
+            self._indices = None
+
+    def _open(self) -> None:
+        arrays = map_arrays(self.path)
+        missing = [f.name for f in self.card.features if f.name not in arrays]
+        if missing or "edges" not in arrays:
+            raise StoreError(f"{self.path} lacks the arrays {missing or ['edges']}; delete it and it will be rebuilt")
+        count = len(arrays["node_ptr"]) - 1
+        self._count = count if self._limit is None else min(self._limit, count)
+        self.flat = FlatGraphs(
+            arrays["node_ptr"][: self._count + 1],
+            arrays["edge_ptr"][: self._count + 1],
+            arrays["edges"],
+            {f.name: arrays[f.name] for f in self.card.features},
+            self.card.features,
+            self.card.directed,
+        )
+
+    # Pickling (spawned DataLoader workers) sends the path, not the pages.
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop("flat")
+        state.pop("_collated", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def len(self) -> int:
+        """Return the number of graphs before any ``dataset[indices]`` selection."""
+        kept = self.__dict__.get("_kept")
+        return len(kept) if kept is not None else self._count
+
+    def get(self, idx: int) -> Data:
+        """Return graph ``idx`` of the file as a ``Data`` object (a copy)."""
+        if self.__dict__.get("_kept") is not None:
+            return self._kept[idx].clone()  # type: ignore[index]
+        fields = {name: torch.from_numpy(array) for name, array in self.flat.gather(slice(idx, idx + 1)).items()}
+        data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
+        for feature in self.card.features:
+            data[feature.name] = fields[feature.name]
+        for name, value in standard_fields(fields, self.card.features).items():
+            data[name] = value
+        return data
+
+    @property
+    def graph_numbers(self) -> NDArray[np.int64] | None:
+        """Numbers of the selected graphs in the file, int64; None when all are selected in order."""
+        return None if self._indices is None else np.asarray(self._indices, np.int64)
+
+    def batches(
+        self,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        *,
+        epoch: int = 0,
+        drop_last: bool = False,
+        device: torch.device | str | None = None,
+        start: int = 0,
+        share: tuple[int, int] = (0, 1),
+    ) -> BatchPlan:
+        """Return a sized iterable of PyG ``Batch`` objects, each made by one gather per array.
+
+        With a ``transform`` or ``pre_transform`` every graph is an object of its own again and batches are collated
+        by PyG: correct, but as slow as PyG's loader.
+
+        Args:
+            batch_size: Graphs per batch.
+            shuffle: Visit the graphs in a random order, a function of (seed, epoch) alone.
+            seed: Seed of the order.
+            epoch: Number of the epoch.
+            drop_last: Leave out a last, smaller batch.
+            device: Where the tensors go; None for the CPU.
+            start: Leave out the first ``start`` batches (to resume an epoch).
+            share: ``(rank, world)``: take every ``world``-th graph of each batch, from the ``rank``-th on.
+
+        Raises:
+            ValueError: If ``batch_size`` is below 1 or ``share`` is not a rank below its world.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if not 0 <= share[0] < share[1]:
+            raise ValueError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
+        return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, share)
+
+    def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
+        """Return the given graphs of the file as one ``Batch``."""
+        if self.transform is None and self._kept is None:
+            return make_batch(self.flat, graphs, device)
+        numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
+        items = [self.get(i) for i in numbers]
+        if self.transform is not None:
+            items = [self.transform(item) for item in items]
+        batch = Batch.from_data_list(items)
+        return batch if device is None else batch.to(device)
+
+    def samples(self, first: int, last: int) -> Samples:
+        """Return graphs ``first`` to ``last - 1`` of the file as flat arrays, as generators make them."""
+        flat = self.flat
+        nodes, edges = flat.node_ptr[first : last + 1].astype(np.int64), flat.edge_ptr[first : last + 1].astype(np.int64)
+        rows = {
+            Location.NODE: slice(int(nodes[0]), int(nodes[-1])),
+            Location.EDGE: slice(int(edges[0]), int(edges[-1])),
+            Location.GRAPH: slice(first, last),
+        }
+        values = {f.name: flat.values[f.name][rows[f.location]] for f in flat.features}
+        return Samples(np.diff(nodes), np.diff(edges), flat.edges[rows[Location.EDGE]], values)
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 of the arrays of the file, independent of the file format."""
+        entry = Manifest(self.path.parent).entry(self.path.name)
+        if entry is None:
+            raise StoreError(f"{self.path} is not recorded in its manifest; delete the folder and it will be rebuilt")
+        return str(entry["content"])
+
+    @property
+    def _data(self) -> Data | None:
+        """All selected graphs collated into one ``Data``, as PyG's properties expect; made on first use."""
+        if "flat" not in self.__dict__:
+            return None
+        if "_collated" not in self.__dict__:
+            self.__dict__["_collated"] = self.collate([self.get(i) for i in self.indices()])
+        return self.__dict__["_collated"][0]  # type: ignore[no-any-return]
+
+    @_data.setter
+    def _data(self, value: object) -> None:
+        if value is not None:
+            raise AttributeError("the arrays of a GraphDataset are fixed; use transform or pre_transform")
+
+    def index_select(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any]) -> GraphDataset:
+        """Return a view of the chosen graphs."""
+        chosen: GraphDataset = super().index_select(idx)
+        chosen.__dict__.pop("_collated", None)
+        return chosen
+
+    def __repr__(self) -> str:
+        """Return e.g. ``GraphDataset(algoreas/mst_easy, split=train, graphs=1000000)``."""
+        return f"GraphDataset({self.card.id}, split={self.split}, graphs={len(self)})"
+
+

@@ -1,0 +1,143 @@
+"""Samples as flat arrays, and the generators that make them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Location
+from graphbench.errors import CardError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A run of graphs as flat arrays, each location's items one graph after the other.
+
+    Attributes:
+        num_nodes: int64 ``[S]``, nodes per graph.
+        num_edges: int64 ``[S]``, stored edges per graph: every undirected edge once, every arc once.
+        edges: integer ``[E, 2]``, node ids local to the graph; ``u < v`` where undirected, sorted by (u, v).
+        values: One array per feature of the card, with one row per node, stored edge or graph. An edge feature with
+            two columns on an undirected graph holds one value per direction: ``[:, 0]`` for u -> v, ``[:, 1]`` back.
+    """
+
+    num_nodes: NDArray[np.int64]
+    num_edges: NDArray[np.int64]
+    edges: Array
+    values: Mapping[str, Array] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Return the number of graphs."""
+        return len(self.num_nodes)
+
+    @cached_property
+    def node_ptr(self) -> NDArray[np.int64]:
+        """int64 ``[S + 1]``: the nodes of graph ``i`` are rows ``node_ptr[i]:node_ptr[i + 1]``."""
+        return offsets(self.num_nodes)
+
+    @cached_property
+    def edge_ptr(self) -> NDArray[np.int64]:
+        """int64 ``[S + 1]``: the stored edges of graph ``i`` are rows ``edge_ptr[i]:edge_ptr[i + 1]``."""
+        return offsets(self.num_edges)
+
+    def rows(self, location: Location, first: int, last: int) -> slice:
+        """Return the rows that hold graphs ``first`` to ``last - 1`` at a location."""
+        if location is Location.GRAPH:
+            return slice(first, last)
+        ptr = self.node_ptr if location is Location.NODE else self.edge_ptr
+        return slice(int(ptr[first]), int(ptr[last]))
+
+    def part(self, card: Card, first: int, last: int) -> Samples:
+        """Return graphs ``first`` to ``last - 1``, as views."""
+        values = {f.name: self.values[f.name][self.rows(f.location, first, last)] for f in card.features}
+        edges = self.edges[self.rows(Location.EDGE, first, last)]
+        return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values)
+
+
+def offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the running sum of ``counts`` with a leading zero, int64 ``[len + 1]``."""
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
+
+
+GenerateFunction = Callable[[Any, np.uint64, NDArray[np.int64], NDArray[np.int64]], Samples]
+CheckFunction = Callable[[Any, Samples], list[str]]
+StatisticsFunction = Callable[[Any, Samples], dict[str, NDArray[np.float64]]]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A registered generator: the only code behind a dataset.
+
+    Attributes:
+        name: ``<domain>.<name>``, as cards write it.
+        version: Raised whenever the same parameters would give other bytes.
+        parameters: Pydantic model (unknown keys forbidden) that validates a split's parameters.
+        generate: ``(parameters, key, indices, attempts) -> Samples``: a pure function; sample ``i`` of the answer
+            depends on ``(parameters, key, indices[i], attempts[i])`` alone.
+        check: ``(parameters, samples) -> problems``: structure and labels against an independent implementation; an
+            empty list when all is well.
+        statistics: ``(parameters, samples) -> {name: one float64 per graph}``: what the card's statistics show beside
+            node and edge counts.
+        shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
+        unique: Whether every graph of a split must differ from all others.
+    """
+
+    name: str
+    version: int
+    parameters: type[BaseModel]
+    generate: GenerateFunction
+    check: CheckFunction
+    statistics: StatisticsFunction
+    shard_size: Callable[[Any], int]
+    unique: bool = True
+
+    def parse(self, card: Card, split: str) -> Any:
+        """Return the validated parameters of one split.
+
+        Raises:
+            CardError: If a parameter is unknown, missing or out of range; the message names it.
+        """
+        try:
+            return self.parameters.model_validate(card.split(split).parameters)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(str(p) for p in e['loc']) or 'parameters'}: {e['msg']} (got {e['input']!r:.80})"
+                for e in error.errors()
+            )
+            raise CardError(f"{card.path} ({card.id}, split {split}): {problems}") from error
+
+
+def find_generator(name: str) -> Generator:
+    """Return a registered generator by the name a card gives.
+
+    The part before the dot names a module ``graphbench.domains.<domain>.generators``, which lists its generators.
+
+    Raises:
+        CardError: If the domain or the generator does not exist.
+    """
+    domain, _, short = name.partition(".")
+    if not (domain.isidentifier() and short.isidentifier()):
+        raise CardError(f"generator {name!r} is not of the form <domain>.<name>")
+    module_name = f"graphbench.domains.{domain}.generators"
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module_name.startswith(error.name):
+            raise CardError(f"generator {name!r}: there is no domain {domain!r}") from error
+        raise
+    generators: Mapping[str, Generator] = module.GENERATORS
+    if short not in generators:
+        raise CardError(f"generator {name!r} does not exist; {domain} has {', '.join(sorted(generators))}")
+    return generators[short]

@@ -1,0 +1,284 @@
+"""Datasets on disk: flat arrays in one HDF5 file per split, memory-mapped, with checksums in a manifest.
+
+Nothing half-written is ever visible: files are written aside, flushed to disk and renamed. HDF5 datasets are
+contiguous, so they are mapped by offset and processes share the pages.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.errors import ChecksumMismatch, StoreError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+_SPARE_BYTES = 64_000_000  # left free on the disk beyond what a build needs
+
+Array = NDArray[Any]
+
+
+def default_root() -> Path:
+    """Return ``$GRAPHBENCH_ROOT``, or else the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    configured = os.environ.get("GRAPHBENCH_ROOT")
+    return Path(configured).expanduser() if configured else user_cache_path("graphbench")
+
+
+@contextmanager
+def clear_errors(path: Path, action: str) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into a :class:`StoreError` that says what to do."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(_remedy(path, action, error)) from error
+
+
+def _remedy(path: Path, action: str, error: OSError) -> str:
+    code = error.errno
+    if code is None:  # h5py hides the number in the message
+        code = next((c for c in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS) if f"errno = {c}" in str(error)), None)
+    if code in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(existing_parent(path)).free
+        return f"cannot {action} {path}: the disk is full ({free / 1e6:.0f} MB free); free space or choose another --root"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"cannot {action} {path}: the folder is read-only for this user; choose another --root or set GRAPHBENCH_ROOT"
+    return f"cannot {action} {path}: {error}"
+
+
+def existing_parent(path: Path) -> Path:
+    """Return the nearest folder above ``path`` that exists."""
+    for folder in (path, *path.parents):
+        if folder.exists():
+            return folder
+    return Path("/")
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise a clear error when the disk has too little room for a build.
+
+    Args:
+        folder: Where the build will write (it need not exist yet).
+        needed: Estimated bytes.
+
+    Raises:
+        StoreError: If fewer than ``needed`` bytes and a small reserve are free.
+    """
+    free = shutil.disk_usage(existing_parent(folder)).free
+    if free < needed + _SPARE_BYTES:
+        raise StoreError(
+            f"too little disk space in {folder}: about {needed / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free; "
+            "free space, choose another --root, or ask for fewer samples with --limit"
+        )
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path; on success flush it to disk and rename it to ``path``, on failure remove it."""
+    with clear_errors(path, "write"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with clear_errors(path, "write"):
+            yield aside
+            _flush(aside)
+            aside.replace(path)
+            _flush(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically."""
+    with atomic_path(path) as aside:
+        aside.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Name, shape and dtype of one array of a file."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+class ArrayFile:
+    """An HDF5 file of contiguous arrays, being written in pieces."""
+
+    def __init__(self, path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]) -> None:
+        import h5py
+
+        self._file = h5py.File(path, "w", libver="latest")
+        for name, value in {"format": FORMAT, **attributes}.items():
+            self._file.attrs[name] = value
+        for name, spec in specs.items():
+            self._file.create_dataset(name, shape=spec.shape, dtype=spec.dtype, track_times=False)
+
+    def write(self, name: str, first: int, rows: Array) -> None:
+        """Write ``rows`` at row ``first`` of the array ``name``."""
+        if len(rows):
+            self._file[name][first : first + len(rows)] = rows
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, Any] | None = None) -> None:
+    """Write arrays to an HDF5 file, atomically."""
+    specs = {name: ArraySpec(array.shape, array.dtype) for name, array in arrays.items()}
+    with atomic_path(path) as aside:
+        file = ArrayFile(aside, specs, attributes or {})
+        try:
+            for name, array in arrays.items():
+                file.write(name, 0, array)
+        finally:
+            file.close()
+
+
+def map_arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file, memory-mapped copy-on-write: reading costs nothing, writing never reaches the disk.
+
+    Raises:
+        StoreError: If the file is missing, is not HDF5, or was written by a newer format.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            found = int(file.attrs.get("format", 0))
+            if found != FORMAT:
+                raise StoreError(f"{path} has store format {found}, this version reads {FORMAT}; delete it to rebuild")
+            places = {name: (d.id.get_offset(), d.shape, d.dtype) for name, d in file.items()}
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"cannot read {path}: {error}; delete it and it will be rebuilt") from error
+    return {
+        name: np.empty(shape, dtype) if offset is None else np.memmap(path, dtype, "c", offset, shape)
+        for name, (offset, shape, dtype) in places.items()
+    }
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def smallest_integer(largest: int) -> np.dtype[Any]:
+    """Return the smallest of uint8, uint16, int32 and int64 that holds 0 .. ``largest``."""
+    for candidate in (np.uint8, np.uint16, np.int32):
+        if largest <= np.iinfo(candidate).max:
+            return np.dtype(candidate)
+    return np.dtype(np.int64)
+
+
+class Manifest:
+    """The record of a dataset folder: card, fingerprint, versions, and the checksum of every file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / MANIFEST
+        self.folder = folder
+
+    def read(self) -> dict[str, Any]:
+        """Return the content, or an empty record where there is no manifest yet."""
+        if not self.path.is_file():
+            return {"format": FORMAT, "files": {}}
+        with clear_errors(self.path, "read"):
+            text = self.path.read_text(encoding="utf-8")
+        try:
+            content: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise StoreError(f"{self.path} is damaged ({error}); delete the folder and it will be rebuilt") from error
+        return content
+
+    def add_file(self, name: str, facts: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        """Record a finished file with its size and checksum, keeping the others."""
+        content = self.read()
+        path = self.folder / name
+        content.update(about)
+        content["files"][name] = {**facts, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        write_json(self.path, content)
+        self._stamp(name)
+
+    def entry(self, name: str) -> dict[str, Any] | None:
+        """Return what is recorded of a file, or None."""
+        found: dict[str, Any] | None = self.read()["files"].get(name)
+        return found if found is not None and (self.folder / name).is_file() else None
+
+    def check(self, name: str, full: bool = False) -> None:
+        """Check a file against its recorded checksum.
+
+        The full comparison runs once per file and state (size, time of change, inode) of the file; later calls compare
+        that state only.
+
+        Args:
+            name: File name inside the folder.
+            full: Recompute the checksum in any case.
+
+        Raises:
+            ChecksumMismatch: If size or checksum differ.
+        """
+        entry = self.read()["files"].get(name)
+        path = self.folder / name
+        if entry is None or not path.is_file():
+            raise StoreError(f"{path} is not recorded in {self.path}; delete the folder and it will be rebuilt")
+        state = _file_state(path)
+        if state[0] == entry["bytes"] and not full and self._stamped(name) == state:
+            return
+        found = file_sha256(path)
+        if found != entry["sha256"]:
+            raise ChecksumMismatch(
+                f"{path} was changed or damaged: SHA-256 {found[:12]}... instead of {entry['sha256'][:12]}...; "
+                f"delete {self.folder} and it will be rebuilt, bit for bit"
+            )
+        self._stamp(name)
+
+    def _stamp_path(self, name: str) -> Path:
+        return self.folder / f".{name}.checked"
+
+    def _stamped(self, name: str) -> list[int] | None:
+        try:
+            stamp: list[int] = json.loads(self._stamp_path(name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return stamp
+
+    def _stamp(self, name: str) -> None:
+        try:
+            self._stamp_path(name).write_text(json.dumps(_file_state(self.folder / name)), encoding="utf-8")
+        except OSError:
+            return  # a read-only folder: the check simply runs again next time
+
+
+def _file_state(path: Path) -> list[int]:
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ino]

@@ -1,0 +1,90 @@
+"""The lexicographically smallest maximum clique of a graph of at most 64 nodes, each set of nodes one word."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
+
+
+@njit(cache=True, inline="always")
+def _colours_suffice(neighbours: NDArray[np.uint64], candidates: np.uint64, k: int) -> bool:
+    """Return whether greedy colouring needs at most k colours for ``candidates``."""
+    left = candidates
+    for _ in range(k):
+        free = left
+        while free != ZERO:
+            v = lowest_bit(free)
+            free &= free - ONE
+            left ^= bit_of(v)
+            free &= ~neighbours[v]
+        if left == ZERO:
+            return True
+    return left == ZERO
+
+
+@njit(cache=True)
+def _greedy_size(neighbours: NDArray[np.uint64], candidates: np.uint64) -> int:
+    """Return the size of the clique that grows by the node with most neighbours among the candidates."""
+    size = 0
+    while candidates != ZERO:
+        best, best_degree = -1, -1
+        rest = candidates
+        while rest != ZERO:
+            v = lowest_bit(rest)
+            rest &= rest - ONE
+            degree = popcount(neighbours[v] & candidates)
+            if degree > best_degree:
+                best, best_degree = v, degree
+        candidates &= neighbours[best]
+        size += 1
+    return size
+
+
+@njit(cache=True)
+def first_maximum_clique(
+    num_nodes: int,
+    neighbours: NDArray[np.uint64],
+    budget: int,
+    candidates: NDArray[np.uint64],
+    path: NDArray[np.int64],
+) -> tuple[np.uint64, int]:
+    """Return the lexicographically smallest maximum clique as a word, and the budget left.
+
+    Cliques are visited in lexicographic order. A branch is left only if colouring shows that it holds no clique of at
+    least ``target`` nodes, and ``target`` is never above the maximum before the first maximum clique is met.
+
+    Args:
+        num_nodes: Number of nodes n, 1 to 64.
+        neighbours: Neighbour sets ``uint64[n]``.
+        budget: Largest number of search nodes to open; the second result is -1 if it did not suffice, and the
+            first is then the best clique met, possibly empty.
+        candidates: Working memory ``uint64[n + 1]``.
+        path: Working memory ``int64[n + 1]``.
+    """
+    everyone = ~ZERO >> np.uint64(64 - num_nodes)
+    target = _greedy_size(neighbours, everyone)
+    best = ZERO
+    candidates[0] = everyone
+    depth = 0
+    while depth >= 0:
+        rest = candidates[depth]
+        if rest == ZERO and depth >= target:
+            best = ZERO
+            for i in range(depth):
+                best |= bit_of(path[i])
+            target = depth + 1
+        if depth + popcount(rest) < target or _colours_suffice(neighbours, rest, target - depth - 1):
+            depth -= 1
+            continue
+        if budget <= 0:
+            return best, -1
+        budget -= 1
+        v = lowest_bit(rest)
+        path[depth] = v
+        candidates[depth] = rest & (rest - ONE)
+        candidates[depth + 1] = candidates[depth] & neighbours[v]
+        depth += 1
+    return best, budget

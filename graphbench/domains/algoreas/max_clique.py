@@ -1,0 +1,181 @@
+"""The maximum clique of a graph, the lexicographically smallest one, exact within a budget of search nodes.
+
+Many graphs have several maximum cliques. The label is the one whose sorted node ids come first, so it is a function of
+the graph alone. Its size is found by local search and branch and bound; then, node by node in the order of ids, the
+search decides whether a clique of that size can still contain the node.
+
+The budget counts nodes of the search, never time, so a label does not depend on the machine. Where it runs out, the
+label is the best clique met by a long local search, and the graph is reported as not proved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from graphbench.domains.algoreas.bits import ONE, ZERO, adjacency_rows, bit_of, contains, discard, insert, lowest_bit
+from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
+from graphbench.domains.algoreas.clique_search import Scratch, find_clique, make_scratch, search_order
+from graphbench.domains.algoreas.clique_words import first_maximum_clique
+from graphbench.domains.rng import seed
+
+DEFAULT_NODE_LIMIT = 300_000
+"""Search nodes per graph."""
+
+_WORD_NODES = 64
+_TRIAL_NODES = 1_000
+_FIRST_STEPS_PER_NODE = 2
+_SECOND_STEPS = 20_000
+_LAST_STEPS = 400_000
+_WALK_KEY = np.uint64(0x636C69717565)
+
+
+@njit(cache=True)
+def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray[np.uint64]) -> None:
+    """Make ``result`` the set of ``name[v]`` for the nodes v of the set ``row``."""
+    for w in range(row.shape[0]):
+        result[w] = ZERO
+    for w in range(row.shape[0]):
+        rest = row[w]
+        while rest != ZERO:
+            insert(result, name[(w << 6) + lowest_bit(rest)])
+            rest &= rest - ONE
+
+
+@njit(cache=True)
+def _in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the neighbour sets of the graph whose node i is node ``order[i]``."""
+    place = np.empty_like(order)
+    for i in range(order.shape[0]):
+        place[order[i]] = i
+    result = np.empty_like(adjacency)
+    for i in range(order.shape[0]):
+        _translate(adjacency[order[i]], place, result[i])
+    return result
+
+
+@njit(cache=True)
+def _large_cores(core: NDArray[np.int64], least: int, words: int) -> NDArray[np.uint64]:
+    """Return the set of nodes with a core number of at least ``least``."""
+    result = np.zeros(words, np.uint64)
+    for v in range(core.shape[0]):
+        if core[v] >= least:
+            insert(result, v)
+    return result
+
+
+@njit(cache=True)
+def _first_of_size(
+    ordered: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    core: NDArray[np.int64],
+    size: int,
+    budget: int,
+    s: Scratch,
+    best: NDArray[np.uint64],
+) -> int:
+    """Turn ``best``, a clique of the maximum ``size``, into the lexicographically smallest one of that size.
+
+    Nodes are visited in the order of ids; one that is not in ``best`` belongs to the answer if the search finds a
+    clique of the full size with it and the nodes taken so far; that clique becomes ``best``.
+
+    Returns:
+        The budget left, -1 if it ran out; ``best`` is then the smallest clique met.
+    """
+    n, words = ordered.shape
+    place = np.empty_like(order)
+    for i in range(n):
+        place[order[i]] = i
+    candidates = _large_cores(core, size - 1, words)
+    taken = np.zeros(words, np.uint64)
+    rest = np.zeros(words, np.uint64)
+    found = np.zeros(words, np.uint64)
+    missing = size
+    for v in range(n):
+        if missing == 0:
+            break
+        i = place[v]
+        if not contains(candidates, i):
+            continue
+        discard(candidates, i)
+        for w in range(words):
+            rest[w] = candidates[w] & ordered[i, w]
+        if not contains(best, v):
+            length = 0
+            for w in range(words):
+                found[w] = ZERO
+            if missing > 1:
+                length, budget = find_clique(ordered, rest, missing - 1, missing - 1, budget, s, found)
+            if budget < 0:
+                return -1
+            if length < missing - 1:
+                continue
+            for w in range(words):
+                found[w] |= taken[w]
+            _translate(found, order, best)
+            insert(best, v)
+        insert(taken, i)
+        for w in range(words):
+            candidates[w] = rest[w]
+        missing -= 1
+    return budget
+
+
+@njit(cache=True)
+def _search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.uint64], bool]:
+    """Return the set and whether it is proved, for a graph of any size."""
+    adjacency = adjacency_rows(num_nodes, edges)
+    words = adjacency.shape[1]
+    order, core = search_order(adjacency)
+    ordered = _in_search_order(adjacency, order)
+    scratch = make_scratch(num_nodes, words)
+    strangers = stranger_rows(adjacency)
+    state = seed(_WALK_KEY, 0, 0, 0)
+    best = np.zeros(words, np.uint64)
+    found = np.zeros(words, np.uint64)
+    steps, budget, unspent = _FIRST_STEPS_PER_NODE * num_nodes, min(node_limit, _TRIAL_NODES), node_limit
+    while True:
+        size = improve_clique(adjacency, strangers, steps, state, best)
+        if unspent == 0:
+            return best, False
+        unspent -= budget
+        allowed = _large_cores(core, size, words)
+        larger, left = find_clique(ordered, allowed, size + 1, num_nodes, budget, scratch, found)
+        if larger > 0:
+            size = larger
+            _translate(found, order, best)
+        if left >= 0:
+            left = _first_of_size(ordered, order, core, size, left + unspent, scratch, best)
+            return best, left >= 0
+        steps = _LAST_STEPS if unspent == 0 else _SECOND_STEPS
+        budget = unspent
+
+
+@njit(cache=True)
+def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.bool_], bool]:
+    """Return the lexicographically smallest maximum clique of an undirected graph.
+
+    Args:
+        num_nodes: Number of nodes n >= 1.
+        edges: ``int32[m, 2]``, every edge once.
+        node_limit: Largest number of search nodes to open, see `DEFAULT_NODE_LIMIT`.
+
+    Returns:
+        ``members bool[n]``, and whether it is proved that no clique is larger and that no clique of this size comes
+        first. If not proved, the members are still a clique, the best one found.
+    """
+    members = np.zeros(num_nodes, np.bool_)
+    if num_nodes <= _WORD_NODES:
+        neighbours = adjacency_rows(num_nodes, edges)[:, 0].copy()
+        candidates = np.empty(num_nodes + 1, np.uint64)
+        path = np.empty(num_nodes + 1, np.int64)
+        clique, left = first_maximum_clique(num_nodes, neighbours, node_limit, candidates, path)
+        if left >= 0:
+            for v in range(num_nodes):
+                members[v] = (clique & bit_of(v)) != ZERO
+            return members, True
+    row, proved = _search_clique(num_nodes, edges, node_limit)
+    for v in range(num_nodes):
+        members[v] = contains(row, v)
+    return members, proved

@@ -1,0 +1,66 @@
+"""One class per kind of failure, all under :class:`GraphBenchError`.
+
+Every message says what is wrong, with the offending value, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class GraphBenchError(Exception):
+    """Base class of every error the package raises on purpose."""
+
+
+class UnknownName(GraphBenchError, KeyError):
+    """A name that no catalogue entry carries; the message suggests the nearest one."""
+
+    def __str__(self) -> str:
+        """Return the message itself (``KeyError`` would show its ``repr``)."""
+        return str(self.args[0]) if self.args else ""
+
+
+class UnknownDataset(UnknownName):
+    """No dataset, alias, group or glob matches the selector."""
+
+
+class UnknownModel(UnknownName):
+    """No model or processor of that name exists."""
+
+
+class CardError(GraphBenchError, ValueError):
+    """A dataset card is malformed: unknown key, missing key, or a value its generator refuses."""
+
+
+class ConfigError(GraphBenchError, ValueError):
+    """A model or training configuration is malformed."""
+
+
+class MissingDependency(GraphBenchError, ImportError):
+    """An optional package or system tool is needed and absent; the message names the command that installs it."""
+
+
+class StoreError(GraphBenchError, OSError):
+    """The dataset folder cannot be read or written (permissions, disk space, a broken file)."""
+
+
+class ChecksumMismatch(StoreError):
+    """A stored file does not match the checksum of its manifest: it was changed or damaged."""
+
+
+class GenerationError(GraphBenchError, RuntimeError):
+    """A generator failed or a worker died while building a dataset."""
+
+
+class EvaluationError(GraphBenchError, ValueError):
+    """Predictions or targets cannot be scored: wrong shape, NaN, missing graphs, empty input."""
+
+
+class CheckpointError(GraphBenchError, RuntimeError):
+    """A checkpoint cannot be used: it is damaged or belongs to another run."""
+
+
+class ResultError(GraphBenchError, ValueError):
+    """A result record or a published-numbers file is malformed."""
+
+
+class VerificationError(GraphBenchError, AssertionError):
+    """A dataset or model failed its conformance checks."""

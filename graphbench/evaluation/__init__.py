@@ -1,0 +1,1 @@
+"""Scores, trivial and published reference numbers, run records, and the report that sets them side by side."""

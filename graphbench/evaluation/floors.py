@@ -1,0 +1,110 @@
+"""Scores of trivial predictors: what a model must beat before its score says anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.evaluator import Evaluator
+from graphbench.evaluation.metrics import METRICS
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+Array = NDArray[Any]
+
+
+def trivial_scores(
+    feature: Feature, y_train: Any, y_test: Any, batch: Any, metrics: Sequence[str], seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """Return predictor -> metric -> score of predictors that read the training targets alone.
+
+    Masks: ``all_positive``, ``all_negative``, ``majority`` (the more frequent value of the training targets) and
+    ``random`` (positive with the training rate). Classes: ``majority`` and ``random`` (with the training
+    frequencies). Scalars: ``mean`` and ``median`` of each training column.
+
+    Args:
+        feature: What is predicted.
+        y_train: Training targets, ``[items]`` or ``[items, K]``, array or tensor.
+        y_test: Targets to score on, the same form.
+        batch: int ``[items]``, the graph of each test row, or None; without it metrics over graphs are left out.
+        metrics: Names of the metrics.
+        seed: Seed of the random predictor.
+
+    Raises:
+        EvaluationError: If the feature's type has no trivial predictor or the targets cannot be scored.
+    """
+    if not metrics:
+        raise EvaluationError("no metric is named; give at least one, e.g. ['f1']")
+    if feature.kind not in _PREDICTORS:
+        able = ", ".join(_PREDICTORS)
+        raise EvaluationError(f"{feature.name!r} is a {feature.kind.value}; trivial predictors exist for {able}")
+    train, test = _array(y_train, "y_train"), _array(y_test, "y_test")
+    if train.shape[1:] != test.shape[1:]:
+        raise EvaluationError(f"y_train has shape {train.shape} and y_test {test.shape}; their columns must agree")
+    predictions = _PREDICTORS[feature.kind](train, test.shape, np.random.default_rng(seed))
+    names = _computable(metrics, graphs_known=batch is not None or feature.location == "graph")
+    evaluator = Evaluator.from_features(feature, names[0], names[1:])
+    return {name: evaluator.evaluate(test, values, batch).to_dict() for name, values in predictions.items()}
+
+
+def best_floor(card: Card, split: str, metric: str) -> tuple[str, float] | None:
+    """Return name and score of the best trivial predictor measured on a split, or None if none was measured."""
+    scores = {name: values[metric] for name, values in card.floor.get(split, {}).items() if metric in values}
+    if not scores:
+        return None
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    best = max(scores, key=lambda name: sign * scores[name])
+    return best, scores[best]
+
+
+def _computable(metrics: Sequence[str], graphs_known: bool) -> list[str]:
+    names = [name for name in metrics if graphs_known or name not in METRICS or not METRICS[name].needs_graphs]
+    if not names:
+        raise EvaluationError(f"{', '.join(metrics)} need the graphs; pass batch=")
+    return names
+
+
+def _array(value: Any, name: str) -> Array:
+    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    if array.size == 0:
+        raise EvaluationError(f"{name} is empty; give at least one target")
+    return array
+
+
+def _mask_predictions(train: Array, shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, Array]:
+    rate = float(np.mean(train))
+    return {
+        "all_positive": np.ones(shape, dtype=bool),
+        "all_negative": np.zeros(shape, dtype=bool),
+        "majority": np.full(shape, rate > 0.5),
+        "random": rng.random(shape) < rate,
+    }
+
+
+def _class_predictions(train: Array, shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, Array]:
+    labels, counts = np.unique(train.astype(np.int64), return_counts=True)
+    return {
+        "majority": np.full(shape, labels[counts.argmax()]),
+        "random": rng.choice(labels, size=shape, p=counts / counts.sum()),
+    }
+
+
+def _scalar_predictions(train: Array, shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, Array]:
+    values = train.astype(np.float64)
+    return {
+        "mean": np.broadcast_to(values.mean(axis=0), shape),
+        "median": np.broadcast_to(np.median(values, axis=0), shape),
+    }
+
+
+_PREDICTORS: dict[Kind, Callable[[Array, tuple[int, ...], np.random.Generator], dict[str, Array]]] = {
+    Kind.MASK: _mask_predictions,
+    Kind.CATEGORICAL: _class_predictions,
+    Kind.SCALAR: _scalar_predictions,
+}

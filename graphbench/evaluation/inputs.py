@@ -1,0 +1,259 @@
+"""From what a caller hands in (arrays, tensors, lists of per-graph arrays) to checked :class:`Items`.
+
+Nothing is guessed from the values: the dtype and the ``scores`` setting say what a prediction means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.metrics.items import Items
+
+Array = NDArray[Any]
+
+
+class ScoreScale(StrEnum):
+    """What floating-point predictions of a mask are."""
+
+    PROBABILITY = "probability"
+    LOGIT = "logit"
+    LABEL = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One argument as an array, with the length of each graph's part if it came as a list of arrays."""
+
+    name: str
+    values: Array
+    lengths: tuple[int, ...] | None = None
+
+
+def checked_items(
+    feature: Feature, y_true: Any, y_pred: Any, batch: Any, scale: ScoreScale
+) -> tuple[Items, int | None]:
+    """Return the items of one update, and how many graphs it covers (None if unknown).
+
+    Args:
+        feature: What is scored; its type says which values are allowed.
+        y_true: Targets, one row per item, or a list of per-graph arrays.
+        y_pred: Predictions, the same; for categorical features also ``[items, classes]``.
+        batch: int ``[items]``, the graph of each row, or None.
+        scale: What floating-point predictions of masks are.
+
+    Raises:
+        EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
+    """
+    truth, predicted = _as_table(y_true, "y_true"), _as_table(y_pred, "y_pred")
+    _check_lengths(truth, predicted)
+    graph, num_graphs, seen = _membership(feature, truth, predicted, batch)
+    for table in (truth, predicted):
+        _check_finite(table, graph)
+    expected = _TRUTH[feature.kind](feature, truth)
+    values = _predicted_values(feature, predicted, scale, graph, num_graphs)
+    if values.shape != expected.shape:
+        raise EvaluationError(
+            f"y_pred has shape {predicted.values.shape} but y_true has {truth.values.shape} for {feature.name!r} "
+            f"({feature.type_name}); give one prediction per target, e.g. y_pred.squeeze(-1)"
+        )
+    return Items(expected, values, graph, num_graphs, feature.classes), seen
+
+
+def _as_table(value: Any, name: str) -> _Table:
+    if isinstance(value, (list, tuple)) and any(_has_rows(part) for part in value):
+        parts = [_as_array(part, f"{name}[{i}]") for i, part in enumerate(value)]
+        shapes = {part.shape[1:] for part in parts}
+        if len(shapes) > 1:
+            raise EvaluationError(f"the arrays in {name} differ in their columns: {sorted(shapes)}; give all the same")
+        return _Table(name, np.concatenate(parts), tuple(len(part) for part in parts))
+    return _Table(name, _as_array(value, name))
+
+
+def _has_rows(part: Any) -> bool:
+    return isinstance(part, (list, tuple)) or getattr(part, "ndim", 0) > 0
+
+
+def _as_array(value: Any, name: str) -> Array:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise EvaluationError(f"{name} is no array: {error}; give a NumPy array, a tensor or a list of them") from error
+    if array.dtype.kind not in "biuf":
+        raise EvaluationError(f"{name} has dtype {array.dtype}; give booleans, integers or real numbers")
+    if array.ndim not in (1, 2):
+        raise EvaluationError(f"{name} has shape {array.shape}; give [items] or [items, columns]")
+    return array
+
+
+def _check_lengths(truth: _Table, predicted: _Table) -> None:
+    if truth.lengths is not None and predicted.lengths is not None and truth.lengths != predicted.lengths:
+        if len(truth.lengths) != len(predicted.lengths):
+            raise EvaluationError(
+                f"y_pred has {len(predicted.lengths)} graphs and y_true {len(truth.lengths)}; predict every graph"
+            )
+        pairs = zip(truth.lengths, predicted.lengths, strict=True)
+        first, (want, got) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+        raise EvaluationError(f"graph {first} has {want} targets but {got} predictions; predict every item, in order")
+    if len(truth.values) != len(predicted.values):
+        raise EvaluationError(
+            f"y_pred has {len(predicted.values)} rows and y_true {len(truth.values)}; predict every item, in order"
+        )
+    if len(truth.values) == 0 or truth.values.size == 0:
+        raise EvaluationError("there is nothing to score: y_true and y_pred are empty; give at least one item")
+
+
+def _membership(
+    feature: Feature, truth: _Table, predicted: _Table, batch: Any
+) -> tuple[NDArray[np.int64] | None, int, int | None]:
+    """Return each row's graph, the number of graphs with items and the number of graphs covered."""
+    rows, lengths = len(truth.values), truth.lengths or predicted.lengths
+    if batch is not None:
+        if lengths is not None:
+            raise EvaluationError("the graphs are given twice: as a list of arrays and as batch; drop one of them")
+        graph, count = _compact(_checked_batch(batch, rows))
+        return graph, count, count
+    if lengths is not None:
+        graph, count = _compact(np.repeat(np.arange(len(lengths)), lengths))
+        return graph, count, len(lengths)
+    if feature.location is Location.GRAPH:
+        return np.arange(rows), rows, rows
+    return None, 0, None
+
+
+def _checked_batch(batch: Any, rows: int) -> Array:
+    graph = _as_array(batch, "batch")
+    if graph.ndim != 1 or len(graph) != rows:
+        raise EvaluationError(f"batch has shape {graph.shape}; give one graph index for each of the {rows} rows")
+    if graph.dtype.kind not in "iu":
+        raise EvaluationError(f"batch has dtype {graph.dtype}; give integer graph indices")
+    return graph.astype(np.int64)
+
+
+def _compact(graph: Array) -> tuple[NDArray[np.int64], int]:
+    """Return the graph numbers as 0, 1, ... without gaps, in ascending order of the given ones, and their count."""
+    steps = np.diff(graph)
+    if (steps >= 0).all():
+        numbers = np.concatenate([[0], np.cumsum(steps > 0)]).astype(np.int64)
+        return numbers, int(numbers[-1]) + 1
+    given, inverse = np.unique(graph, return_inverse=True)
+    return inverse.astype(np.int64), len(given)
+
+
+def _check_finite(table: _Table, graph: NDArray[np.int64] | None) -> None:
+    if table.values.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(table.values)
+    if bad.any():
+        place = _place(bad, graph)
+        remedy = "check the model for overflow or division by zero" if table.name == "y_pred" else "check the data"
+        raise EvaluationError(
+            f"{table.name} holds {_first(table.values, bad)} at {place} "
+            f"({np.count_nonzero(bad)} of {bad.size} values are not finite); {remedy}"
+        )
+
+
+def _first(values: Array, flags: Array) -> Any:
+    return values[tuple(np.argwhere(flags)[0])].item()
+
+
+def _place(flags: Array, graph: NDArray[np.int64] | None = None) -> str:
+    row, *column = (int(i) for i in np.argwhere(flags)[0])
+    words = f"row {row}" + (f", column {column[0]}" if column else "")
+    return words if graph is None else f"{words} (graph {graph[row]})"
+
+
+def _refuse(table: _Table, bad: Array, allowed: str) -> None:
+    if bad.any():
+        raise EvaluationError(f"{table.name} holds {_first(table.values, bad)} at {_place(bad)}; {allowed}")
+
+
+def _mask_truth(feature: Feature, table: _Table) -> Array:
+    _refuse(table, (table.values != 0) & (table.values != 1), f"the mask {feature.name!r} has targets 0 and 1 alone")
+    return table.values.astype(bool)
+
+
+def _scalar_truth(feature: Feature, table: _Table) -> Array:
+    return table.values.astype(np.float64)
+
+
+def _class_numbers(feature: Feature, table: _Table) -> Array:
+    values = table.values
+    if values.ndim != 1:
+        raise EvaluationError(f"{table.name} has shape {values.shape}; give one label ({feature.type_name}) per item")
+    what = f"class numbers 0 to {feature.classes - 1}" if feature.classes else "node numbers from 0"
+    bad = (values < 0) | (values != np.floor(values))
+    if feature.classes:
+        bad |= values >= feature.classes
+    _refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")
+    return values.astype(np.int64)
+
+
+_TRUTH = {
+    Kind.MASK: _mask_truth,
+    Kind.MASK_ONE: _mask_truth,
+    Kind.CATEGORICAL: _class_numbers,
+    Kind.POINTER: _class_numbers,
+    Kind.PERMUTATION: _class_numbers,
+    Kind.SCALAR: _scalar_truth,
+}
+
+
+def _predicted_values(
+    feature: Feature, table: _Table, scale: ScoreScale, graph: NDArray[np.int64] | None, num_graphs: int
+) -> Array:
+    values = table.values
+    if feature.kind is Kind.SCALAR:
+        return values.astype(np.float64)
+    if feature.kind is Kind.MASK_ONE and values.dtype.kind == "f" and scale is not ScoreScale.LABEL:
+        return _highest_per_graph(feature, values, graph, num_graphs)
+    if feature.kind in (Kind.MASK, Kind.MASK_ONE):
+        return _mask_labels(feature, table, scale)
+    if feature.kind is Kind.CATEGORICAL and values.ndim == 2:
+        if values.shape[1] != feature.classes:
+            raise EvaluationError(
+                f"y_pred has {values.shape[1]} columns; {feature.name!r} has {feature.classes} classes, one column each"
+            )
+        labels: Array = values.argmax(axis=1)
+        return labels
+    if values.dtype.kind == "f" and scale is not ScoreScale.LABEL:
+        remedy = "integer labels, or scores [items, classes]" if feature.classes else "integer node numbers"
+        what = f"{feature.name!r} ({feature.type_name})"
+        raise EvaluationError(f"y_pred has dtype {values.dtype} for {what}; give {remedy}")
+    return _class_numbers(feature, table)
+
+
+def _mask_labels(feature: Feature, table: _Table, scale: ScoreScale) -> Array:
+    values = table.values
+    if values.dtype.kind != "f" or scale is ScoreScale.LABEL:
+        allowed = f"labels of the mask {feature.name!r} are 0 and 1; give scores as floating-point numbers"
+        _refuse(table, (values != 0) & (values != 1), allowed)
+        return values.astype(bool)
+    if scale is ScoreScale.LOGIT:
+        return values >= 0.0
+    allowed = 'a probability lies in [0, 1]; if these are logits, use Evaluator(..., scores="logit")'
+    _refuse(table, (values < 0.0) | (values > 1.0), allowed)
+    return values >= 0.5
+
+
+def _highest_per_graph(feature: Feature, values: Array, graph: NDArray[np.int64] | None, num_graphs: int) -> Array:
+    """Return a mask of the first row with the highest score of each graph."""
+    if graph is None or values.ndim != 1:
+        raise EvaluationError(
+            f"scores of {feature.name!r} (mask_one) need one row per item and the rows' graphs; "
+            "give [items] and batch=, or a list of per-graph arrays"
+        )
+    order = np.lexsort((np.arange(len(values)), -values, graph))
+    first = order[np.searchsorted(graph[order], np.arange(num_graphs))]
+    chosen = np.zeros(len(values), dtype=bool)
+    chosen[first] = True
+    return chosen

@@ -1,0 +1,160 @@
+"""Running sums from which the metrics are computed.
+
+Each takes any number of updates and holds counts, sums or (for rank correlation alone) the values themselves, so that
+the result never depends on how the items were split into updates. Counts are exact; sums are float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.evaluation.metrics.items import Items
+
+
+class Accumulator(Protocol):
+    """Anything that takes updates."""
+
+    def add(self, items: Items) -> None:
+        """Take one update."""
+
+
+class BinaryCounts:
+    """True and false positives and negatives over all items."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.true_positive = self.false_positive = self.false_negative = self.true_negative = 0
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool arrays."""
+        hits = int(np.count_nonzero(items.truth & items.predicted))
+        predicted = int(np.count_nonzero(items.predicted))
+        actual = int(np.count_nonzero(items.truth))
+        self.true_positive += hits
+        self.false_positive += predicted - hits
+        self.false_negative += actual - hits
+        self.true_negative += items.truth.size - predicted - actual + hits
+
+
+class RightCounts:
+    """Items predicted exactly, and all items."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.right = self.total = 0
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool or integer arrays."""
+        self.right += int(np.count_nonzero(items.truth == items.predicted))
+        self.total += items.truth.size
+
+
+class GraphRightCounts:
+    """Graphs all of whose items are predicted exactly, and all graphs."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.right = self.total = 0
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool or integer arrays with known graphs."""
+        wrong = items.count_per_graph(items.truth != items.predicted)
+        self.right += int(np.count_nonzero(wrong == 0))
+        self.total += items.num_graphs
+
+
+class GraphF1Sum:
+    """Sum of the graphs' own F1 scores, and the number of graphs."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.sum = 0.0
+        self.total = 0
+
+    def add(self, items: Items) -> None:
+        """Take one update of bool arrays with known graphs."""
+        doubled_hits = 2 * items.count_per_graph(items.truth & items.predicted)
+        marked = items.count_per_graph(items.truth) + items.count_per_graph(items.predicted)
+        scores = np.where(marked == 0, 1.0, doubled_hits / np.maximum(marked, 1))
+        self.sum += float(scores.sum())
+        self.total += items.num_graphs
+
+
+class Confusion:
+    """How often each class was predicted for each true class: int64 ``[classes, classes]``, rows true."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.counts: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+
+    def add(self, items: Items) -> None:
+        """Take one update of class numbers below ``items.classes``."""
+        size = items.classes
+        pairs = np.bincount(items.truth * size + items.predicted, minlength=size * size).reshape(size, size)
+        self.counts = pairs if self.counts.size == 0 else self.counts + pairs
+
+
+class ErrorSums:
+    """Per column: sums of absolute and squared errors, and the spread of the targets.
+
+    The squared deviations from the mean are merged by the pairwise update of Chan, Golub and LeVeque (1983), which
+    does not cancel when the mean is large.
+    """
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.rows = 0
+        self.absolute: NDArray[np.float64] = np.zeros(0)
+        self.squared: NDArray[np.float64] = np.zeros(0)
+        self.mean: NDArray[np.float64] = np.zeros(0)
+        self.deviation: NDArray[np.float64] = np.zeros(0)
+        self.lowest: NDArray[np.float64] = np.zeros(0)
+        self.highest: NDArray[np.float64] = np.zeros(0)
+
+    def add(self, items: Items) -> None:
+        """Take one update of float64 arrays."""
+        truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)
+        rows, mean = truth.shape[0], truth.mean(axis=0)
+        deviation = np.square(truth - mean).sum(axis=0)
+        if self.rows == 0:
+            self.absolute = self.squared = self.mean = self.deviation = np.zeros(truth.shape[1])
+            self.lowest, self.highest = truth.min(axis=0), truth.max(axis=0)
+        total, shift = self.rows + rows, mean - self.mean
+        self.absolute = self.absolute + np.abs(error).sum(axis=0)
+        self.squared = self.squared + np.square(error).sum(axis=0)
+        self.deviation = self.deviation + deviation + np.square(shift) * (self.rows * rows / total)
+        self.mean = self.mean + shift * (rows / total)
+        self.lowest = np.minimum(self.lowest, truth.min(axis=0))
+        self.highest = np.maximum(self.highest, truth.max(axis=0))
+        self.rows = total
+
+
+class Pairs:
+    """All targets and predictions, kept because ranks need every value at once."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._truth: list[NDArray[np.float64]] = []
+        self._predicted: list[NDArray[np.float64]] = []
+
+    def add(self, items: Items) -> None:
+        """Take one update of float64 arrays; they are copied."""
+        self._truth.append(_columns(items.truth).copy())
+        self._predicted.append(_columns(items.predicted).copy())
+
+    @property
+    def truth(self) -> NDArray[np.float64]:
+        """Targets, float64 ``[items, K]``."""
+        return np.concatenate(self._truth)
+
+    @property
+    def predicted(self) -> NDArray[np.float64]:
+        """Predictions, float64 ``[items, K]``."""
+        return np.concatenate(self._predicted)
+
+
+def _columns(values: NDArray[Any]) -> NDArray[np.float64]:
+    return values if values.ndim == 2 else values[:, np.newaxis]

@@ -1,0 +1,35 @@
+"""What every accumulator is fed: checked arrays, one row per scored item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """One update, already checked: the arrays agree in shape, are finite and hold values of the feature's type.
+
+    Attributes:
+        truth: Targets, ``[items]`` or ``[items, K]``: bool (masks), int64 (classes, pointers) or float64 (scalars).
+        predicted: Predictions, same shape and dtype.
+        graph: int64 ``[items]``, the graph of each row, numbered 0, 1, ... without gaps; None if unknown.
+        num_graphs: Number of graphs with at least one item; 0 if unknown.
+        classes: Number of classes of a categorical feature, else 0.
+    """
+
+    truth: NDArray[Any]
+    predicted: NDArray[Any]
+    graph: NDArray[np.int64] | None = None
+    num_graphs: int = 0
+    classes: int = 0
+
+    def count_per_graph(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many true flags each graph holds, int64 ``[num_graphs]``; ``flags`` is shaped as ``truth``."""
+        if self.graph is None:
+            raise RuntimeError("the rows' graphs are unknown")
+        rows = flags if flags.ndim == 1 else flags.sum(axis=1)
+        return np.bincount(self.graph, weights=rows, minlength=self.num_graphs).astype(np.int64)

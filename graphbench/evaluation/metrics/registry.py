@@ -1,0 +1,232 @@
+"""The metrics by name: direction, range, meaning, the feature types they score, and how they are computed."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.metrics.accumulators import (
+    Accumulator,
+    BinaryCounts,
+    Confusion,
+    ErrorSums,
+    GraphF1Sum,
+    GraphRightCounts,
+    Pairs,
+    RightCounts,
+)
+
+_BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
+_DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
+_CLASSES = frozenset({Kind.CATEGORICAL})
+_REAL = frozenset({Kind.SCALAR})
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One way to score predictions.
+
+    Attributes:
+        name: Name in cards, scores and records.
+        higher_is_better: Direction.
+        lowest: Smallest possible value.
+        highest: Largest possible value.
+        description: What it measures, with its convention for degenerate input.
+        kinds: Feature types it scores.
+        accumulator: What it streams into; metrics with the same one share it.
+        value: The metric of a finished accumulator.
+        needs_graphs: Whether it must know which graph each item belongs to.
+    """
+
+    name: str
+    higher_is_better: bool
+    lowest: float
+    highest: float
+    description: str
+    kinds: frozenset[Kind]
+    accumulator: Callable[[], Accumulator]
+    value: Callable[[Any], float]
+    needs_graphs: bool = False
+
+
+def _f1(counts: BinaryCounts) -> float:
+    marked = 2 * counts.true_positive + counts.false_positive + counts.false_negative
+    return _ratio(2 * counts.true_positive, marked)
+
+
+def _precision(counts: BinaryCounts) -> float:
+    return _ratio(counts.true_positive, counts.true_positive + counts.false_positive)
+
+
+def _recall(counts: BinaryCounts) -> float:
+    return _ratio(counts.true_positive, counts.true_positive + counts.false_negative)
+
+
+def _share_right(counts: RightCounts | GraphRightCounts) -> float:
+    return _ratio(counts.right, counts.total)
+
+
+def _graph_f1(sums: GraphF1Sum) -> float:
+    return _ratio(sums.sum, sums.total)
+
+
+def _macro_f1(confusion: Confusion) -> float:
+    counts = confusion.counts
+    marked = counts.sum(axis=0) + counts.sum(axis=1)
+    seen = marked > 0
+    return float(np.mean(2 * np.diag(counts)[seen] / marked[seen]))
+
+
+def _mae(sums: ErrorSums) -> float:
+    return float(sums.absolute.mean() / sums.rows)
+
+
+def _mse(sums: ErrorSums) -> float:
+    return float(sums.squared.mean() / sums.rows)
+
+
+def _rmse(sums: ErrorSums) -> float:
+    return math.sqrt(_mse(sums))
+
+
+def _rse(sums: ErrorSums) -> float:
+    _refuse_constant_targets("rse", sums.lowest, sums.highest)
+    return float(np.mean(sums.squared / sums.deviation))
+
+
+def _r2(sums: ErrorSums) -> float:
+    _refuse_constant_targets("r2", sums.lowest, sums.highest)
+    return float(np.mean(1.0 - sums.squared / sums.deviation))
+
+
+def _spearman(pairs: Pairs) -> float:
+    truth, predicted = pairs.truth, pairs.predicted
+    _refuse_constant_targets("spearman", truth.min(axis=0), truth.max(axis=0))
+    columns = [_correlation(_ranks(truth[:, j]), _ranks(predicted[:, j])) for j in range(truth.shape[1])]
+    return float(np.mean(columns))
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _refuse_constant_targets(name: str, lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> None:
+    constant = np.flatnonzero(lowest == highest)
+    if constant.size:
+        column = int(constant[0])
+        raise EvaluationError(
+            f"{name} is undefined: all targets of column {column} equal {lowest[column]:g}; "
+            "score more items or use mae or mse"
+        )
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rank of every value, ties sharing the mean of their places; float64 ``[items]``."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2.0)[place]
+
+
+def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    a, b = first - first.mean(), second - second.mean()
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / scale if scale > 0 else 0.0
+
+
+_ALL = (
+    Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
+    Metric(
+        "accuracy_per_graph", True, 0, 1, "Share of graphs all of whose items are predicted exactly.",
+        _DISCRETE, GraphRightCounts, _share_right, needs_graphs=True,
+    ),
+    Metric(
+        "f1", True, 0, 1,
+        "F1 of the positive class, pooled over the items of all graphs; 0 if nothing is or is predicted positive.",
+        _BINARY, BinaryCounts, _f1,
+    ),
+    Metric(
+        "f1_per_graph", True, 0, 1,
+        "Mean over graphs of each graph's own F1; a graph with no positives, none predicted, counts 1.",
+        _BINARY, GraphF1Sum, _graph_f1, needs_graphs=True,
+    ),
+    Metric(
+        "precision", True, 0, 1, "Share of the predicted positives that are positive; 0 if none is predicted.",
+        _BINARY, BinaryCounts, _precision,
+    ),
+    Metric(
+        "recall", True, 0, 1, "Share of the positives that are predicted; 0 if there is none.",
+        _BINARY, BinaryCounts, _recall,
+    ),
+    Metric(
+        "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",
+        _CLASSES, Confusion, _macro_f1,
+    ),
+    Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
+    Metric("mse", False, 0, math.inf, "Mean squared error over all values.", _REAL, ErrorSums, _mse),
+    Metric("rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse),
+    Metric(
+        "r2", True, -math.inf, 1,
+        "Coefficient of determination, 1 - RSE, averaged over columns; constant targets are an error.",
+        _REAL, ErrorSums, _r2,
+    ),
+    Metric(
+        "rse", False, 0, math.inf,
+        "Relative squared error: squared errors over squared deviations of the targets from their mean, averaged over "
+        "columns; constant targets are an error.",
+        _REAL, ErrorSums, _rse,
+    ),
+    Metric(
+        "spearman", True, -1, 1,
+        "Spearman's rank correlation, ties sharing their mean rank, averaged over columns; 0 for constant predictions, "
+        "an error for constant targets.",
+        _REAL, Pairs, _spearman,
+    ),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {entry.name: entry for entry in _ALL}
+
+_DEFAULTS: dict[Kind, tuple[str, ...]] = {
+    Kind.MASK: ("f1", "accuracy", "f1_per_graph"),
+    Kind.MASK_ONE: ("accuracy_per_graph", "f1"),
+    Kind.CATEGORICAL: ("accuracy", "macro_f1"),
+    Kind.POINTER: ("accuracy", "accuracy_per_graph"),
+    Kind.PERMUTATION: ("accuracy", "accuracy_per_graph"),
+    Kind.SCALAR: ("mae", "rmse", "r2"),
+}
+
+
+def metric(name: str, feature: Feature | None = None) -> Metric:
+    """Return the metric of that name.
+
+    Args:
+        name: Its name, e.g. ``f1``.
+        feature: If given, the metric must be able to score it.
+
+    Raises:
+        EvaluationError: If there is no such metric (the nearest name is suggested) or it cannot score the feature.
+    """
+    if name not in METRICS:
+        near = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(METRICS)}"
+        raise EvaluationError(f"unknown metric {name!r}; {hint}")
+    found = METRICS[name]
+    if feature is not None and feature.kind not in found.kinds:
+        able = ", ".join(m.name for m in METRICS.values() if feature.kind in m.kinds)
+        raise EvaluationError(
+            f"the metric {name!r} cannot score {feature.name!r}, which is a {feature.kind.value}; use one of {able}"
+        )
+    return found
+
+
+def default_metrics(feature: Feature) -> tuple[str, tuple[str, ...]]:
+    """Return the primary metric of a feature's type and the ones reported beside it."""
+    primary, *also = _DEFAULTS[feature.kind]
+    return primary, tuple(also)

@@ -1,0 +1,193 @@
+"""Figures of the report: score against graph size, and learning curves.
+
+Figures are drawn without pyplot, so drawing needs no display and leaves no global state.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from graphbench.evaluation.ood import OODRow
+    from graphbench.evaluation.results import Aggregate
+
+# Distinct for colour-blind readers (after Okabe and Ito) and legible on white and on dark grey.
+COLOURS = ("#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0")
+INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
+_GRID = "#80808040"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One model's line in a plot over sizes.
+
+    Attributes:
+        label: Name of the model.
+        architecture: Name under which published numbers are drawn, once for all models that share it.
+        small: Whether the runs are small.
+        rows: One row per split.
+    """
+
+    label: str
+    architecture: str
+    small: bool
+    rows: tuple[OODRow, ...]
+
+
+def size_figure(series: Sequence[Series], reference: Sequence[OODRow], metric: str) -> Figure:
+    """Return the figure of a metric against the number of nodes.
+
+    Args:
+        series: One per model.
+        reference: Rows whose floor is drawn.
+        metric: Name on the vertical axis.
+    """
+    figure, axes = _figure(1)
+    printed: set[str] = set()
+    for number, entry in enumerate(series):
+        colour = COLOURS[number % len(COLOURS)]
+        _draw_scores(axes[0], entry, colour)
+        if entry.architecture not in printed and _draw_published(axes[0], entry, colour):
+            printed.add(entry.architecture)
+    floor = _points(reference, "floor")
+    if floor:
+        axes[0].plot(*zip(*floor, strict=True), linestyle=":", color=INK, linewidth=1.4, label="best trivial")
+    _use_size_axis(axes[0], sorted({row.nodes for entry in series for row in entry.rows if row.nodes}))
+    axes[0].set_ylabel(metric)
+    _add_legend(figure, axes)
+    return figure
+
+
+def _draw_scores(axes: Axes, entry: Series, colour: str) -> None:
+    points = [(row.nodes, row.mean, row.std or 0.0) for row in entry.rows if row.nodes and row.mean is not None]
+    if not points:
+        return
+    label = entry.label + (" (small run)" if entry.small else "")
+    sizes, means, deviations = zip(*points, strict=True)
+    bars = deviations if any(deviations) else None
+    axes.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=4.5, capsize=3, label=label)
+
+
+def _draw_published(axes: Axes, entry: Series, colour: str) -> bool:
+    points = _points(entry.rows, "published")
+    if points:
+        label = f"{entry.architecture}, published"
+        axes.plot(
+            *zip(*points, strict=True),
+            linestyle="--", marker="s", markersize=3.5, color=colour, alpha=0.75, linewidth=1.3, label=label,
+        )  # fmt: skip
+    return bool(points)
+
+
+def _points(rows: Sequence[OODRow], field: str) -> list[tuple[float, float]]:
+    return [(row.nodes, getattr(row, field)) for row in rows if row.nodes and getattr(row, field) is not None]
+
+
+def _use_size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("nodes per graph")
+
+
+def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
+    """Return the figure of training loss and validation score against steps, or None if no run has curves.
+
+    Args:
+        results: Aggregated runs of one dataset; every seed is one line.
+        metric: The primary metric; the curve ``val_<metric>`` is drawn.
+    """
+    curves = (("train_loss", "training loss"), (f"val_{metric}", f"validation {metric}"))
+    panels = [(name, title) for name, title in curves if any(_has_curve(runs, name) for runs in results)]
+    if not panels:
+        return None
+    figure, axes = _figure(len(panels))
+    for panel, (name, title) in zip(axes, panels, strict=True):
+        for number, runs in enumerate(results):
+            _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)])
+        panel.set_xlabel("optimizer steps")
+        panel.set_ylabel(title)
+        if name == "train_loss" and _is_positive(results, name):
+            panel.set_yscale("log")
+    _add_legend(figure, axes)
+    return figure
+
+
+def _is_positive(results: Sequence[Aggregate], name: str) -> bool:
+    return all(value > 0 for runs in results for record in runs.records for _, value in record.curves.get(name, []))
+
+
+def _has_curve(runs: Aggregate, name: str) -> bool:
+    return any(record.curves.get(name) for record in runs.records)
+
+
+def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str) -> None:
+    label: str | None = runs.model + (" (small run)" if runs.small else "")
+    for record in runs.records:
+        points = record.curves.get(name)
+        if points:
+            axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.2, alpha=0.85, label=label)
+            label = None
+
+
+def _figure(panels: int) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4 if panels == 1 else 9.6, 3.5), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    axes = [figure.add_subplot(1, panels, i + 1) for i in range(panels)]
+    for panel in axes:
+        panel.patch.set_alpha(0.0)
+        panel.grid(True, color=_GRID, linewidth=0.8)
+        panel.tick_params(colors=INK, labelsize=9)
+        panel.xaxis.label.set_color(INK)
+        panel.yaxis.label.set_color(INK)
+        for side, spine in panel.spines.items():
+            spine.set_visible(side in ("left", "bottom"))
+            spine.set_color(INK)
+    return figure, axes
+
+
+def _add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    entries: dict[str, Any] = {}
+    for panel in axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        figure.legend(
+            list(entries.values()), list(entries), loc="outside right upper", frameon=False, fontsize=9, labelcolor=INK
+        )
+
+
+def png_bytes(figure: Figure) -> bytes:
+    """Return the figure as a PNG on white."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def inline_svg(figure: Figure, title: str) -> str:
+    """Return the figure as an ``<svg>`` element for a page: scalable, in the page's text colour, with a title.
+
+    The text stays text, and the same figure always gives the same characters.
+    """
+    import matplotlib
+    from markupsafe import escape
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    svg = text[text.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
+    svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r'<svg\1 role="img"', svg, count=1)
+    svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", svg)
+    return svg.replace(INK, "currentColor").replace(">", f"><title>{escape(title)}</title>", 1)

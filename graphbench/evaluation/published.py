@@ -1,0 +1,154 @@
+"""Scores printed in papers, read from ``baselines/published/*.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.errors import ResultError
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class PublishedScore(_Strict):
+    """One number of a paper's table.
+
+    Attributes:
+        dataset: Dataset id here, e.g. ``algoreas/mst_easy``.
+        split: Split it was measured on.
+        model: Model name in lower case, e.g. ``gin``.
+        metric: Metric name here, e.g. ``f1``.
+        value: The number; None where the paper prints a gap (see ``note``).
+        std: Standard deviation over seeds; None if not printed.
+        seeds: Number of seeds behind it; None if not stated.
+        study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
+        paper: Title of the paper.
+        table: Number of the table.
+        note: What to know about the protocol.
+    """
+
+    dataset: str
+    split: str
+    model: str
+    metric: str
+    value: float | None
+    std: float | None = Field(default=None, ge=0)
+    seeds: int | None = Field(default=None, ge=1)
+    study: Literal["main", "ood"] = "main"
+    paper: str
+    table: int | None = None
+    note: str = ""
+
+    @property
+    def reference(self) -> str:
+        """Where it is printed, in words."""
+        return self.paper.split(":")[0] + (f", Table {self.table}" if self.table is not None else "")
+
+
+class _Table(_Strict):
+    """A table of a file: cells ``[mean, std]`` of one ``split``, or one value for each of several ``splits``."""
+
+    table: int | None = None
+    study: Literal["main", "ood"] = "main"
+    metric: str
+    seeds: int | None = None
+    split: str | None = None
+    splits: tuple[str, ...] = ()
+    note: str = ""
+    scores: dict[str, dict[str, tuple[float | None, ...]]]
+
+    @model_validator(mode="after")
+    def _check(self) -> _Table:
+        if (self.split is None) == (not self.splits):
+            raise ValueError("give either 'split' (cells [mean, std]) or 'splits' (one value each)")
+        width = 2 if self.split is not None else len(self.splits)
+        for dataset, models in self.scores.items():
+            for model, cells in models.items():
+                if len(cells) != width:
+                    raise ValueError(f"{dataset}.{model} has {len(cells)} cells, expected {width}")
+        return self
+
+
+class _File(_Strict):
+    paper: str
+    domain: str
+    tables: tuple[_Table, ...]
+
+
+def read_published(path: Path) -> tuple[PublishedScore, ...]:
+    """Return the scores of one file.
+
+    Raises:
+        ResultError: If the file does not follow the format; the message names file and key.
+    """
+    raw: Any = read_yaml(path)
+    try:
+        content = _File.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise ResultError(f"{path}: {where}: {first['msg']}") from error
+    return tuple(score for table in content.tables for score in _table_scores(content, table))
+
+
+def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
+    for dataset, models in table.scores.items():
+        for model, cells in models.items():
+            values = {table.split: cells} if table.split is not None else {}
+            values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
+            for split, (value, std) in values.items():
+                yield PublishedScore(
+                    dataset=f"{content.domain}/{dataset}",
+                    split=split,
+                    model=model,
+                    metric=table.metric,
+                    value=value,
+                    std=std,
+                    seeds=table.seeds,
+                    study=table.study,
+                    paper=content.paper,
+                    table=table.table,
+                    note=table.note,
+                )
+
+
+@lru_cache(maxsize=1)
+def _by_dataset() -> Mapping[str, list[PublishedScore]]:
+    folder = baselines_dir() / "published"
+    scores: dict[str, list[PublishedScore]] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for score in read_published(path):
+            scores.setdefault(score.dataset, []).append(score)
+    return scores
+
+
+def published(dataset_id: str) -> list[PublishedScore]:
+    """Return all published scores of a dataset, in the order of their tables; empty where there are none.
+
+    Args:
+        dataset_id: Full id, e.g. ``algoreas/mst_easy``.
+    """
+    return list(_by_dataset().get(dataset_id, ()))
+
+
+def published_score(
+    dataset_id: str, split: str, model: str, metric: str, study: Literal["main", "ood"] = "main"
+) -> PublishedScore | None:
+    """Return the published score of one model on one split, or None.
+
+    Args:
+        dataset_id: Full id.
+        split: Split name.
+        model: Model name in lower case.
+        metric: Metric name.
+        study: Table to prefer where several print the same split; the other one is taken if this one does not.
+    """
+    fitting = [s for s in published(dataset_id) if (s.split, s.model, s.metric) == (split, model, metric)]
+    return next((s for s in fitting if s.study == study), fitting[0] if fitting else None)

@@ -1,0 +1,153 @@
+"""The report: every number beside the number expected, as Markdown with pictures or as one self-contained page."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench.errors import ResultError
+from graphbench.evaluation import tables
+from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood
+from graphbench.evaluation.plots import curve_figure, inline_svg, png_bytes
+from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure
+
+    from graphbench.catalog.cards import Card
+
+logger = logging.getLogger(__name__)
+
+FORMATS = ("md", "html")
+
+# Places a figure and returns what the template writes for it: (figure, file name, title) -> text.
+_Embed = Callable[["Figure", str, str], str]
+
+
+def build_report(
+    records: Iterable[RunRecord],
+    output: str | Path,
+    formats: Sequence[str] = FORMATS,
+    cards: Mapping[str, Card] | None = None,
+    title: str = "GraphBench report",
+) -> list[Path]:
+    """Write the report of some runs and return the paths of its pages.
+
+    Per dataset it holds the splits, the scores beside those of trivial predictors and of the paper, scores against
+    graph size, learning curves, cost and provenance. Small runs are marked and never compared.
+
+    Args:
+        records: Runs, e.g. from :func:`graphbench.evaluation.results.load_records`.
+        output: A folder, which receives ``report.md`` with ``figures/*.png`` and ``report.html``; or a file name
+            ending in ``.md`` or ``.html``, which chooses that format alone.
+        formats: ``md``, ``html`` or both, when ``output`` is a folder.
+        cards: Dataset id -> card; the catalogue's if None.
+        title: Heading of the report.
+
+    Raises:
+        ResultError: If there are no records, a format is unknown, or a record's dataset has no card.
+    """
+    results = aggregate(records)
+    if not results:
+        raise ResultError("there are no run records to report; run 'graphbench train' first or choose another selector")
+    targets = _targets(Path(output), formats)
+    sections = _by_dataset(results, cards)
+    paths = []
+    for kind, path in targets.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        embed = _svg_embed if kind == "html" else _png_embed(path)
+        text = _render(kind, title, sections, embed)
+        path.write_text(text, encoding="utf-8")
+        logger.info("wrote %s", path)
+        paths.append(path)
+    return paths
+
+
+def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
+    kind = output.suffix.lstrip(".").lower()
+    if kind in FORMATS and not output.is_dir():
+        return {kind: output}
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown or not formats:
+        raise ResultError(f"unknown report format {unknown or 'none'}; choose from {', '.join(FORMATS)}")
+    return {name: output / f"report.{name}" for name in FORMATS if name in formats}
+
+
+def _by_dataset(
+    results: Sequence[Aggregate], cards: Mapping[str, Card] | None
+) -> list[tuple[str, Card, list[Aggregate]]]:
+    groups: dict[str, list[Aggregate]] = {}
+    for runs in results:
+        groups.setdefault(runs.dataset, []).append(runs)
+    sections = []
+    for dataset, own in groups.items():
+        card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+        sections.append((dataset, card, own))
+    return sections
+
+
+def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggregate]]], embed: _Embed) -> str:
+    rows = [row for _, card, results in sections for row in tables.overview_rows(card, results)]
+    context = {
+        "title": title,
+        "overview": rows,
+        "any_small": any(runs.small for _, _, results in sections for runs in results),
+        "datasets": [_section(dataset, card, results, embed) for dataset, card, results in sections],
+    }
+    return _environment(kind == "html").get_template(f"report.{kind}.j2").render(context)
+
+
+def _section(dataset: str, card: Card, results: list[Aggregate], embed: _Embed) -> dict[str, Any]:
+    stem = dataset.replace("/", "-").replace(":", "-")
+    curves = curve_figure(results, card.metrics.primary)
+    return {
+        "id": dataset,
+        "anchor": stem,
+        "card": card,
+        "metrics": tables.metric_heads(card),
+        "splits": tables.split_rows(card),
+        "scores": tables.score_rows(card, results),
+        "ood": tables.ood_grid(card, results),
+        "ood_figure": _ood_figure(dataset, card, results, embed, stem),
+        "curves_figure": embed(curves, f"{stem}-curves", f"Learning curves, {dataset}") if curves else "",
+        "efficiency": tables.efficiency_rows(results),
+        "provenance": tables.provenance_rows(card, results),
+        "notes": tables.published_notes(dataset),
+    }
+
+
+def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: _Embed, stem: str) -> str:
+    primary = card.metrics.primary
+    scored = [runs for runs in results if any(runs.score(split, primary) for split in ood_splits(card)[1:])]
+    if not scored:
+        return ""
+    return embed(plot_ood(scored, card), f"{stem}-ood", f"{primary} against graph size, {dataset}")
+
+
+def _svg_embed(figure: Figure, name: str, title: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(inline_svg(figure, title))
+
+
+def _png_embed(page: Path) -> _Embed:
+    folder = page.parent / "figures"
+
+    def embed(figure: Figure, name: str, title: str) -> str:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.png").write_bytes(png_bytes(figure))
+        return f"![{title}](figures/{name}.png)"
+
+    return embed
+
+
+def _environment(escape: bool) -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("graphbench.evaluation", "templates")
+    return Environment(
+        loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )

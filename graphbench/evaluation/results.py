@@ -1,0 +1,370 @@
+"""Records of finished runs: what was trained, on which data, for how long, and how well it scored.
+
+A record is one JSON file under ``baselines/results/<domain>/<dataset>/``. The format only ever grows: a file written by
+an older version must still load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graphbench.catalog.resources import baselines_dir
+from graphbench.errors import ResultError
+
+logger = logging.getLogger(__name__)
+
+_CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
+_DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+class Budget(_Strict):
+    """How much training a run was given.
+
+    Attributes:
+        small: True when the budget is far below the published one; such a run is never presented as comparable.
+        label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
+    """
+
+    small: bool
+    label: str = ""
+
+
+class RunRecord(_Strict):
+    """One training run and its scores.
+
+    Attributes:
+        schema_version: Version of this format (key ``schema`` in the file).
+        dataset: Dataset id, e.g. ``algoreas/mst_easy``.
+        dataset_version: Version of the dataset card; scores of different versions never mix.
+        data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
+        data_hashes: Content hash of each split used.
+        model: Name of the model configuration, e.g. ``gin``.
+        config: The full configuration of the run, overrides applied.
+        parameters: Number of trainable parameters.
+        seed: Seed of initialisation and data order.
+        steps: Optimizer steps taken.
+        batch_size: Graphs per optimizer step.
+        budget: How much training this was.
+        hardware: What :func:`hardware` returned.
+        graphbench_version: Version of the package.
+        git_version: Commit of the checkout, if there is one.
+        started: Start of training (UTC).
+        wall_seconds: Training time without data generation, in seconds.
+        peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
+        throughput_graphs_per_s: Training graphs per second.
+        latency_ms: Median milliseconds to predict one test graph alone.
+        latency_ms_batched: Median milliseconds per test graph within a batch.
+        curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
+        scores: Split -> metric -> value. Out-of-distribution splits stand under their own names (``n256``).
+        best_step: Step of the checkpoint that was scored; None when it is the last one.
+        published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
+        notes: Anything a reader must know.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    dataset: str
+    dataset_version: int = Field(ge=1)
+    data_fingerprint: str = ""
+    data_hashes: dict[str, str] = {}
+    model: str = Field(pattern=r"^[A-Za-z0-9_.\-]+$")
+    config: dict[str, Any]
+    parameters: int = Field(ge=0)
+    seed: int
+    steps: int = Field(ge=0)
+    batch_size: int = Field(ge=1)
+    budget: Budget
+    hardware: dict[str, str | int | float | None] = {}
+    graphbench_version: str = ""
+    git_version: str | None = None
+    started: datetime
+    wall_seconds: float = Field(ge=0)
+    peak_memory_bytes: int | None = None
+    throughput_graphs_per_s: float | None = None
+    latency_ms: float | None = None
+    latency_ms_batched: float | None = None
+    curves: dict[str, list[tuple[int, float]]] = {}
+    scores: dict[str, dict[str, float]]
+    best_step: int | None = None
+    published_reference: str | None = None
+    notes: str = ""
+
+    @property
+    def config_hash(self) -> str:
+        """Eight hex digits naming everything that repetitions with other seeds have in common."""
+        common = {
+            "dataset": [self.dataset, self.dataset_version, self.data_fingerprint],
+            "model": [self.model, _without_seed(self.config)],
+            "budget": [self.steps_asked, self.batch_size, self.budget.small],
+        }
+        return hashlib.sha256(json.dumps(common, sort_keys=True, default=str).encode()).hexdigest()[:8]
+
+    @property
+    def steps_asked(self) -> int:
+        """The budget in steps: ``config["training"]["steps"]`` where given (early stopping may take fewer)."""
+        training = self.config.get("training")
+        asked = training.get("steps") if isinstance(training, Mapping) else None
+        return asked if isinstance(asked, int) else self.steps
+
+    @property
+    def relative_path(self) -> Path:
+        """Where the record lies below the results folder."""
+        folder = Path(*self.dataset.replace(":", "-").split("/"))
+        return folder / f"{self.model}-{self.config_hash}-seed{self.seed}.json"
+
+    def to_json(self) -> str:
+        """Return the record as indented JSON, one point of a curve per line."""
+        text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
+        return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
+
+
+def _without_seed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_seed(item) for key, item in value.items() if key != "seed"}
+    return value
+
+
+def results_dir() -> Path:
+    """Return the folder of committed run records."""
+    return baselines_dir() / "results"
+
+
+def save_record(record: RunRecord, root: Path | None = None, path: Path | None = None) -> Path:
+    """Write a record and return its path; the file appears whole or not at all.
+
+    Args:
+        record: The record. One with the same dataset, configuration and seed is replaced.
+        root: Results folder; ``baselines/results`` when None.
+        path: Exact file to write instead, e.g. ``record.json`` of a run folder.
+
+    Raises:
+        ResultError: If the dataset id cannot be a path, or the file cannot be written.
+    """
+    if not _DATASET_ID.fullmatch(record.dataset):
+        raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
+    target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write_atomically(target, record.to_json())
+    except OSError as error:
+        raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
+    return target
+
+
+def _write_atomically(target: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    aside = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.chmod(0o644)
+        aside.replace(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return the record stored in one file.
+
+    Raises:
+        ResultError: If the file is absent, is not JSON or does not follow the format; the message names key and file.
+    """
+    try:
+        payload = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ResultError(f"there is no record {path}") from None
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path} is not a JSON record: {error}") from error
+    try:
+        return RunRecord.model_validate(payload)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "record"
+        raise ResultError(f"{path}: {where}: {first['msg']} ({error.error_count()} problems in all)") from error
+
+
+def load_records(selector: str | Sequence[str] = "*", root: Path | None = None) -> list[RunRecord]:
+    """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
+
+    Args:
+        selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
+        root: Folder searched for ``*.json``, at any depth; ``baselines/results`` when None.
+
+    Raises:
+        ResultError: If the folder does not exist or a file in it is malformed.
+    """
+    folder = root if root is not None else results_dir()
+    if not folder.is_dir():
+        raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
+    patterns = [selector] if isinstance(selector, str) else list(selector)
+    records = [read_record(path) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
+    chosen = [r for r in records if any(fnmatchcase(r.dataset, pattern) for pattern in patterns)]
+    return sorted(chosen, key=lambda r: (r.dataset, r.model, r.config_hash, r.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """Mean and sample standard deviation of one number over runs.
+
+    Attributes:
+        mean: Arithmetic mean.
+        std: Standard deviation with ddof=1; None for a single run, whose spread is unknown.
+        n: Number of runs.
+    """
+
+    mean: float
+    std: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Stat:
+        """Return the statistics of at least one value."""
+        numbers = [float(value) for value in values]
+        if not numbers:
+            raise ResultError("there is no value to average")
+        mean = math.fsum(numbers) / len(numbers)
+        if len(numbers) == 1:
+            return cls(mean, None, 1)
+        variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
+        return cls(mean, math.sqrt(variance), len(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Runs that differ in the seed alone.
+
+    Attributes:
+        dataset: Dataset id.
+        dataset_version: Version of the dataset card.
+        model: Name of the model configuration.
+        config_hash: What the runs have in common, in eight hex digits.
+        small: Whether the budget is far below the published one.
+        label: The budget in words.
+        seeds: Seeds, ascending.
+        scores: Split -> metric -> statistics over the seeds that have it.
+        records: The runs, in the order of the seeds.
+    """
+
+    dataset: str
+    dataset_version: int
+    model: str
+    config_hash: str
+    small: bool
+    label: str
+    seeds: tuple[int, ...]
+    scores: Mapping[str, Mapping[str, Stat]]
+    records: tuple[RunRecord, ...]
+
+    def score(self, split: str, metric: str) -> Stat | None:
+        """Return the statistics of one metric on one split, or None if no run has it."""
+        return self.scores.get(split, {}).get(metric)
+
+    def measure(self, field: str) -> Stat | None:
+        """Return the statistics of a numeric field such as ``wall_seconds``, or None if no run has it."""
+        values = [getattr(record, field) for record in self.records]
+        present = [value for value in values if value is not None]
+        return Stat.of(present) if present else None
+
+
+def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
+    """Return mean and standard deviation over seeds, grouped by dataset version, model, configuration and budget.
+
+    Two records of one group with the same seed are the same run repeated: the one started last counts.
+    """
+    groups: dict[tuple[str, str, str], dict[int, RunRecord]] = {}
+    for record in sorted(records, key=lambda r: _utc(r.started)):
+        runs = groups.setdefault((record.dataset, record.model, record.config_hash), {})
+        if record.seed in runs:
+            logger.warning("two records of %s %s seed %d: the later counts", record.dataset, record.model, record.seed)
+        runs[record.seed] = record
+    return [_aggregate_group(groups[key]) for key in sorted(groups)]
+
+
+def _aggregate_group(runs: Mapping[int, RunRecord]) -> Aggregate:
+    ordered = tuple(runs[seed] for seed in sorted(runs))
+    first = ordered[0]
+    values: dict[str, dict[str, list[float]]] = {}
+    for record in ordered:
+        for split, metrics in record.scores.items():
+            for metric, value in metrics.items():
+                values.setdefault(split, {}).setdefault(metric, []).append(value)
+    scores = {split: {m: Stat.of(v) for m, v in metrics.items()} for split, metrics in values.items()}
+    return Aggregate(
+        dataset=first.dataset,
+        dataset_version=first.dataset_version,
+        model=first.model,
+        config_hash=first.config_hash,
+        small=first.budget.small,
+        label=first.budget.label,
+        seeds=tuple(sorted(runs)),
+        scores=scores,
+        records=ordered,
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def hardware() -> dict[str, str | int | float | None]:
+    """Return a description of this machine for a record: processor, cores, memory, GPU, library versions.
+
+    Torch is described only when the process has loaded it already; describing never loads it.
+    """
+    facts: dict[str, str | int | float | None] = {
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "memory_bytes": _memory_bytes(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": None,
+        "threads": None,
+        "gpu": None,
+        "gpus": 0,
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        facts["torch"] = str(torch.__version__)
+        facts["threads"] = int(torch.get_num_threads())
+        if torch.cuda.is_available():
+            facts["gpu"] = str(torch.cuda.get_device_name(0))
+            facts["gpus"] = int(torch.cuda.device_count())
+    return facts
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        match = re.search(r"^model name\s*:\s*(.+)$", info.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        if match:
+            return match.group(1).strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,300 @@
+"""The report's tables as rows of ready-made text, the same for Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.ood import architecture, ood_splits, ood_table, split_nodes
+from graphbench.evaluation.published import PublishedScore, published, published_score
+from graphbench.evaluation.results import Aggregate, Stat
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+ABSENT = "–"  # noqa: RUF001
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewRow:
+    """One model on one dataset, beside what is expected of it."""
+
+    dataset: str
+    anchor: str
+    metric: str
+    model: str
+    ours: str
+    runs: str
+    small: bool
+    trivial: str
+    published: str
+    difference: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One predictor of a dataset's score table; ``kind`` is trivial, ours or published."""
+
+    name: str
+    kind: str
+    small: bool
+    values: tuple[str, ...]
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text with its column heads."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def metric_heads(card: Card) -> list[str]:
+    """Return the card's metrics with their direction, the primary one first."""
+    return [metric_head(name) for name in (card.metrics.primary, *card.metrics.also)]
+
+
+def metric_head(name: str) -> str:
+    """Return e.g. ``f1 ↑``."""
+    return name + (" ↑" if METRICS[name].higher_is_better else " ↓")
+
+
+def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]:
+    """Return one row per model: its primary test score, the best trivial one and the published one."""
+    primary = card.metrics.primary
+    rows = []
+    for runs in results:
+        score = runs.score("test", primary)
+        printed = published_score(runs.dataset, "test", architecture(runs), primary)
+        floor = best_floor(card, "test", primary)
+        rows.append(
+            OverviewRow(
+                dataset=runs.dataset,
+                anchor=runs.dataset.replace("/", "-").replace(":", "-"),
+                metric=metric_head(primary),
+                model=runs.model,
+                ours=stat_text(score),
+                runs=_seeds_text(runs),
+                small=runs.small,
+                trivial=f"{number(floor[1])} ({_predictor_name(floor[0])})" if floor else ABSENT,
+                published=_published_text(printed),
+                difference=_difference(runs, card, score, printed),
+            )
+        )
+    return rows
+
+
+def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: PublishedScore | None) -> str:
+    if runs.dataset_version != card.version:
+        return f"old data, version {runs.dataset_version}"
+    if runs.small:
+        return "not comparable"
+    if score is None or printed is None or printed.value is None:
+        return ABSENT
+    return signed(score.mean - printed.value)
+
+
+def split_rows(card: Card) -> Grid:
+    """Return the splits: size, nodes, measured means, and how they differ from training."""
+    statistics = card.measured.statistics if card.measured is not None else {}
+    names = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
+    rows = []
+    for name, spec in card.all_splits.items():
+        nodes = split_nodes(card, name)
+        measured = [statistics.get(name, {}).get(fact) for fact in names]
+        rows.append(
+            (
+                name,
+                f"{spec.count:,}",
+                f"{nodes:g}" if nodes is not None else ABSENT,
+                *(f"{fact[0]:.4g} ± {fact[1]:.3g}" if fact else ABSENT for fact in measured),
+                spec.shift or ("none" if name in ("train", "val") else ABSENT),
+            )
+        )
+    heads = ("split", "graphs", "nodes", *(name.replace("_", " ") for name in names), "shift from training")
+    return Grid(heads, tuple(rows))
+
+
+def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
+    """Return the test scores: trivial predictors, our models, published models."""
+    names = (card.metrics.primary, *card.metrics.also)
+    rows = [*_trivial_rows(card, names)]
+    for runs in results:
+        values = tuple(stat_text(runs.score("test", name)) for name in names)
+        basis = f"{_seeds_text(runs)}, {runs.label}" if runs.label else _seeds_text(runs)
+        rows.append(ScoreRow(runs.model, "ours", runs.small, values, basis))
+    for score in published(results[0].dataset):
+        if score.study == "main" and score.split == "test" and score.value is not None:
+            values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
+            seeds = f", {_count(score.seeds, 'seed')}" if score.seeds else ""
+            rows.append(ScoreRow(score.model, "published", False, values, score.reference + seeds))
+    return rows
+
+
+def _trivial_rows(card: Card, names: Sequence[str]) -> list[ScoreRow]:
+    floors = card.floor.get("test", {})
+    rows = []
+    for name, scores in floors.items():
+        twin = name != "majority" and scores == floors.get("majority")
+        if name == "majority" and any(scores == other for key, other in floors.items() if key != name):
+            continue
+        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
+        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", False, values, ""))
+    return rows
+
+
+def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
+    """Return the primary metric per split and model, or None if the card has no such split or none was evaluated."""
+    primary = card.metrics.primary
+    if not any(runs.score(split, primary) for runs in results for split in card.ood):
+        return None
+    columns = [("nodes", [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in ood_splits(card)])]
+    printed: set[str] = set()
+    for runs in results:
+        rows, name = ood_table(runs, card), architecture(runs)
+        head = runs.model + (" (small run)" if runs.small else "")
+        columns.append((head, [stat_text(runs.score(row.split, primary)) for row in rows]))
+        if name not in printed and any(row.published is not None for row in rows):
+            columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
+            printed.add(name)
+    floors = [best_floor(card, split, primary) for split in ood_splits(card)]
+    columns.append(("best trivial", [number(floor[1]) if floor else ABSENT for floor in floors]))
+    cells = zip(*(values for _, values in columns), strict=True)
+    rows_text = tuple((split, *row) for split, row in zip(ood_splits(card), cells, strict=True))
+    return Grid((f"split ({metric_head(primary)})", *(head for head, _ in columns)), rows_text)
+
+
+def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
+    """Return what the runs cost, means over the seeds."""
+    heads = ("model", "parameters", "training time", "peak memory", "graphs/s", "latency, one graph", "latency, in batch")
+    rows = []
+    for runs in results:
+        rows.append(
+            (
+                runs.model + (" (small run)" if runs.small else ""),
+                _parameters(runs.measure("parameters")),
+                _duration(runs.measure("wall_seconds")),
+                _bytes(runs.measure("peak_memory_bytes")),
+                _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}"),
+                _mean(runs.measure("latency_ms"), "{:.3g} ms"),
+                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms"),
+            )
+        )
+    return Grid(heads, tuple(rows))
+
+
+def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
+    """Return with what each score was made: budget, seeds, machine, data and code."""
+    heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started")
+    rows = []
+    for runs in results:
+        last = runs.records[-1]
+        stale = "" if runs.dataset_version == card.version else f" (the card is at {card.version})"
+        hashes = ", ".join(f"{split} {value[:8]}" for split, value in last.data_hashes.items())
+        data = [f"version {runs.dataset_version}{stale}", last.data_fingerprint, hashes]
+        code = [last.graphbench_version, (last.git_version or "")[:10]]
+        rows.append(
+            (
+                runs.model,
+                runs.config_hash,
+                _budget_text(runs),
+                ", ".join(map(str, runs.seeds)),
+                hardware_text(last.hardware),
+                "; ".join(part for part in data if part),
+                " ".join(part for part in code if part) or ABSENT,
+                f"{last.started:%Y-%m-%d}",
+            )
+        )
+    return Grid(heads, tuple(rows))
+
+
+def hardware_text(facts: dict[str, str | int | float | None]) -> str:
+    """Return a machine's description in one line."""
+    gpus = facts.get("gpus") or 1
+    gpu = f"{gpus} x {facts['gpu']}" if facts.get("gpu") else ""
+    cores = f", {_count(int(facts['cores']), 'core')}" if facts.get("cores") else ""
+    cpu = f"{facts['cpu']}{cores}" if facts.get("cpu") else ""
+    torch = f"torch {facts['torch']}" if facts.get("torch") else ""
+    return "; ".join(part for part in (gpu, cpu, torch) if part) or ABSENT
+
+
+def published_notes(dataset: str) -> list[str]:
+    """Return what to know about each published table of a dataset."""
+    notes = {f"{score.reference}: {score.note}": None for score in published(dataset) if score.note}
+    return list(notes)
+
+
+def stat_text(stat: Stat | None) -> str:
+    """Return ``mean ± std``, or the mean alone for one run, or a dash."""
+    if stat is None:
+        return ABSENT
+    return number(stat.mean) + (f" ± {number(stat.std)}" if stat.std is not None else "")
+
+
+def number(value: float) -> str:
+    """Return a score with four decimals, one from 1000 on."""
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign, the minus as long as the plus."""
+    return f"{value:+.4f}".replace("-", "−")  # noqa: RUF001
+
+
+def _optional(value: float | None) -> str:
+    return ABSENT if value is None else number(value)
+
+
+def _published_text(score: PublishedScore | None) -> str:
+    if score is None or score.value is None:
+        return ABSENT
+    return number(score.value) + (f" ± {number(score.std)}" if score.std is not None else "")
+
+
+def _predictor_name(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _seeds_text(runs: Aggregate) -> str:
+    steps = sorted({record.steps for record in runs.records})
+    shown = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    return f"{_count(len(runs.seeds), 'seed')}, {shown} steps"
+
+
+def _budget_text(runs: Aggregate) -> str:
+    sizes = ", ".join(str(size) for size in sorted({record.batch_size for record in runs.records}))
+    text = f"{_seeds_text(runs).split(', ', 1)[1]} of {sizes} graphs"
+    return text + (f" ({runs.label})" if runs.label else "") + (", small" if runs.small else "")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _mean(stat: Stat | None, form: str) -> str:
+    return ABSENT if stat is None else form.format(stat.mean)
+
+
+def _parameters(stat: Stat | None) -> str:
+    if stat is None:
+        return ABSENT
+    return f"{stat.mean / 1e6:.2f} M" if stat.mean >= 1e6 else f"{stat.mean:,.0f}"
+
+
+def _duration(stat: Stat | None) -> str:
+    if stat is None:
+        return ABSENT
+    seconds = stat.mean
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(stat: Stat | None) -> str:
+    if stat is None:
+        return ABSENT
+    return f"{stat.mean / 2**30:.2f} GiB" if stat.mean >= 2**30 else f"{stat.mean / 2**20:.0f} MiB"

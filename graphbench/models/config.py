@@ -1,0 +1,68 @@
+"""Model configurations, checked before anything is built. This module loads no torch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class PositionalConfig(BaseModel):
+    """Which positional encoding is added to the node embeddings, and how it is embedded.
+
+    Attributes:
+        type: ``none``, ``rwse`` (random-walk return probabilities) or ``lpe`` (Laplacian eigenpairs).
+        k: Number of walk lengths (rwse) or of eigenpairs (lpe).
+        hidden: Width of the embedding networks' inner layers.
+        self_loops: rwse only: add a loop to every node before walking. Without loops no walk on an acyclic directed graph
+            returns, and the encoding of such a graph is all zeros.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Literal["none", "rwse", "lpe"] = "none"
+    k: int = Field(default=16, ge=1)
+    hidden: int = Field(default=768, ge=1)
+    self_loops: bool = False
+
+
+class ModelConfig(BaseModel):
+    """The architecture of an encoder-processor-decoder model (GraphBench paper, appendix B).
+
+    Attributes:
+        processor: ``gin``, ``gt``, ``mlp``, ``deepsets`` or a name registered with ``register_processor``.
+        layers: Number of processor layers.
+        hidden: Embedding width ``d``.
+        heads: Attention heads (gt); must divide ``hidden``.
+        dropout: Dropout rate on the output of each residual branch.
+        activation: Activation of the feed-forward networks and decoders.
+        positional: Positional encoding of the nodes.
+        stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
+        pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
+            ``mean``.
+        edge_tokens: gt: whether edges are tokens beside the nodes; ``auto`` where an output lies on edges.
+        attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked`` (slices of
+            queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and edge tokens only).
+        options: Free settings of a user's own processor.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    processor: str = "gin"
+    layers: int = Field(default=6, ge=1)
+    hidden: int = Field(default=384, ge=1)
+    heads: int = Field(default=16, ge=1)
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    activation: Literal["gelu", "relu"] = "gelu"
+    positional: PositionalConfig = PositionalConfig()
+    stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
+    pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
+    edge_tokens: bool | Literal["auto"] = "auto"
+    attention: Literal["auto", "sdpa", "chunked", "flex"] = "auto"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _heads_divide_hidden(self) -> ModelConfig:
+        if self.processor == "gt" and self.hidden % self.heads:
+            raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
+        return self

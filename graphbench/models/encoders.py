@@ -1,0 +1,188 @@
+"""Encoders: from the input features of a batch to node and edge embeddings.
+
+One linear layer per feature, chosen by its type, summed per location (GraphBench paper, section 3.3.3 and appendix B).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.errors import ConfigError
+from graphbench.models.graphs import Layout
+from graphbench.models.layers import learned_vector
+
+_TINY = 1e-6
+
+
+class Standardiser(nn.Module):
+    """A mean and a standard deviation per column, kept as buffers, so that they travel with the weights.
+
+    They are 0 and 1 until :meth:`fit` is called.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, width: int) -> None:
+        """Create the identity for ``width`` columns."""
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("std", torch.ones(width))
+
+    @torch.no_grad()
+    def fit(self, values: Tensor) -> None:
+        """Take mean and standard deviation from ``values`` [items, width]; a constant column keeps standard deviation 1."""
+        sample = values.double()
+        std = sample.std(dim=0, unbiased=False)
+        self.mean.copy_(sample.mean(dim=0))
+        self.std.copy_(torch.where(std > _TINY, std, torch.ones_like(std)))
+
+    def standardise(self, values: Tensor) -> Tensor:
+        """Return ``(values - mean) / std``, [items, width]."""
+        return (values - self.mean) / self.std
+
+    def restore(self, values: Tensor) -> Tensor:
+        """Return ``values * std + mean``, [items, width], the inverse of :meth:`standardise`."""
+        return values * self.std + self.mean
+
+
+class ScalarEncoder(nn.Module):
+    """Standardise, then one linear layer, width -> d."""
+
+    def __init__(self, feature: Feature, width: int, hidden: int) -> None:
+        """Create the encoder of a scalar feature with ``width`` values per item."""
+        super().__init__()
+        self.feature = feature
+        self.scale = Standardiser(width)
+        self.linear = nn.Linear(width, hidden)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return embeddings [items, d] of ``values`` [items] or [items, width]."""
+        rows = as_rows(values.to(self.linear.weight.dtype), self.feature, self.linear.in_features)
+        embedded: Tensor = self.linear(self.scale.standardise(rows))
+        return embedded
+
+
+class ClassEncoder(nn.Module):
+    """One vector per class; a mask has two."""
+
+    def __init__(self, feature: Feature, hidden: int) -> None:
+        """Create the encoder of a categorical, mask or mask_one feature."""
+        super().__init__()
+        self.feature = feature
+        self.embedding = nn.Embedding(feature.classes or 2, hidden)
+        nn.init.normal_(self.embedding.weight, std=0.5)  # the scale of a standardised scalar's embedding
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return embeddings [items, d] of class numbers ``values`` [items], any integer or bool dtype."""
+        embedded: Tensor = self.embedding(as_rows(values, self.feature, 1).squeeze(1).long())
+        return embedded
+
+
+class InputEncoder(nn.Module):
+    """Sum of the features' embeddings per location; graph-level features are added to every node of their graph.
+
+    Where a location has no input feature, a learned vector takes its place.
+    """
+
+    def __init__(
+        self, features: Sequence[Feature], hidden: int, *, edges: bool = True, widths: Mapping[str, int] | None = None
+    ) -> None:
+        """Create one encoder per input feature.
+
+        Args:
+            features: The input features.
+            hidden: Embedding width ``d``.
+            edges: Whether anything reads edge embeddings; otherwise none are made.
+            widths: Values per item of scalar features that have more than one.
+
+        Raises:
+            ConfigError: If a feature's type cannot be encoded.
+        """
+        super().__init__()
+        self.encoders = nn.ModuleDict()
+        for location in Location:
+            wanted = [f for f in features if f.location is location and (edges or location is not Location.EDGE)]
+            self.encoders[location.value] = nn.ModuleList(_encoder(f, hidden, widths or {}) for f in wanted)
+        self.no_node_feature = None if len(self._at(Location.NODE)) else learned_vector(hidden)
+        self.no_edge_feature = None if len(self._at(Location.EDGE)) or not edges else learned_vector(hidden)
+
+    def forward(self, batch: Data, layout: Layout) -> tuple[Tensor, Tensor | None]:
+        """Return node embeddings [N, d] and edge embeddings [E, d].
+
+        Without edge features the edge embeddings are one row [1, d], the same for every edge; None if nothing reads them.
+        """
+        nodes = self._embed(batch, Location.NODE)
+        if nodes is None:
+            assert self.no_node_feature is not None
+            nodes = self.no_node_feature.expand(layout.num_nodes, -1)
+        graphs = self._embed(batch, Location.GRAPH)
+        if graphs is not None:
+            nodes = nodes + graphs[layout.graph]
+        edges = self._embed(batch, Location.EDGE)
+        return nodes, self.no_edge_feature if edges is None else edges
+
+    def fit_normalisation(self, batch: Data) -> None:
+        """Standardise every scalar input by its mean and standard deviation in ``batch``, a sample of training data."""
+        for encoder in self.modules():
+            if isinstance(encoder, ScalarEncoder):
+                values = feature_values(batch, encoder.feature)
+                encoder.scale.fit(as_rows(values, encoder.feature, encoder.linear.in_features))
+
+    def _at(self, location: Location) -> nn.ModuleList:
+        encoders = self.encoders[location.value]
+        assert isinstance(encoders, nn.ModuleList)
+        return encoders
+
+    def _embed(self, batch: Data, location: Location) -> Tensor | None:
+        total: Tensor | None = None
+        for encoder in self._at(location):
+            assert isinstance(encoder, ScalarEncoder | ClassEncoder)
+            part = encoder(feature_values(batch, encoder.feature))
+            total = part if total is None else total + part
+        return total
+
+
+def feature_values(batch: Data, feature: Feature) -> Tensor:
+    """Return a feature's array from a batch.
+
+    Raises:
+        ConfigError: If the batch does not carry it.
+    """
+    if feature.name not in batch:
+        raise ConfigError(
+            f"the batch has no {feature.location} feature {feature.name!r}; build the model with the features of the data"
+        )
+    values: Tensor = batch[feature.name]
+    return values
+
+
+def as_rows(values: Tensor, feature: Feature, width: int) -> Tensor:
+    """Return ``values`` [items] or [items, width] as [items, width].
+
+    Raises:
+        ConfigError: If the array has another shape.
+    """
+    rows = values.unsqueeze(1) if values.dim() == 1 else values
+    if rows.dim() != 2 or rows.shape[1] != width:
+        raise ConfigError(
+            f"feature {feature.name!r} has shape {list(values.shape)}, the model expects {width} value(s) per item; "
+            f"build_model(..., widths={{{feature.name!r}: k}}) sets how many a scalar feature has"
+        )
+    return rows
+
+
+def _encoder(feature: Feature, hidden: int, widths: Mapping[str, int]) -> nn.Module:
+    if feature.kind is Kind.SCALAR:
+        return ScalarEncoder(feature, widths.get(feature.name, 1), hidden)
+    if feature.kind in (Kind.CATEGORICAL, Kind.MASK, Kind.MASK_ONE):
+        return ClassEncoder(feature, hidden)
+    raise ConfigError(
+        f"input feature {feature.name!r} is a {feature.type_name}, which these encoders cannot embed; "
+        "store it as an edge mask or as a node mask_one"
+    )

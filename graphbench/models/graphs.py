@@ -1,0 +1,95 @@
+"""How the graphs of a batch lie in its flat arrays, and sums over their nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each graph's nodes and edges lie in a batch.
+
+    Attributes:
+        edge_index: int64 [2, E]. Undirected graphs: columns ``2j`` and ``2j + 1`` are the two directions of edge ``j``.
+        graph: int64 [N], the graph of each node, non-decreasing.
+        ptr: int64 [B+1], first node of each graph.
+        num_graphs: B.
+        directed: Whether each column of ``edge_index`` is an arc of its own.
+    """
+
+    edge_index: Tensor
+    graph: Tensor
+    ptr: Tensor
+    num_graphs: int
+    directed: bool
+
+    @classmethod
+    def of(cls, batch: Data, directed: bool) -> Layout:
+        """Return the layout of a PyG ``Batch``; a plain ``Data`` is a batch of one graph."""
+        edge_index: Tensor = batch.edge_index
+        graph = getattr(batch, "batch", None)
+        if graph is None:
+            graph = torch.zeros(int(batch.num_nodes or 0), dtype=torch.long, device=edge_index.device)
+        ptr = getattr(batch, "ptr", None)
+        if ptr is None:
+            counts = torch.bincount(graph, minlength=int(getattr(batch, "num_graphs", 1)))
+            ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return cls(edge_index, graph, ptr, ptr.numel() - 1, directed)
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.graph.numel()
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 [B], nodes per graph."""
+        return self.ptr[1:] - self.ptr[:-1]
+
+    @property
+    def edges(self) -> Tensor:
+        """int64 [2, M], every undirected edge once, or every arc of directed graphs."""
+        return self.edge_index if self.directed else self.edge_index[:, ::2]
+
+    def once_per_edge(self, values: Tensor) -> Tensor:
+        """Return ``values`` [E, ...] as [M, ...]: the mean of an undirected edge's two directions."""
+        return values if self.directed else (values[::2] + values[1::2]) / 2
+
+    def both_directions(self, values: Tensor) -> Tensor:
+        """Return ``values`` [M, ...] as [E, ...], one row per column of ``edge_index``."""
+        return values if self.directed else values.repeat_interleave(2, dim=0)
+
+    def local(self, nodes: Tensor) -> Tensor:
+        """Return node ids counted within their graph; ``nodes`` int64 [...] counts through the batch."""
+        return nodes - self.ptr[self.graph[nodes]]
+
+
+def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
+    """Return the sums [count, ...] of the rows of ``values`` [items, ...] that share a segment id, int64 [items]."""
+    return values.new_zeros(count, *values.shape[1:]).index_add(0, segment, values)
+
+
+def segment_mean(values: Tensor, segment: Tensor, sizes: Tensor) -> Tensor:
+    """Return the means [count, d] of the rows of ``values`` [items, d]; ``sizes`` int64 [count] are the segments' lengths."""
+    return segment_sum(values, segment, sizes.numel()) / sizes.clamp(min=1).unsqueeze(1)
+
+
+def segment_log_softmax(logits: Tensor, segment: Tensor, count: int) -> Tensor:
+    """Return the log-softmax of ``logits`` [items] within each segment, float [items]."""
+    highest = logits.detach().new_full((count,), -torch.inf)
+    highest = highest.scatter_reduce(0, segment, logits.detach(), "amax")
+    shifted = logits - highest[segment]
+    return shifted - segment_sum(shifted.exp(), segment, count).log()[segment]
+
+
+def segment_argmax(values: Tensor, segment: Tensor, count: int) -> Tensor:
+    """Return the position int64 [count] of each segment's first maximum among ``values`` [items]."""
+    highest = values.new_full((count,), -torch.inf).scatter_reduce(0, segment, values, "amax")
+    positions = torch.arange(values.numel(), device=values.device)
+    positions = positions.masked_fill(values < highest[segment], values.numel())
+    best = positions.new_full((count,), values.numel())
+    return best.scatter_reduce(0, segment, positions, "amin")

@@ -1,0 +1,255 @@
+"""Positional encodings of nodes, computed for a whole batch at once: random-walk return probabilities and Laplacian eigenpairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphbench.models.config import PositionalConfig
+from graphbench.models.graphs import Layout
+
+_CHUNK_BYTES = 1 << 28  # dense matrices held at once
+_NODES_AT_ONCE = 4096  # bounds the memory of the embedded eigenpairs, [nodes, k, hidden]
+_SIZE_STEP = 8  # graphs are padded to a multiple of this many nodes when their sizes differ
+
+
+def random_walk_encoding(
+    edge_index: Tensor, ptr: Tensor, k: int, *, symmetric: bool = False, self_loops: bool = False
+) -> Tensor:
+    """Return the probabilities of being back after 1, ..., k steps of a random walk (RWSE; Dwivedi et al., 2022).
+
+    Equal to ``torch_geometric.transforms.AddRandomWalkPE(k)`` up to rounding: column ``i - 1`` is ``diag(P^i)`` with
+    ``P = D^-1 A``. A node that no arc leaves has 0 throughout. On the CPU a compiled kernel does the work, elsewhere
+    batched dense products.
+
+    Args:
+        edge_index: int64 [2, E].
+        ptr: int64 [B+1], first node of each graph.
+        k: Longest walk.
+        symmetric: Whether every edge is present in both directions; halves the work.
+        self_loops: Whether one loop is added to every node first.
+
+    Returns:
+        float32 [N, k] on the device of ``edge_index``.
+    """
+    if edge_index.device.type == "cpu":
+        from graphbench.models._rwse_cpu import return_probabilities
+
+        source, target = edge_index.contiguous().numpy()
+        return torch.from_numpy(return_probabilities(source, target, ptr.numpy(), k, symmetric, self_loops))
+    return _dense_random_walk_encoding(edge_index, ptr, k, symmetric=symmetric, self_loops=self_loops)
+
+
+def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k lowest eigenvalues and eigenvectors of every graph's Laplacian ``L = D - A`` (LPE; Mueller et al., 2024).
+
+    The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are zero;
+    an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1).
+
+    Args:
+        edge_index: int64 [2, E].
+        ptr: int64 [B+1], first node of each graph.
+        k: Number of eigenpairs.
+
+    Returns:
+        Eigenvalues float32 [N, k], the same for all nodes of a graph, ascending, and eigenvectors' entries float32 [N, k],
+        with arbitrary signs. Both on the device of ``edge_index``.
+    """
+    values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
+    vectors = torch.zeros_like(values)
+    for group in _dense_groups(edge_index, ptr):
+        adjacency = (group.adjacency + group.adjacency.transpose(1, 2)).clamp(max=1.0)
+        degree = adjacency.sum(dim=2)
+        # Padding gets an eigenvalue above all others (2 * max degree bounds them), so it never mixes with the graph.
+        degree = torch.where(group.real, degree, 2.0 * degree.max() + 1.0)
+        with _one_thread(adjacency.device):
+            spectrum, basis = torch.linalg.eigh(torch.diag_embed(degree) - adjacency)
+        kept = min(k, group.size)
+        inside = torch.arange(kept, device=ptr.device) < group.real.sum(dim=1, keepdim=True)
+        rows = torch.zeros(*basis.shape[:2], kept, device=ptr.device) + spectrum[:, None, :kept].clamp(min=0.0)
+        values[group.nodes, :kept] = (rows * inside[:, None])[group.real]
+        vectors[group.nodes, :kept] = (basis[:, :, :kept] * inside[:, None])[group.real]
+    return values, vectors
+
+
+class RandomWalkEncoder(nn.Module):
+    """Return probabilities [N, k] to embeddings [N, d]: Linear(k, hidden), ReLU, Linear(hidden, d)."""
+
+    def __init__(self, config: PositionalConfig, width: int) -> None:
+        """Create the encoder of width ``d = width``."""
+        super().__init__()
+        self.config = config
+        self.network = nn.Sequential(nn.Linear(config.k, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width))
+
+    def forward(self, batch: Data, layout: Layout) -> Tensor:
+        """Return embeddings [N, d]; the batch's attribute ``rwse`` [N, k] is used where it exists."""
+        walks: Tensor | None = getattr(batch, "rwse", None)
+        if walks is None:
+            with torch.no_grad():
+                walks = random_walk_encoding(
+                    layout.edge_index,
+                    layout.ptr,
+                    self.config.k,
+                    symmetric=not layout.directed,
+                    self_loops=self.config.self_loops,
+                )
+        embedded: Tensor = self.network(walks)
+        return embedded
+
+
+class LaplacianEncoder(nn.Module):
+    """Eigenpairs to embeddings: ``rho(sum_j phi(v_j, lambda_j + eps_j))`` over the pairs that exist.
+
+    ``phi`` is Linear(2, hidden), ReLU, Linear(hidden, hidden), and ``rho`` Linear(hidden, hidden), ReLU, Linear(hidden, d).
+    ``phi``'s second layer is linear, so it is applied once to the sum instead of to every pair, which is the same
+    function at 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training every eigenvector of every graph
+    gets a random sign.
+    """
+
+    def __init__(self, config: PositionalConfig, width: int) -> None:
+        """Create the encoder of width ``d = width``."""
+        super().__init__()
+        self.k = config.k
+        self.shift = nn.Parameter(1e-12 * torch.arange(config.k))
+        self.phi_inner = nn.Linear(2, config.hidden)
+        self.phi_outer = nn.Linear(config.hidden, config.hidden)
+        self.rho = nn.Sequential(
+            nn.Linear(config.hidden, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width)
+        )
+
+    def forward(self, batch: Data, layout: Layout) -> Tensor:
+        """Return embeddings [N, d]; the batch's ``lpe_values`` and ``lpe_vectors`` [N, k] are used where they exist."""
+        values: Tensor | None = getattr(batch, "lpe_values", None)
+        vectors: Tensor | None = getattr(batch, "lpe_vectors", None)
+        if values is None or vectors is None:
+            with torch.no_grad():
+                values, vectors = laplacian_encoding(layout.edge_index, layout.ptr, self.k)
+        sizes = layout.sizes
+        kept = min(self.k, int(sizes.max()))
+        values, vectors = values[:, :kept], vectors[:, :kept]
+        if self.training:
+            signs = torch.randint(0, 2, (layout.num_graphs, kept), device=vectors.device) * 2 - 1
+            vectors = vectors * signs[layout.graph]
+        present = (torch.arange(kept, device=sizes.device) < sizes[:, None])[layout.graph]
+        return self._embed(values, vectors, present)
+
+    def _embed(self, values: Tensor, vectors: Tensor, present: Tensor) -> Tensor:
+        pairs = torch.stack([vectors, values + self.shift[: values.shape[1]]], dim=-1)
+        blocks = zip(pairs.split(_NODES_AT_ONCE), present.split(_NODES_AT_ONCE), strict=True)
+        total = torch.cat([self._sum_of_pairs(*block) for block in blocks])
+        count = present.sum(dim=1, keepdim=True)
+        weight, bias = self.phi_outer.weight, self.phi_outer.bias
+        embedded: Tensor = self.rho(nn.functional.linear(total, weight) + count * bias)
+        return embedded
+
+    def _sum_of_pairs(self, pairs: Tensor, present: Tensor) -> Tensor:
+        inner = torch.relu(self.phi_inner(pairs))
+        return (inner * present.unsqueeze(-1)).sum(dim=1)
+
+
+def positional_encoder(config: PositionalConfig, width: int) -> RandomWalkEncoder | LaplacianEncoder | None:
+    """Return the encoder a configuration asks for; None for ``type: none``."""
+    if config.type == "rwse":
+        return RandomWalkEncoder(config, width)
+    return LaplacianEncoder(config, width) if config.type == "lpe" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _DenseGroup:
+    """Some graphs of a batch as dense matrices of one size."""
+
+    size: int
+    adjacency: Tensor  # float32 [G, size, size], number of arcs from row to column
+    real: Tensor  # bool [G, size], False on padding
+    nodes: Tensor  # int64 [real nodes], their numbers in the batch, graph by graph
+
+
+def _dense_groups(edge_index: Tensor, ptr: Tensor) -> Iterator[_DenseGroup]:
+    """Yield the graphs of a batch as dense matrices: all at once if they are equally large, else grouped by padded size."""
+    sizes = (ptr[1:] - ptr[:-1]).cpu()
+    padded = sizes if bool((sizes == sizes[:1]).all()) else (sizes + _SIZE_STEP - 1) // _SIZE_STEP * _SIZE_STEP
+    num_nodes = int(ptr[-1])
+    graph = torch.repeat_interleave(torch.arange(sizes.numel()), sizes).to(ptr.device)
+    for size in padded.unique().tolist():
+        if size == 0:
+            continue
+        members = (padded == size).nonzero().squeeze(1)
+        for chunk in members.split(max(1, _CHUNK_BYTES // (4 * size * size))):
+            yield _dense_group(edge_index, ptr, graph, chunk.to(ptr.device), size, num_nodes)
+
+
+def _dense_group(
+    edge_index: Tensor, ptr: Tensor, graph: Tensor, members: Tensor, size: int, num_nodes: int
+) -> _DenseGroup:
+    row_of_graph = torch.full((ptr.numel() - 1,), -1, device=ptr.device)
+    row_of_graph[members] = torch.arange(members.numel(), device=ptr.device)
+    slot = row_of_graph[graph] * size + torch.arange(num_nodes, device=ptr.device) - ptr[graph]
+    chosen = row_of_graph[graph] >= 0
+    source, target = edge_index
+    if members.numel() < ptr.numel() - 1:
+        inside = chosen[source]
+        source, target = source[inside], target[inside]
+    flat = slot[source] * size + slot[target] % size
+    adjacency = torch.zeros(members.numel() * size * size, device=ptr.device)
+    adjacency.index_add_(0, flat, torch.ones(flat.numel(), device=ptr.device))
+    real = torch.zeros(members.numel() * size, dtype=torch.bool, device=ptr.device)
+    real[slot[chosen]] = True
+    nodes = chosen.nonzero().squeeze(1)
+    return _DenseGroup(size, adjacency.view(-1, size, size), real.view(-1, size), nodes)
+
+
+def _dense_random_walk_encoding(
+    edge_index: Tensor, ptr: Tensor, k: int, *, symmetric: bool, self_loops: bool
+) -> Tensor:
+    """Return what :func:`random_walk_encoding` does, by batched products of dense matrices in float32."""
+    out = torch.zeros(int(ptr[-1]), k, device=ptr.device)
+    for group in _dense_groups(edge_index, ptr):
+        adjacency = group.adjacency
+        if self_loops:
+            adjacency = adjacency + torch.diag_embed(group.real.to(adjacency.dtype))
+        degree = adjacency.sum(dim=2).clamp(min=1.0)
+        diagonals = _symmetric_diagonals if symmetric else _general_diagonals
+        out[group.nodes] = diagonals(adjacency, degree, k)[group.real]
+    return out
+
+
+def _symmetric_diagonals(adjacency: Tensor, degree: Tensor, k: int) -> Tensor:
+    """Return ``diag(P^i)`` [G, n, k]: with ``S = D^-1/2 A D^-1/2`` symmetric, ``diag(S^(i+j)) = rowsum(S^i * S^j)``."""
+    scale = degree.rsqrt()
+    first = scale.unsqueeze(2) * adjacency * scale.unsqueeze(1)
+    power, columns = first, [first.diagonal(dim1=1, dim2=2)]
+    while len(columns) < k:
+        columns.append((power * power).sum(dim=2))
+        after = power @ first
+        columns.append((power * after).sum(dim=2))
+        power = after
+    return torch.stack(columns[:k], dim=2)
+
+
+def _general_diagonals(adjacency: Tensor, degree: Tensor, k: int) -> Tensor:
+    """Return ``diag(P^i)`` [G, n, k] from the k powers of ``P = D^-1 A``."""
+    first = adjacency / degree.unsqueeze(2)
+    power, columns = first, [first.diagonal(dim1=1, dim2=2)]
+    for _ in range(k - 1):
+        power = power @ first
+        columns.append(power.diagonal(dim1=1, dim2=2))
+    return torch.stack(columns, dim=2)
+
+
+@contextmanager
+def _one_thread(device: torch.device) -> Iterator[None]:
+    """Run torch with one thread on the CPU: batches of small eigenproblems are 5 to 20 times slower with two."""
+    threads = torch.get_num_threads()
+    if device.type != "cpu" or threads == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

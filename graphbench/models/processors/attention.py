@@ -1,0 +1,230 @@
+"""Attention with a bias from the graph's structure: what the bias is, and three ways to apply it.
+
+A bias is float [heads, queries, keys] per graph. ``dense()`` makes it for a whole padded batch; ``rows()`` makes a slice of
+it, so that a graph with tens of thousands of tokens never needs its full square.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from graphbench.errors import ConfigError
+
+DENSE_BIAS_BYTES = 1 << 29  # above this size of a batch's bias, "auto" works in slices
+_SLICE_BYTES = 1 << 26
+
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class AttentionBias(Protocol):
+    """A bias for sequences of ``lengths`` int64 [B] tokens, padded to ``size``, with ``heads`` heads."""
+
+    lengths: Tensor
+    size: int
+    heads: int
+
+    def dense(self) -> Tensor:
+        """Return the bias of all graphs, float [B, heads, size, size]; padding is not yet masked."""
+        ...
+
+    def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
+        """Return the bias of queries ``start .. stop-1`` of one graph on its ``length`` keys, [heads, stop-start, length]."""
+        ...
+
+
+class ArcBias:
+    """A bias on the pairs of tokens that an arc joins, 0 elsewhere; the head of an arc attends to its tail."""
+
+    def __init__(self, values: Tensor, arcs: Tensor, lengths: Tensor, size: int, token: Tensor | None) -> None:
+        """Create the bias.
+
+        Args:
+            values: [E, heads].
+            arcs: int64 [3, E]: graph, position of the query (head), position of the key (tail).
+            lengths: int64 [B], tokens per graph.
+            size: Padded length.
+            token: [3, heads], biases of the graph token (loop, in, out) at position 0, or None.
+        """
+        self.values, self.arcs, self.token = values, arcs, token
+        self.lengths, self.size, self.heads = lengths, size, values.shape[1]
+
+    def dense(self) -> Tensor:
+        """Return the bias of all graphs, [B, heads, size, size]."""
+        graph, query, key = self.arcs
+        flat = (graph * self.size + query) * self.size + key
+        square = self.values.new_zeros(self.lengths.numel() * self.size**2, self.heads).index_add(0, flat, self.values)
+        bias = square.view(-1, self.size, self.size, self.heads).permute(0, 3, 1, 2)
+        return bias if self.token is None else bias + token_bias(self.token, range(self.size), self.size)
+
+    def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
+        """Return a slice of one graph's bias, [heads, stop-start, length]."""
+        owner, query, key = self.arcs
+        chosen = ((owner == graph) & (query >= start) & (query < stop)).nonzero().squeeze(1)
+        flat = (query[chosen] - start) * length + key[chosen]
+        square = self.values.new_zeros((stop - start) * length, self.heads).index_add(0, flat, self.values[chosen])
+        bias = square.view(stop - start, length, self.heads).permute(2, 0, 1)
+        return bias if self.token is None else bias + token_bias(self.token, range(start, stop), length)
+
+
+class RelationBias:
+    """A bias by the relation of two tokens that are nodes or edges: the same token, a shared endpoint, or none (0).
+
+    The relation is found by comparing endpoints, it is not stored.
+    """
+
+    def __init__(self, weight: Tensor, endpoints: Tensor, lengths: Tensor, token: Tensor | None) -> None:
+        """Create the bias.
+
+        Args:
+            weight: [2, heads]: same token, shared endpoint.
+            endpoints: int64 [B, size, 2]; a node v is (v, v); a graph token and padding have negative numbers.
+            lengths: int64 [B], tokens per graph.
+            token: [3, heads], biases of the graph token (loop, in, out) at position 0, or None.
+        """
+        self.weight, self.endpoints, self.token = weight, endpoints, token
+        self.lengths, self.size, self.heads = lengths, endpoints.shape[1], weight.shape[1]
+
+    def dense(self) -> Tensor:
+        """Return the bias of all graphs, [B, heads, size, size]."""
+        shared = shares_endpoint(self.endpoints, self.endpoints)
+        return self._bias(shared.unsqueeze(1), range(self.size), self.size)
+
+    def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
+        """Return a slice of one graph's bias, [heads, stop-start, length]."""
+        ends = self.endpoints[graph]
+        return self._bias(shares_endpoint(ends[start:stop], ends[:length]), range(start, stop), length)
+
+    def _bias(self, shared: Tensor, queries: range, keys: int) -> Tensor:
+        same = _is_same(queries, keys, shared.device)
+        base = self.weight[0].view(-1, 1, 1) * same
+        if self.token is not None:
+            loop_instead = torch.zeros_like(same)
+            loop_instead[:1, :1] = same[:1, :1] * (queries.start == 0)
+            base = base * (1 - loop_instead) + token_bias(self.token, queries, keys)
+        return self.weight[1].view(-1, 1, 1) * (shared & (same == 0)) + base
+
+
+def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
+    """Return whether tokens share an endpoint, bool [..., Q, K]; ``queries`` [..., Q, 2] and ``keys`` [..., K, 2] are int64."""
+    a, b = queries[..., 0].unsqueeze(-1), queries[..., 1].unsqueeze(-1)
+    c, d = keys[..., 0].unsqueeze(-2), keys[..., 1].unsqueeze(-2)
+    return (a == c) | (a == d) | (b == c) | (b == d)
+
+
+def token_bias(token: Tensor, queries: range, keys: int) -> Tensor:
+    """Return the graph token's bias, [heads, queries, keys]: loop at (0, 0), in where it attends, out where it is attended to."""
+    query_is = torch.tensor([q == 0 for q in queries], device=token.device).unsqueeze(1)
+    key_is = (torch.arange(keys, device=token.device) == 0).unsqueeze(0)
+    kinds = torch.stack([query_is & key_is, query_is & ~key_is, ~query_is & key_is]).to(token.dtype)
+    return torch.einsum("th,tqk->hqk", token, kinds)
+
+
+def _is_same(queries: range, keys: int, device: torch.device) -> Tensor:
+    positions = torch.arange(queries.start, queries.stop, device=device)
+    return (positions.unsqueeze(1) == torch.arange(keys, device=device)).float()
+
+
+def attention_function(mode: str, bias: AttentionBias) -> Attention:
+    """Return a function of queries, keys and values [B, heads, L, d/heads] that attends with a bias, scale (d/heads)^-1/2.
+
+    Args:
+        mode: ``auto``, ``sdpa``, ``chunked`` or ``flex``, see ``ModelConfig.attention``.
+        bias: The bias, the same for every layer.
+
+    Raises:
+        ConfigError: If ``flex`` is asked for where it cannot run.
+    """
+    if mode == "flex":
+        if not isinstance(bias, RelationBias) or bias.weight.device.type != "cuda":
+            raise ConfigError("attention 'flex' needs edge tokens and a CUDA device; use 'auto'")
+        return flex_attention_function(bias, compiled=True)
+    square = 4 * bias.lengths.numel() * bias.heads * bias.size**2
+    if mode == "chunked" or (mode == "auto" and square > DENSE_BIAS_BYTES):
+        return _sliced_attention(bias)
+    return _dense_attention(bias)
+
+
+def _dense_attention(bias: AttentionBias) -> Attention:
+    padding = torch.arange(bias.size, device=bias.lengths.device) >= bias.lengths.unsqueeze(1)
+    mask = bias.dense().masked_fill(padding[:, None, None], -torch.inf)
+    device = mask.device.type
+    if torch.is_autocast_enabled(device):
+        mask = mask.to(torch.get_autocast_dtype(device))
+
+    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask.to(queries.dtype))
+
+    return attend
+
+
+def _sliced_attention(bias: AttentionBias) -> Attention:
+    lengths: list[int] = bias.lengths.tolist()
+
+    def attend_slice(queries: Tensor, keys: Tensor, values: Tensor, graph: int, start: int) -> Tensor:
+        rows = bias.rows(graph, start, start + queries.shape[1], keys.shape[1])
+        mask = rows.unsqueeze(0).to(queries.dtype)
+        return F.scaled_dot_product_attention(
+            queries.unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0), attn_mask=mask
+        ).squeeze(0)
+
+    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        recompute = torch.is_grad_enabled() and queries.requires_grad  # else every slice's bias is kept for backward
+        outputs = []
+        for graph, length in enumerate(lengths):
+            step = max(1, _SLICE_BYTES // (4 * bias.heads * length))
+            parts = []
+            for start in range(0, length, step):
+                part = (queries[graph, :, start : min(start + step, length)], keys[graph, :, :length])
+                arguments = (*part, values[graph, :, :length], graph, start)
+                parts.append(
+                    checkpoint(attend_slice, *arguments, use_reentrant=False, preserve_rng_state=False)
+                    if recompute
+                    else attend_slice(*arguments)
+                )
+            outputs.append(F.pad(torch.cat(parts, dim=1), (0, 0, 0, bias.size - length)))
+        return torch.stack(outputs)
+
+    return attend
+
+
+def flex_attention_function(bias: RelationBias, *, compiled: bool) -> Attention:
+    """Return attention by ``torch.nn.attention.flex_attention``, which computes the bias inside the kernel.
+
+    Args:
+        bias: The bias; its endpoint numbers are read by the kernel.
+        compiled: Whether to compile; without, the result is the same but the full square is made (for tests).
+    """
+    first, second = bias.endpoints[..., 0].contiguous(), bias.endpoints[..., 1].contiguous()
+    weight, lengths, token = bias.weight, bias.lengths, bias.token
+
+    def biased(score: Tensor, graph: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        a, b, c, d = first[graph, query], second[graph, query], first[graph, key], second[graph, key]
+        shared = (a == c) | (a == d) | (b == c) | (b == d)
+        added = torch.where(shared, weight[1, head], torch.zeros_like(score))
+        added = torch.where(query == key, weight[0, head], added)
+        if token is not None:
+            added = torch.where(query == 0, token[1, head], torch.where(key == 0, token[2, head], added))
+            added = torch.where((query == 0) & (key == 0), token[0, head], added)
+        return torch.where(key < lengths[graph], score + added, -torch.inf)
+
+    flex = _flex_attention(compiled)
+
+    def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        result: Tensor = flex(queries.contiguous(), keys.contiguous(), values.contiguous(), score_mod=biased)
+        return result
+
+    return attend
+
+
+@functools.cache
+def _flex_attention(compiled: bool) -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=True) if compiled else flex_attention

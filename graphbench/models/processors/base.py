@@ -1,0 +1,132 @@
+"""What a processor receives and returns, and the registry of processors.
+
+A processor of your own is a subclass of :class:`Processor`, registered by name::
+
+    @register_processor("my_gnn")
+    class MyGNN(Processor):
+        def __init__(self, config: ModelConfig, context: Context) -> None:
+            super().__init__(config, context)
+            self.layers = nn.ModuleList(...)
+
+        def forward(self, state: State) -> Processed:
+            nodes = state.nodes                      # [N, d]
+            ...
+            return Processed(nodes)
+
+``build_model(ModelConfig(processor="my_gnn", options={...}), features, directed=False)`` then builds it between the
+common encoder and decoders. ``config.options`` is free for its own settings.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from torch import Tensor, nn
+
+from graphbench.errors import UnknownModel
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a processor must know of the data and the outputs when it is built.
+
+    Attributes:
+        directed: Whether each column of ``edge_index`` is an arc of its own.
+        edge_tokens: Whether :attr:`State.edge_tokens` will be given and must be processed.
+        graph_token: Whether :attr:`Processed.graph` is read (``pooling: cls``).
+    """
+
+    directed: bool
+    edge_tokens: bool
+    graph_token: bool
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Embeddings of a batch, of width ``d``.
+
+    Attributes:
+        nodes: [N, d], with positional encodings.
+        edges: [E, d], one row per column of ``edge_index``, or [1, d], the same for all edges; None unless ``uses_edges``.
+        edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or None.
+        layout: Where each graph lies in these arrays.
+    """
+
+    nodes: Tensor
+    edges: Tensor | None
+    edge_tokens: Tensor | None
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """What a processor returns: ``nodes`` [N, d], ``edge_tokens`` [M, d] if it was given them, ``graph`` [B, d] if asked for."""
+
+    nodes: Tensor
+    edge_tokens: Tensor | None = None
+    graph: Tensor | None = None
+
+
+class Processor(nn.Module):
+    """Base class of processors: a map from :class:`State` to :class:`Processed`.
+
+    Attributes:
+        uses_edges: Whether it reads ``State.edges``.
+        supports_edge_tokens: Whether it can process edges as tokens beside the nodes.
+        supports_graph_token: Whether it can return ``Processed.graph``.
+    """
+
+    uses_edges: ClassVar[bool] = True
+    supports_edge_tokens: ClassVar[bool] = False
+    supports_graph_token: ClassVar[bool] = False
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        """Create the processor from a model's configuration."""
+        super().__init__()
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed embeddings."""
+        raise NotImplementedError
+
+
+PROCESSORS: dict[str, type[Processor]] = {}
+
+_P = TypeVar("_P", bound=type[Processor])
+
+
+def register_processor(name: str) -> Callable[[_P], _P]:
+    """Return a class decorator that makes a processor available as ``ModelConfig(processor=name)``.
+
+    Raises:
+        ValueError: If another class already has the name.
+    """
+
+    def register(cls: _P) -> _P:
+        present = PROCESSORS.get(name)
+        if present is not None and present.__qualname__ != cls.__qualname__:
+            raise ValueError(f"processor name {name!r} is taken by {present.__qualname__}; choose another name")
+        PROCESSORS[name] = cls
+        return cls
+
+    return register
+
+
+def processor_class(name: str) -> type[Processor]:
+    """Return the processor registered under a name.
+
+    Raises:
+        UnknownModel: If there is none; the message suggests the nearest name.
+    """
+    if name in PROCESSORS:
+        return PROCESSORS[name]
+    near = difflib.get_close_matches(name, PROCESSORS, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise UnknownModel(
+        f"unknown processor {name!r}{hint} (known: {', '.join(sorted(PROCESSORS))}; "
+        "register_processor adds one of your own)"
+    )

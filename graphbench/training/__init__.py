@@ -1,0 +1,1 @@
+"""Training: configurations, the training loop, checkpoints, and scores of trained models."""

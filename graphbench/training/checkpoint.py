@@ -1,0 +1,119 @@
+"""Checkpoints: tensors and facts in one safetensors file, written whole or not at all.
+
+Nothing is unpickled. The facts (step, curves, times) travel in the file's own metadata, so tensors and facts can never
+come from two different moments. Random numbers need no storing: those of an update are a function of
+(seed, step, device number), see :meth:`graphbench.training.distributed.World.seed_step`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from graphbench.data.store import atomic_path
+from graphbench.errors import CheckpointError, StoreError
+
+_FORMAT = 1
+_KEY = "graphbench"
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write tensors and facts to ``path``; the file appears whole or not at all.
+
+    Args:
+        path: The safetensors file. One that exists is replaced.
+        tensors: Named tensors, on any device.
+        facts: Anything JSON can hold.
+
+    Raises:
+        StoreError: If the file cannot be written.
+    """
+    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    metadata = {_KEY: json.dumps({"format": _FORMAT, **facts})}
+    with atomic_path(path) as aside:
+        try:
+            save_file(own, aside, metadata)
+        except SafetensorError as error:
+            raise StoreError(f"cannot write {path}: {error}; free some space or choose another output") from error
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors (on the CPU) and the facts of a file that :func:`save_tensors` wrote.
+
+    Raises:
+        CheckpointError: If the file is absent, damaged or of another format.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[_KEY])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise CheckpointError(f"there is no checkpoint {path}; train the model first") from None
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        remedy = "delete it or train with resume=False"
+        raise CheckpointError(f"the checkpoint {path} is damaged ({error}); {remedy}") from error
+    found = facts.pop("format", None)
+    if found != _FORMAT:
+        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train anew")
+    return tensors, facts
+
+
+def training_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    """Return the tensors that training continues from: ``model.<name>`` and ``optimizer.<parameter number>.<name>``."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    return tensors
+
+
+def restore_training(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put the tensors of :func:`training_tensors` back.
+
+    Raises:
+        CheckpointError: If names or shapes do not fit the model.
+    """
+    load_model(model, tensors)
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".", 2)
+            state.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load the ``model.<name>`` tensors into a model, all of them and no other.
+
+    Raises:
+        CheckpointError: If names or shapes do not fit the model.
+    """
+    state = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"the checkpoint does not fit the model: {error}; build the model from the run's own config.json"
+        ) from error
+
+
+def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path) -> None:
+    """Refuse a checkpoint of another configuration, dataset or seed.
+
+    Raises:
+        CheckpointError: If the fingerprints differ.
+    """
+    found = facts.get("fingerprint")
+    if found != expected:
+        raise CheckpointError(
+            f"{path} belongs to a run with another configuration, seed or dataset (fingerprint {found}, this run has "
+            f"{expected}); choose another output folder, or pass resume=False to start anew and overwrite it"
+        )
+

@@ -1,0 +1,328 @@
+"""Configurations of a training run: the files under ``baselines/<domain>/``, overrides, and their validation."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.errors import CardError, ConfigError, UnknownModel
+from graphbench.models.config import ModelConfig
+from graphbench.training.schedule import Schedule
+
+Overrides = Mapping[str, Any] | Sequence[str]
+_Schema = TypeVar("_Schema", bound=BaseModel)
+
+_NOT_MODELS = ("published", "results")
+_WITHOUT_INFLUENCE = ("log_every", "checkpoint_every", "eval_batch_size")
+_EVALUATIONS_PER_RUN = 20
+_LOSSES_PER_RUN = 200
+
+
+class TrainingConfig(BaseModel):
+    """How a model is trained.
+
+    Attributes:
+        steps: Budget in optimizer updates.
+        batch_size: Graphs per update, over all devices and micro-batches together.
+        lr: Peak learning rate of AdamW.
+        weight_decay: Decoupled weight decay; applies to tensors of two or more dimensions only.
+        betas: AdamW's two moment decay rates.
+        warmup: Updates of linear warm-up.
+        schedule: Shape of the learning rate after the warm-up: cosine, linear (both to 0) or constant.
+        schedule_steps: Updates after which the schedule reaches 0; None means ``steps``. When set, ``steps`` only says
+            where to stop, so a run can be continued to a larger budget.
+        gradient_clip: Largest allowed norm of the whole gradient; None for no clipping.
+        accumulate: Micro-batches one batch is cut into; saves memory and leaves the update the same.
+        eval_every: Updates between two validations; None for a twentieth of the schedule.
+        patience: Validations without improvement before the run stops early; None to never stop early.
+        eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes.
+        precision: ``fp32``, ``bf16`` (autocast), or ``auto``: bf16 on CUDA devices that support it, else fp32.
+        compile: True compiles the whole model with ``torch.compile``; ``auto`` leaves compiling to the model, which
+            compiles its attention where that helps; False is the same as ``auto`` on a CPU.
+        seed: Seed of weights, data order and dropout.
+        log_every: Updates averaged into one point of the loss curve; None for a two-hundredth of the schedule.
+        checkpoint_every: Updates between two checkpoints; None for one at every validation.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: int = Field(1000, gt=0)
+    batch_size: int = Field(256, gt=0)
+    lr: float = Field(1e-4, gt=0)
+    weight_decay: float = Field(0.1, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    warmup: int = Field(0, ge=0)
+    schedule: Schedule = "cosine"
+    schedule_steps: int | None = Field(None, gt=0)
+    gradient_clip: float | None = Field(None, gt=0)
+    accumulate: int = Field(1, gt=0)
+    eval_every: int | None = Field(None, gt=0)
+    patience: int | None = Field(None, gt=0)
+    eval_batch_size: int | Literal["auto"] = "auto"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    compile: bool | Literal["auto"] = "auto"
+    seed: int = Field(0, ge=0, lt=2**32)
+    log_every: int | None = Field(None, gt=0)
+    checkpoint_every: int | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TrainingConfig:
+        if self.horizon < self.steps:
+            raise ValueError(f"schedule_steps {self.horizon} is below steps {self.steps}; raise it or leave it out")
+        if self.warmup >= self.horizon:
+            raise ValueError(f"warmup {self.warmup} leaves nothing of the schedule's {self.horizon} steps; lower it")
+        if isinstance(self.eval_batch_size, int) and self.eval_batch_size < 1:
+            raise ValueError(f"eval_batch_size {self.eval_batch_size} must be positive or 'auto'")
+        return self
+
+    @property
+    def horizon(self) -> int:
+        """Updates after which the schedule ends."""
+        return self.schedule_steps or self.steps
+
+    @property
+    def validation_interval(self) -> int:
+        """Updates between two validations."""
+        return self.eval_every or max(1, self.horizon // _EVALUATIONS_PER_RUN)
+
+    @property
+    def log_interval(self) -> int:
+        """Updates averaged into one point of the loss curve."""
+        return self.log_every or max(1, self.horizon // _LOSSES_PER_RUN)
+
+
+class RunConfig(BaseModel):
+    """Everything that decides a run's result, apart from the data.
+
+    Attributes:
+        dataset: Id of the dataset.
+        model_name: Name of the configuration file, e.g. ``gin``.
+        model: The model's configuration.
+        training: How it is trained.
+        reference_steps: The file's own budget in steps; a run with fewer is a small run.
+        small: True where the file itself is a small one, for demonstrations.
+        limit: Samples per split that were used; None for all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    dataset: str
+    model_name: str
+    model: ModelConfig
+    training: TrainingConfig
+    reference_steps: int | None = None
+    small: bool = False
+    limit: int | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the run has less budget or data than its configuration file asks for."""
+        return self.small or self.limit is not None or self.training.steps < (self.reference_steps or 0)
+
+
+class _Task(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+class _File(_Task):
+    title: str = ""
+    note: str = ""
+    source: str | dict[str, Any] = ""
+    small: bool = False
+    tasks: dict[str, _Task] = {}
+    parameters: dict[str, float] = {}
+
+
+def list_configs(domain: str | None = None) -> list[str]:
+    """Return the model configurations that ship with the package, as ``<domain>/<model>``, sorted."""
+    files = baselines_dir().glob(f"{domain or '*'}/*.yaml")
+    return sorted(f"{f.parent.name}/{f.stem}" for f in files if f.parent.name not in _NOT_MODELS)
+
+
+def load_config(
+    dataset: str,
+    model: str | Path = "gin",
+    *,
+    family: str | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    limit: int | None = None,
+    overrides: Overrides | None = None,
+) -> RunConfig:
+    """Return the validated configuration of one run.
+
+    The file's ``model`` and ``training`` sections come first, then its ``tasks[family]`` section, then ``overrides``,
+    then ``steps`` and ``seed``. A budget below the file's keeps the warm-up's share of the run, unless the overrides
+    set ``training.warmup``.
+
+    Args:
+        dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
+        model: Name of a file in ``baselines/<domain>/``, or the path of a YAML file of your own.
+        family: The card family whose overrides apply, e.g. ``mst``.
+        steps: Budget in optimizer updates instead of the file's.
+        seed: Seed of the run.
+        limit: Samples per split, recorded with the run.
+        overrides: Nested mapping, mapping with dotted keys, or ``key=value`` strings, e.g. ``training.lr=3e-4``.
+
+    Raises:
+        UnknownModel: If no such configuration exists; the message suggests the nearest one.
+        ConfigError: If a key is unknown or a value is refused; the message names the key.
+    """
+    path = _config_path(dataset.split("/")[0], model)
+    file = _validated(_File, _read(path), f"{path.name}")
+    task = file.tasks.get(family or "", _Task())
+    values = _merged(
+        {"model": file.model, "training": file.training}, {"model": task.model, "training": task.training}
+    )
+    reference = values["training"].get("steps")
+    changes = parse_overrides(overrides)
+    if steps is not None:
+        changes = _merged(changes, {"training": {"steps": steps}})
+    if seed is not None:
+        changes = _merged(changes, {"training": {"seed": seed}})
+    values = _with_scaled_warmup(_merged(values, changes), changes, reference)
+    facts = {"dataset": dataset, "model_name": path.stem, "reference_steps": reference, "small": file.small}
+    return _validated(RunConfig, {**values, **facts, "limit": limit}, f"{dataset} with {path.stem}")
+
+
+def parse_overrides(overrides: Overrides | None) -> dict[str, Any]:
+    """Return overrides as one nested mapping.
+
+    Raises:
+        ConfigError: If a string has no ``=`` or a key does not start with ``model.`` or ``training.``.
+    """
+    if overrides is None:
+        return {}
+    if isinstance(overrides, str):
+        raise ConfigError(f"overrides must be a mapping or a list of 'key=value' strings, got {overrides!r}")
+    pairs = overrides.items() if isinstance(overrides, Mapping) else [_pair(text) for text in overrides]
+    nested: dict[str, Any] = {}
+    for key, value in pairs:
+        first, *rest = str(key).split(".")
+        if first not in ("model", "training") or (not rest and not isinstance(value, Mapping)):
+            raise ConfigError(f"override {key!r} must start with 'model.' or 'training.'{_suggestion(first)}")
+        for part in reversed(rest):
+            value = {part: value}
+        nested = _merged(nested, {first: value})
+    return nested
+
+
+def fingerprint(config: RunConfig, data_hash: str) -> str:
+    """Return the hash that a checkpoint must share with the run that continues it.
+
+    Budget and reporting intervals that do not change the weights at a given step are left out: ``steps`` where
+    ``schedule_steps`` is set, the logging and checkpoint intervals and the evaluation batch size.
+    """
+    training = config.training.model_dump(mode="json")
+    for key in _WITHOUT_INFLUENCE:
+        training.pop(key)
+    training["eval_every"] = config.training.validation_interval
+    if config.training.schedule_steps is not None:
+        training.pop("steps")
+    data = [config.dataset, data_hash, config.limit]
+    content = {"data": data, "model": config.model.model_dump(mode="json"), "training": training}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_config_from_json(text: str, where: str) -> RunConfig:
+    """Return the configuration a run folder's ``config.json`` holds.
+
+    Raises:
+        ConfigError: If the text is not a valid configuration.
+    """
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{where} is not valid JSON: {error}") from error
+    return _validated(RunConfig, values, where)
+
+
+def _config_path(domain: str, model: str | Path) -> Path:
+    path = Path(model)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
+        return path
+    known = {name.split("/")[1]: name for name in list_configs(domain)}
+    if str(model) in known:
+        return baselines_dir() / f"{known[str(model)]}.yaml"
+    near = difflib.get_close_matches(str(model), known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    there = ", ".join(known) or "none"
+    raise UnknownModel(
+        f"unknown model {str(model)!r} for domain {domain!r}; {hint}(configurations there: {there}; "
+        "or give the path of a .yaml file)"
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = read_yaml(path)
+    except CardError as error:
+        raise ConfigError(str(error)) from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path.name}: expected a mapping with the keys model and training")
+    return content
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = _merged(result[key], value) if both else value
+    return result
+
+
+def _with_scaled_warmup(values: dict[str, Any], changes: Mapping[str, Any], reference: int | None) -> dict[str, Any]:
+    training = values["training"]
+    steps, warmup = training.get("schedule_steps") or training.get("steps"), training.get("warmup", 0)
+    chosen = "warmup" in changes.get("training", {})
+    if chosen or not all(isinstance(value, int) for value in (steps, warmup, reference)) or not 0 < steps < reference:
+        return values
+    return _merged(values, {"training": {"warmup": warmup * steps // reference}})
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise ConfigError(f"override {text!r} must have the form key=value, e.g. training.lr=3e-4")
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {text!r}: the value is not valid YAML: {error}") from error
+
+
+def _suggestion(key: str) -> str:
+    names = {name: f"training.{name}" for name in TrainingConfig.model_fields}
+    names |= {name: f"model.{name}" for name in ModelConfig.model_fields}
+    near = difflib.get_close_matches(key, names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else ""
+
+
+def _validated(schema: type[_Schema], values: Mapping[str, Any], where: str) -> _Schema:
+    try:
+        return schema.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_complaints(error, where))) from error
+
+
+def _complaints(error: ValidationError, where: str) -> Iterable[str]:
+    for item in error.errors(include_url=False):
+        key = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]))}"
+        elif item["type"] == "value_error" and isinstance(item["input"], Mapping):
+            yield f"{where}: {key}: {item['msg'].removeprefix('Value error, ')}"
+        else:
+            yield f"{where}: {key} = {item['input']!r} is refused: {item['msg']}"

@@ -1,0 +1,231 @@
+"""Scores of a model on splits, streamed batch by batch within a memory budget."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature
+from graphbench.errors import CheckpointError, ConfigError, EvaluationError
+from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.models.build import build_model
+from graphbench.models.losses import predictions
+from graphbench.training import checkpoint
+from graphbench.training.config import RunConfig, run_config_from_json
+from graphbench.training.distributed import choose_device
+from graphbench.training.failures import out_of_memory
+from graphbench.training.items import item_graphs
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
+    from graphbench.loader import Splits
+
+logger = logging.getLogger(__name__)
+
+BatchSize = int | Literal["auto"]
+
+_MOST_GRAPHS = 1024
+_ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
+_TOKEN_PAIRS = 2**23  # token pairs of a batch: each holds one number per attention head
+
+
+def evaluate_model(
+    model: nn.Module,
+    dataset: GraphDataset,
+    batch_size: BatchSize = "auto",
+    device: str | torch.device = "auto",
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> Score:
+    """Return the scores of a model's first output on one split, by the metrics of the dataset's card.
+
+    Predictions are scored batch by batch and dropped; scores are those of the whole split, never averages over batches.
+
+    Args:
+        model: A model of :func:`graphbench.models.build.build_model`; it is moved to ``device`` and put back into the
+            mode (training or evaluation) it was in.
+        dataset: The split.
+        batch_size: Graphs at once; ``auto`` fits it to the largest graphs seen at the start of the split. A GPU that
+            runs out of memory gets half as many, down to one.
+        device: Where to compute; ``auto`` takes a GPU if there is one.
+        precision: ``bf16`` runs the model under autocast.
+
+    Raises:
+        EvaluationError: If the split is empty or a prediction is not finite.
+        TrainingError: If a single graph does not fit into the device's memory.
+    """
+    if len(dataset) == 0:
+        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.id} is empty; raise limit")
+    target = choose_device(device) if isinstance(device, str) else device
+    model = model.to(target)
+    size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
+    was_training = model.training
+    model.eval()
+    try:
+        while True:
+            try:
+                return _scored(model, dataset, size, target, precision)
+            except torch.OutOfMemoryError as error:
+                if size == 1:
+                    raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
+            torch.cuda.empty_cache()
+            size = max(1, size // 2)
+            logger.warning("out of memory on %s; evaluating %d graphs at once", target, size)
+    finally:
+        model.train(was_training)
+
+
+def evaluate_splits(
+    model: nn.Module,
+    splits: Mapping[str, GraphDataset],
+    batch_size: BatchSize = "auto",
+    device: str | torch.device = "auto",
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> dict[str, Score]:
+    """Return the scores of a model on several splits, by name. See :func:`evaluate_model`."""
+    return {name: evaluate_model(model, split, batch_size, device, precision) for name, split in splits.items()}
+
+
+def evaluate_run(
+    path: str | Path,
+    splits: str | Sequence[str] = ("test", "ood"),
+    *,
+    data: Splits | None = None,
+    root: str | Path | None = None,
+    limit: int | None = None,
+    batch_size: BatchSize = "auto",
+    device: str = "auto",
+) -> dict[str, Score]:
+    """Return the scores of a finished run's best model.
+
+    Args:
+        path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors``).
+        splits: Names of splits; ``ood`` stands for all out-of-distribution splits.
+        data: The dataset, if it is loaded already.
+        root: Folder of the datasets.
+        limit: Samples per split; None for all.
+        batch_size: Graphs at once, see :func:`evaluate_model`.
+        device: Where to compute.
+
+    Raises:
+        CheckpointError: If the folder holds no readable model.
+        ConfigError: If a split does not exist.
+    """
+    folder = Path(path)
+    if data is None:
+        from graphbench.loader import Loader
+
+        data = Loader(load_config_of_run(folder).dataset, root=root, limit=limit).load(())
+    model = load_run(folder, data.card)
+    return evaluate_splits(model, choose_splits(data, splits), batch_size, device)
+
+
+def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
+    """Return the best model of a run folder, in evaluation mode on the CPU.
+
+    Args:
+        folder: The run's folder.
+        card: The card of the run's dataset; None looks it up.
+
+    Raises:
+        CheckpointError: If the folder holds no readable model.
+    """
+    from graphbench.catalog.names import card as find_card
+
+    where = Path(folder)
+    best = where / "best.safetensors"
+    tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
+    config = load_config_of_run(where)
+    about = card or find_card(config.dataset)
+    model = build_model(config.model, about.features, directed=about.directed)
+    checkpoint.load_model(model, tensors)
+    return model.eval()
+
+
+def load_config_of_run(folder: str | Path) -> RunConfig:
+    """Return the configuration a run folder's ``config.json`` holds.
+
+    Raises:
+        CheckpointError: If there is no such file.
+        ConfigError: If the file is not a valid configuration.
+    """
+    path = Path(folder) / "config.json"
+    if not path.is_file():
+        raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
+    return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
+    """Return splits by name; ``ood`` stands for every out-of-distribution split.
+
+    Raises:
+        ConfigError: If a split does not exist.
+    """
+    chosen: dict[str, GraphDataset] = {}
+    for name in [names] if isinstance(names, str) else names:
+        if name == "ood":
+            chosen |= data.ood
+        elif name in data.card.all_splits:
+            chosen[name] = data[name]
+        else:
+            known = ", ".join(data.card.all_splits)
+            raise ConfigError(f"unknown split {name!r}; {data.card.id} has {known}, and ood for all shifted ones")
+    return chosen
+
+
+def predicted_batches(
+    model: nn.Module,
+    features: Sequence[Feature],
+    batches: Iterable[Any],
+    device: torch.device,
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> Iterator[tuple[Any, dict[str, Tensor]]]:
+    """Yield every batch with the model's predictions, one tensor per output feature with one row per item."""
+    with torch.inference_mode():
+        for batch in batches:
+            batch = batch.to(device)
+            with autocast(device, precision):
+                outputs = model(batch)
+            yield batch, predictions({name: value.float() for name, value in outputs.items()}, features)
+
+
+def autocast(device: torch.device, precision: Literal["fp32", "bf16"]) -> AbstractContextManager[Any]:
+    """Return the context a model runs in: bfloat16 autocast, or none."""
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
+def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
+    """Return how many graphs fit the memory budget at once: at most 1024, at least one.
+
+    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^23 pairs of tokens (the pairs of the
+    largest graph, padded). Attention over a single larger graph is cut into chunks by the model itself.
+    """
+    flat, chosen = dataset.flat, dataset.graph_numbers
+    nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
+    if chosen is not None:
+        nodes, edges = nodes[chosen], edges[chosen]
+    columns = edges if flat.directed else 2 * edges
+    size = min(_MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
+    if attends_over_tokens(model):
+        tokens = nodes + edges if getattr(model, "edge_tokens", False) else nodes + 1
+        size = min(size, _TOKEN_PAIRS // int(tokens.max()) ** 2)
+    return max(1, size)
+
+
+def _scored(
+    model: nn.Module, dataset: GraphDataset, size: int, device: torch.device, precision: Literal["fp32", "bf16"]
+) -> Score:
+    target = dataset.card.outputs[0]
+    evaluator = Evaluator(dataset.card, output=target.name)
+    batches = dataset.batches(size)
+    for batch, predicted in predicted_batches(model, dataset.card.features, batches, device, precision):
+        graphs = item_graphs(batch, target.location)
+        evaluator.update(batch[target.name], predicted[target.name], graphs)
+    return evaluator.compute()

@@ -1,0 +1,30 @@
+"""What can go wrong while a model trains, each with its remedy."""
+
+from __future__ import annotations
+
+from graphbench.errors import GraphBenchError
+
+
+class TrainingError(GraphBenchError, RuntimeError):
+    """Training cannot go on: the loss is no longer finite or the device is out of memory."""
+
+
+def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) -> TrainingError:
+    """Return the error for a loss, gradient or weight that became infinite or NaN.
+
+    Args:
+        what: The quantity, e.g. ``training loss``.
+        value: Its value.
+        step: The update at which it was seen, counted from 1.
+        last_checkpoint: Step of the checkpoint that is kept, if any.
+    """
+    kept = f"the checkpoint of step {last_checkpoint} is kept" if last_checkpoint else "no checkpoint was written yet"
+    return TrainingError(
+        f"{what} is {value} at step {step}; {kept}. Lower training.lr, lengthen training.warmup, set "
+        "training.gradient_clip (e.g. 1.0), or use training.precision=fp32"
+    )
+
+
+def out_of_memory(doing: str, batch_size: int, remedy: str) -> TrainingError:
+    """Return the error for a device that ran out of memory on a batch of ``batch_size`` graphs."""
+    return TrainingError(f"the device ran out of memory while {doing} with {batch_size} graphs at once; {remedy}")
