@@ -107,13 +107,16 @@ class Loader:
         pre_transform: ``Data -> Data``; applied once to every graph at loading, kept in memory.
         transform: ``Data -> Data``; applied at every access.
         root: Folder of all datasets; default ``$GRAPHBENCH_ROOT``, else the user's cache folder.
-        limit: Take (and generate) the first ``limit`` samples of each split only.
+        limit: Take (and generate) the first ``limit`` samples of each split only; or a mapping split -> number, where
+            splits not named are taken whole.
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
         progress: Show progress bars; default only in a terminal.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
+        CardError: If ``limit`` names a split that no dataset has.
+        ValueError: If a limit is below 1.
     """
 
     def __init__(
@@ -124,17 +127,21 @@ class Loader:
         transform: Callable[[Any], Any] | None = None,
         *,
         root: str | Path | None = None,
-        limit: int | None = None,
+        limit: int | Mapping[str, int] | None = None,
         workers: int | None = None,
         executor: Executor | None = None,
         progress: bool | None = None,
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
-        self._single = isinstance(dataset_name, str) and len(self.ids) == 1
+        self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be at least 1, got {limit}")
         self.limit = limit
+        for number in limit.values() if isinstance(limit, Mapping) else () if limit is None else (limit,):
+            if number < 1:
+                raise ValueError(f"limit must be at least 1, got {number}")
+        for split in limit if isinstance(limit, Mapping) else ():
+            if not any(split in catalog().cards[id_].all_splits for id_ in self.ids):
+                raise CardError(f"limit names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
         self._workers, self._executor, self._progress = workers, executor, progress
 
@@ -161,11 +168,12 @@ class Loader:
     def _open(self, card: Card, split: str) -> GraphDataset:
         from graphbench.data.dataset import GraphDataset
 
+        limit = self.limit.get(split) if isinstance(self.limit, Mapping) else self.limit
         path = ensure_split(
             card,
             split,
             self.root,
-            self.limit,
+            limit,
             workers=self._workers,
             executor=self._executor,
             progress=self._progress,
@@ -174,7 +182,7 @@ class Loader:
             card,
             split,
             path,
-            limit=self.limit,
+            limit=limit,
             transform=self._transform,
             pre_transform=self._pre_transform,
             pre_filter=self._pre_filter,

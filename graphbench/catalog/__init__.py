@@ -1,0 +1,1 @@
+"""Cards: what the datasets are."""

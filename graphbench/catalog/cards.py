@@ -21,6 +21,7 @@ from graphbench.errors import CardError
 
 MEASURED_FOLDER = "measured"
 CORE_SPLITS = ("train", "val", "test")
+_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured"}
 
 
 class _Strict(BaseModel):
@@ -173,7 +174,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     """
     merged = dict(base)
     for key, value in changes.items():
-        if key.endswith("!"):
+        if isinstance(key, str) and key.endswith("!"):
             merged[key[:-1]] = value
         elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
             merged[key] = merge(merged[key], value)
@@ -198,19 +199,23 @@ def load_family(path: Path) -> tuple[Card, ...]:
         return (_build_card(raw, domain, family, None, path),)
     if not isinstance(variants, Mapping) or not variants:
         raise CardError(f"{path}: 'variants' is a mapping name -> changes, got {variants!r}")
-    return tuple(_build_card(merge(raw, changes or {}), domain, family, name, path) for name, changes in variants.items())
+    return tuple(
+        _build_card(merge(raw, changes or {}), domain, family, name, path) for name, changes in variants.items()
+    )
 
 
 def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
     name = family if variant is None else f"{family}_{variant}"
     where = f"{path} ({domain}/{name})"
     content = dict(raw)
-    shared = content.pop("parameters", {})
+    for key in _SET_BY_PLACE & set(content):
+        raise CardError(f"{where}: the key {key!r} is not for authors, it follows from where files lie; remove it")
+    shared = _mapping(content.pop("parameters", {}), where, "parameters")
+    for section in ("splits", "ood"):
+        _mapping(content.get(section, {}), where, section)
     for section in ("splits", "ood"):
         if section in content:
-            content[section] = {
-                split: _resolve_split(split, content, shared, where) for split in _mapping(content[section], where)
-            }
+            content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
     try:
         return Card(
             id=f"{domain}/{name}",
@@ -227,9 +232,9 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
         raise CardError(f"{where}: {error}") from error
 
 
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise CardError(f"{where}: 'splits' and 'ood' are mappings split -> content, got {value!r}")
+        raise CardError(f"{where}: {key!r} must be a mapping of keys, got {value!r}")
     return value
 
 
@@ -242,10 +247,11 @@ def _resolve_split(
         raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
     if split in seen:
         raise CardError(f"{where}: splits {', '.join(seen)} are like each other in a circle")
-    own = dict(_mapping(known[split], where))
+    own = dict(_mapping(known[split], where, split))
     like = own.pop("like", None)
     model = {"parameters": shared} if like is None else _resolve_split(like, content, shared, where, (*seen, split))
-    own["parameters"] = merge(model["parameters"], own.get("parameters", {}))
+    changes = _mapping(own.get("parameters", {}), where, f"{split}.parameters")
+    own["parameters"] = merge(model["parameters"], changes)
     own.setdefault("shift", model.get("shift"))
     return own
 
@@ -255,7 +261,7 @@ def _explain(error: ValidationError) -> str:
     for problem in error.errors():
         place = ".".join(str(part) for part in problem["loc"]) or "card"
         if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown key {place!r}; keys are {', '.join(sorted(_author_keys()))}")
+            lines.append(f"unknown key {place!r}; keys are {', '.join(sorted(_keys_beside(problem['loc'])))}")
         elif problem["type"] == "missing":
             lines.append(f"the key {place!r} is missing")
         else:
@@ -263,8 +269,14 @@ def _explain(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def _author_keys() -> set[str]:
-    return (set(Card.model_fields) - {"id", "domain", "family", "variant", "path", "measured"}) | {"variants", "parameters"}
+def _keys_beside(place: tuple[int | str, ...]) -> set[str]:
+    """Return the keys an author may write where the unknown key at ``place`` stands."""
+    if len(place) == 3 and place[0] in ("splits", "ood"):
+        return {*SplitSpec.model_fields, "like"}
+    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source}
+    if len(place) == 2 and place[0] in sections:
+        return set(sections[place[0]].model_fields)
+    return (set(Card.model_fields) - _SET_BY_PLACE) | {"variants", "parameters"}
 
 
 def measured_path(card_path: Path, name: str) -> Path:

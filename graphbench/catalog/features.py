@@ -44,6 +44,7 @@ class Kind(StrEnum):
 
 
 _E = TypeVar("_E", bound=StrEnum)
+_RESERVED = frozenset({"x", "y", "face", "ptr", "edges", "edge_attr", "edge_ptr", "node_ptr", "num_nodes"})
 _CATEGORICAL = re.compile(r"categorical\((\d+)\)")
 
 
@@ -73,10 +74,12 @@ class Feature:
         Raises:
             CardError: If a word is not of the vocabulary; the message lists the words allowed.
         """
-        if not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier():
             raise CardError(f"feature name {name!r} is not an identifier; use letters, digits and underscores")
-        if len(words) != 3:
-            raise CardError(f"feature {name!r} needs [stage, location, type], got {list(words)!r}")
+        if name in _RESERVED or "index" in name or "batch" in name:
+            raise CardError(f"feature name {name!r} has a meaning of its own in PyG or the store; choose another")
+        if not isinstance(words, Sequence) or len(words) != 3 or not all(isinstance(word, str) for word in words):
+            raise CardError(f"feature {name!r} needs [stage, location, type], got {words!r}")
         stage = _word(Stage, words[0], name)
         location = _word(Location, words[1], name)
         match = _CATEGORICAL.fullmatch(words[2])
@@ -115,4 +118,6 @@ def _word(vocabulary: type[_E], word: str, name: str) -> _E:
         return vocabulary(word)
     except ValueError:
         allowed = ", ".join(vocabulary)
-        raise CardError(f"feature {name!r}: unknown {vocabulary.__name__.lower()} {word!r}; use one of {allowed}") from None
+        raise CardError(
+            f"feature {name!r}: unknown {vocabulary.__name__.lower()} {word!r}; use one of {allowed}"
+        ) from None

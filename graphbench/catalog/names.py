@@ -23,10 +23,14 @@ class Catalog:
         self.groups: dict[str, list[str]] = {}
         for card in cards:
             self._add(card)
+        for group in self.groups:
+            if group in self.cards or group in self.aliases:
+                raise CardError(f"{group!r} names a group and also {self.resolve(group)[0]!r}; rename one of them")
 
     def _add(self, card: Card) -> None:
         if card.id in self.cards or card.id in self.aliases:
-            raise CardError(f"two cards carry the id {card.id!r}: {self.cards[card.id].path} and {card.path}")
+            other = self.cards.get(card.id) or self.cards[self.aliases[card.id]]
+            raise CardError(f"two cards carry the name {card.id!r}: {other.path} and {card.path}")
         self.cards[card.id] = card
         for alias in card.aliases:
             if alias in self.aliases or alias in self.cards:
@@ -61,6 +65,10 @@ class Catalog:
             if matches:
                 return matches
         raise UnknownDataset(self._unknown(name))
+
+    def is_single(self, selector: Selector) -> bool:
+        """Return whether a selector is the id or an alias of one dataset, not a group, glob or list."""
+        return isinstance(selector, str) and (selector.strip() in self.cards or selector.strip() in self.aliases)
 
     def _unknown(self, name: str) -> str:
         names = [*self.cards, *self.aliases, *self.groups]

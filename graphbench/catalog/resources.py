@@ -6,6 +6,7 @@ knows this.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=deep)
+            if not isinstance(key, Hashable):
+                continue
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} appears twice", key_node.start_mark
@@ -65,6 +68,6 @@ def read_yaml(path: Path) -> Any:
         CardError: If the text is not YAML or a key appears twice; the message gives file and line.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)  # noqa: S506
-    except yaml.YAMLError as error:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: not valid YAML: {error}") from error

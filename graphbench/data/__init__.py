@@ -1,0 +1,1 @@
+"""Samples: drawn, stored, opened and batched."""

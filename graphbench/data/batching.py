@@ -55,8 +55,14 @@ class FlatGraphs:
             ``[B + 1]`` (columns of ``edge_index``), and one array per feature.
         """
         if isinstance(graphs, slice):
-            first_node, last_node = self.node_ptr[graphs.start : graphs.stop], self.node_ptr[graphs.start + 1 : graphs.stop + 1]
-            first_edge, last_edge = self.edge_ptr[graphs.start : graphs.stop], self.edge_ptr[graphs.start + 1 : graphs.stop + 1]
+            first_node, last_node = (
+                self.node_ptr[graphs.start : graphs.stop],
+                self.node_ptr[graphs.start + 1 : graphs.stop + 1],
+            )
+            first_edge, last_edge = (
+                self.edge_ptr[graphs.start : graphs.stop],
+                self.edge_ptr[graphs.start + 1 : graphs.stop + 1],
+            )
         else:
             first_node, last_node = self.node_ptr[graphs], self.node_ptr[graphs + 1]
             first_edge, last_edge = self.edge_ptr[graphs], self.edge_ptr[graphs + 1]
@@ -173,7 +179,11 @@ def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
 
 
 def _remember_slices(
-    batch: Batch, fields: Mapping[str, torch.Tensor], ptr: torch.Tensor, edge_ptr: torch.Tensor, features: tuple[Feature, ...]
+    batch: Batch,
+    fields: Mapping[str, torch.Tensor],
+    ptr: torch.Tensor,
+    edge_ptr: torch.Tensor,
+    features: tuple[Feature, ...],
 ) -> None:
     """Fill the tables from which PyG takes a batch apart again (``batch[i]``, ``to_data_list``)."""
     count = len(edge_ptr) - 1
@@ -220,7 +230,9 @@ class BatchPlan:
         numbers = self.dataset.graph_numbers
         order = None
         if self.shuffle:
-            order = np.random.Generator(np.random.Philox(key=self.seed, counter=self.epoch << 128)).permutation(len(self.dataset))
+            order = np.random.Generator(np.random.Philox(key=self.seed, counter=self.epoch << 128)).permutation(
+                len(self.dataset)
+            )
         for b in range(self.start, self._total):
             first, last = b * self.batch_size, min((b + 1) * self.batch_size, len(self.dataset))
             chosen: NDArray[np.int64] | slice

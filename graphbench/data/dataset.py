@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Location
+from graphbench.catalog.features import Kind, Location
 from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
 from graphbench.data.samples import Samples
 from graphbench.data.store import Manifest, map_arrays
-from graphbench.errors import StoreError
+from graphbench.errors import GraphBenchError, StoreError
 
 Transform = Callable[[Data], Data]
 Filter = Callable[[Data], bool]
@@ -59,6 +60,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         super().__init__(None, transform)
         self.card, self.split, self.path = card, split, path
         self._limit = limit
+        self._indices: Sequence[int] | None = None
         self._open()
         self._kept: list[Data] | None = None
         if pre_filter is not None:
@@ -93,6 +95,12 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._open()
+
+    def __copy__(self) -> GraphDataset:
+        """Return a second dataset on the same mapped arrays, as selections need."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def len(self) -> int:
         """Return the number of graphs before any ``dataset[indices]`` selection."""
@@ -144,10 +152,12 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             share: ``(rank, world)``: take every ``world``-th graph of each batch, from the ``rank``-th on.
 
         Raises:
-            ValueError: If ``batch_size`` is below 1 or ``share`` is not a rank below its world.
+            ValueError: If ``batch_size`` is below 1, ``start`` below 0, or ``share`` is not a rank below its world.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if start < 0:
+            raise ValueError(f"start must be at least 0, got {start}")
         if not 0 <= share[0] < share[1]:
             raise ValueError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
         return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, share)
@@ -166,7 +176,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def samples(self, first: int, last: int) -> Samples:
         """Return graphs ``first`` to ``last - 1`` of the file as flat arrays, as generators make them."""
         flat = self.flat
-        nodes, edges = flat.node_ptr[first : last + 1].astype(np.int64), flat.edge_ptr[first : last + 1].astype(np.int64)
+        nodes, edges = (
+            flat.node_ptr[first : last + 1].astype(np.int64),
+            flat.edge_ptr[first : last + 1].astype(np.int64),
+        )
         rows = {
             Location.NODE: slice(int(nodes[0]), int(nodes[-1])),
             Location.EDGE: slice(int(edges[0]), int(edges[-1])),
@@ -197,6 +210,36 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if value is not None:
             raise AttributeError("the arrays of a GraphDataset are fixed; use transform or pre_transform")
 
+    @property
+    def num_classes(self) -> int:
+        """Classes of the label: those of its type where it has any; else PyG counts the distinct values."""
+        outputs = self.card.outputs
+        if self._kept is None and self.transform is None and len(outputs) == 1:
+            if outputs[0].kind in (Kind.MASK, Kind.MASK_ONE):
+                return 2
+            if outputs[0].kind is Kind.CATEGORICAL:
+                return outputs[0].classes
+        return int(super().num_classes)
+
+    def copy(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any] | None = None) -> GraphDataset:
+        """Return a dataset of the chosen graphs, or of all, that are held in memory."""
+        chosen = self if idx is None else self.index_select(idx)
+        twin = copy.copy(chosen)
+        twin._kept = [chosen.get(i) for i in chosen.indices()]
+        twin._indices = None
+        twin.__dict__.pop("_collated", None)
+        return twin
+
+    def to(self, device: int | str) -> GraphDataset:
+        """Refuse: the arrays stay on disk.
+
+        Raises:
+            GraphBenchError: Always; move batches instead.
+        """
+        raise GraphBenchError(
+            f"a GraphDataset stays on disk and cannot move to {device!r}; use batches(..., device={device!r})"
+        )
+
     def index_select(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any]) -> GraphDataset:
         """Return a view of the chosen graphs."""
         chosen: GraphDataset = super().index_select(idx)
@@ -206,5 +249,3 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def __repr__(self) -> str:
         """Return e.g. ``GraphDataset(algoreas/mst_easy, split=train, graphs=1000000)``."""
         return f"GraphDataset({self.card.id}, split={self.split}, graphs={len(self)})"
-
-

@@ -10,9 +10,10 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from graphbench.errors import ChecksumMismatch, StoreError
 FORMAT = 1
 MANIFEST = "manifest.json"
 _SPARE_BYTES = 64_000_000  # left free on the disk beyond what a build needs
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Array = NDArray[Any]
 
@@ -51,13 +55,16 @@ def clear_errors(path: Path, action: str) -> Iterator[None]:
 def _remedy(path: Path, action: str, error: OSError) -> str:
     code = error.errno
     if code is None:  # h5py hides the number in the message
-        code = next((c for c in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS) if f"errno = {c}" in str(error)), None)
-    if code in (errno.ENOSPC, errno.EDQUOT):
+        code = next((c for c in (*_FULL, *_READ_ONLY) if f"errno = {c}," in str(error)), None)
+    what = f"cannot {action} {path}"
+    if code in _FULL:
         free = shutil.disk_usage(existing_parent(path)).free
-        return f"cannot {action} {path}: the disk is full ({free / 1e6:.0f} MB free); free space or choose another --root"
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"cannot {action} {path}: the folder is read-only for this user; choose another --root or set GRAPHBENCH_ROOT"
-    return f"cannot {action} {path}: {error}"
+        return f"{what}: the disk is full ({free / 1e6:.0f} MB free); free space or choose another --root"
+    if code in _READ_ONLY:
+        return f"{what}: the folder is read-only for this user; choose another --root or set GRAPHBENCH_ROOT"
+    if code in (errno.ENOTDIR, errno.EEXIST):
+        return f"{what}: a file lies where a folder should be ({error}); move it away or choose another --root"
+    return f"{what}: {error}"
 
 
 def existing_parent(path: Path) -> Path:
@@ -91,7 +98,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path; on success flush it to disk and rename it to ``path``, on failure remove it."""
     with clear_errors(path, "write"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with clear_errors(path, "write"):
             yield aside
@@ -99,7 +106,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
             aside.replace(path)
             _flush(path.parent)
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def remove_strays(folder: Path, name: str) -> None:
+    """Remove what killed processes left half-written; only for whoever holds the lock of these files.
+
+    Args:
+        folder: Where to look.
+        name: Name of the finished file, as given to :func:`atomic_path`; may be a glob.
+    """
+    for stray in folder.glob(f".{name}.*.tmp"):
+        stray.unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:
@@ -146,21 +165,21 @@ class ArrayFile:
         if len(rows):
             self._file[name][first : first + len(rows)] = rows
 
-    def close(self) -> None:
-        """Close the file."""
+    def __enter__(self) -> ArrayFile:
+        """Return the file itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file; where the disk is full this may fail, too."""
         self._file.close()
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, Any] | None = None) -> None:
     """Write arrays to an HDF5 file, atomically."""
     specs = {name: ArraySpec(array.shape, array.dtype) for name, array in arrays.items()}
-    with atomic_path(path) as aside:
-        file = ArrayFile(aside, specs, attributes or {})
-        try:
-            for name, array in arrays.items():
-                file.write(name, 0, array)
-        finally:
-            file.close()
+    with atomic_path(path) as aside, ArrayFile(aside, specs, attributes or {}) as file:
+        for name, array in arrays.items():
+            file.write(name, 0, array)
 
 
 def map_arrays(path: Path) -> dict[str, Array]:
@@ -173,18 +192,34 @@ def map_arrays(path: Path) -> dict[str, Array]:
 
     try:
         with h5py.File(path, "r") as file:
-            found = int(file.attrs.get("format", 0))
-            if found != FORMAT:
-                raise StoreError(f"{path} has store format {found}, this version reads {FORMAT}; delete it to rebuild")
+            _check_format(path, file.attrs.get("format", 0))
             places = {name: (d.id.get_offset(), d.shape, d.dtype) for name, d in file.items()}
-    except OSError as error:
-        if isinstance(error, StoreError):
-            raise
+        return {name: _map_array(path, *place) for name, place in places.items()}
+    except StoreError:
+        raise
+    except (OSError, ValueError, RuntimeError, AttributeError) as error:
         raise StoreError(f"cannot read {path}: {error}; delete it and it will be rebuilt") from error
-    return {
-        name: np.empty(shape, dtype) if offset is None else np.memmap(path, dtype, "c", offset, shape)
-        for name, (offset, shape, dtype) in places.items()
-    }
+
+
+def _map_array(path: Path, offset: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    if offset is not None:
+        return np.memmap(path, dtype, "c", offset, shape)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    raise StoreError(f"{path} holds an array that is not contiguous or was never written; delete it to rebuild")
+
+
+def _check_format(path: Path, found: Any) -> None:
+    if found == FORMAT:
+        return
+    if isinstance(found, int | np.integer) and found > FORMAT:
+        raise StoreError(
+            f"{path} has the store format {found}, newer than this version reads ({FORMAT}); "
+            "update graphbench, or choose another --root"
+        )
+    raise StoreError(
+        f"{path} has store format {found!r}, this version reads {FORMAT}; delete it and it will be rebuilt"
+    )
 
 
 def file_sha256(path: Path) -> str:
@@ -216,8 +251,14 @@ class Manifest:
             text = self.path.read_text(encoding="utf-8")
         try:
             content: dict[str, Any] = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise StoreError(f"{self.path} is damaged ({error}); delete the folder and it will be rebuilt") from error
+            for facts in content["files"].values():
+                facts["bytes"], facts["sha256"]
+            found = content["format"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"{self.path} is damaged ({type(error).__name__}: {error}); delete {self.folder} and it will be rebuilt"
+            ) from error
+        _check_format(self.path, found)
         return content
 
     def add_file(self, name: str, facts: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -226,6 +267,7 @@ class Manifest:
         path = self.folder / name
         content.update(about)
         content["files"][name] = {**facts, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        remove_strays(self.folder, MANIFEST)
         write_json(self.path, content)
         self._stamp(name)
 

@@ -78,7 +78,7 @@ def below(state: NDArray[np.uint64], n: int) -> int:
     while True:
         product = (next_u64(state) >> _S32) * bound
         if (product & _LOW32) >= threshold:
-            return np.int64(product >> _S32)
+            return np.int64(product >> _S32)  # type: ignore[return-value]
 
 
 @njit(cache=True)

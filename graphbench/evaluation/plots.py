@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Distinct for colour-blind readers (after Okabe and Ito) and legible on white and on dark grey.
 COLOURS = ("#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0")
 INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
+PUBLISHED = ", published"
 _GRID = "#80808040"
 
 
@@ -78,7 +79,7 @@ def _draw_scores(axes: Axes, entry: Series, colour: str) -> None:
 def _draw_published(axes: Axes, entry: Series, colour: str) -> bool:
     points = _points(entry.rows, "published")
     if points:
-        label = f"{entry.architecture}, published"
+        label = entry.architecture + PUBLISHED
         axes.plot(
             *zip(*points, strict=True),
             linestyle="--", marker="s", markersize=3.5, color=colour, alpha=0.75, linewidth=1.3, label=label,
@@ -114,14 +115,15 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
             _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)])
         panel.set_xlabel("optimizer steps")
         panel.set_ylabel(title)
-        if name == "train_loss" and _is_positive(results, name):
+        if name == "train_loss" and _spans_magnitudes(results, name):
             panel.set_yscale("log")
     _add_legend(figure, axes)
     return figure
 
 
-def _is_positive(results: Sequence[Aggregate], name: str) -> bool:
-    return all(value > 0 for runs in results for record in runs.records for _, value in record.curves.get(name, []))
+def _spans_magnitudes(results: Sequence[Aggregate], name: str) -> bool:
+    values = [value for runs in results for record in runs.records for _, value in record.curves.get(name, [])]
+    return min(values) > 0 and max(values) > 30 * min(values)
 
 
 def _has_curve(runs: Aggregate, name: str) -> bool:
@@ -160,10 +162,10 @@ def _add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    if entries:
-        figure.legend(
-            list(entries.values()), list(entries), loc="outside right upper", frameon=False, fontsize=9, labelcolor=INK
-        )
+    labels = sorted(entries, key=lambda label: (label == "best trivial", label.endswith(PUBLISHED)))
+    handles = [entries[label] for label in labels]
+    if handles:
+        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9, labelcolor=INK)
 
 
 def png_bytes(figure: Figure) -> bytes:

@@ -50,7 +50,7 @@ def build_report(
     Raises:
         ResultError: If there are no records, a format is unknown, or a record's dataset has no card.
     """
-    results = aggregate(records)
+    results = sorted(aggregate(records), key=lambda runs: (runs.dataset, runs.small, runs.model, runs.config_hash))
     if not results:
         raise ResultError("there are no run records to report; run 'graphbench train' first or choose another selector")
     targets = _targets(Path(output), formats)

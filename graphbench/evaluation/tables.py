@@ -125,7 +125,7 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     rows = [*_trivial_rows(card, names)]
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
-        basis = f"{_seeds_text(runs)}, {runs.label}" if runs.label else _seeds_text(runs)
+        basis = f"{_count(len(runs.seeds), 'seed')}, {runs.label}" if runs.label else _seeds_text(runs)
         rows.append(ScoreRow(runs.model, "ours", runs.small, values, basis))
     for score in published(results[0].dataset):
         if score.study == "main" and score.split == "test" and score.value is not None:
@@ -170,7 +170,8 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
     """Return what the runs cost, means over the seeds."""
-    heads = ("model", "parameters", "training time", "peak memory", "graphs/s", "latency, one graph", "latency, in batch")
+    latency = ("latency, one graph", "latency, in batch")
+    heads = ("model", "parameters", "training time", "peak memory", "graphs/s", *latency)
     rows = []
     for runs in results:
         rows.append(
@@ -189,7 +190,7 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
 
 def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
     """Return with what each score was made: budget, seeds, machine, data and code."""
-    heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started")
+    heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started", "notes")
     rows = []
     for runs in results:
         last = runs.records[-1]
@@ -207,6 +208,7 @@ def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
                 "; ".join(part for part in data if part),
                 " ".join(part for part in code if part) or ABSENT,
                 f"{last.started:%Y-%m-%d}",
+                "; ".join(dict.fromkeys(record.notes for record in runs.records if record.notes)) or ABSENT,
             )
         )
     return Grid(heads, tuple(rows))
@@ -216,7 +218,7 @@ def hardware_text(facts: dict[str, str | int | float | None]) -> str:
     """Return a machine's description in one line."""
     gpus = facts.get("gpus") or 1
     gpu = f"{gpus} x {facts['gpu']}" if facts.get("gpu") else ""
-    cores = f", {_count(int(facts['cores']), 'core')}" if facts.get("cores") else ""
+    cores = f", {_count(facts['cores'], 'core')}" if facts.get("cores") else ""
     cpu = f"{facts['cpu']}{cores}" if facts.get("cpu") else ""
     torch = f"torch {facts['torch']}" if facts.get("torch") else ""
     return "; ".join(part for part in (gpu, cpu, torch) if part) or ABSENT
@@ -260,18 +262,21 @@ def _predictor_name(name: str) -> str:
 
 
 def _seeds_text(runs: Aggregate) -> str:
+    return f"{_count(len(runs.seeds), 'seed')}, {_steps_text(runs)}"
+
+
+def _steps_text(runs: Aggregate) -> str:
     steps = sorted({record.steps for record in runs.records})
-    shown = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    return f"{_count(len(runs.seeds), 'seed')}, {shown} steps"
+    return (f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}") + " steps"
 
 
 def _budget_text(runs: Aggregate) -> str:
     sizes = ", ".join(str(size) for size in sorted({record.batch_size for record in runs.records}))
-    text = f"{_seeds_text(runs).split(', ', 1)[1]} of {sizes} graphs"
-    return text + (f" ({runs.label})" if runs.label else "") + (", small" if runs.small else "")
+    text = runs.label or f"{_steps_text(runs)} of {sizes} graphs"
+    return text + (" (small run)" if runs.small else "")
 
 
-def _count(count: int, noun: str) -> str:
+def _count(count: object, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 

@@ -1,8 +1,9 @@
 """Return probabilities of random walks on the CPU, compiled.
 
-For one graph, ``diag(P^1), ..., diag(P^k)`` with ``P = D^-1 A`` are computed for a block of columns at a time. A block of
-a matrix power is a small dense matrix that stays in the first-level cache; the next power is one sparse product, a sum of
-rows. When A is symmetric, so is ``S = D^-1/2 A D^-1/2``, and ``diag(P^(i+j)) = colsum(S^i * S^j)``: half the powers do.
+For one graph, ``diag(P^1), ..., diag(P^k)`` with ``P = D^-1 A`` are computed for a block of columns at a time. A block
+of a matrix power is a small dense matrix that stays in the first-level cache; the next power is one sparse product, a
+sum of rows. When A is symmetric, so is ``S = D^-1/2 A D^-1/2``, and ``diag(P^(i+j)) = colsum(S^i * S^j)``: half the
+powers do.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _symmetric_block(
     after: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
-    """Fill the rows of ``out`` of one block of columns; ``now`` holds ``Y_i = D^-1/2 S^i``, so ``D Y_(i+1) = A Y_i``."""
+    """Fill the rows of ``out`` of one block; ``now`` holds ``Y_i = D^-1/2 S^i``, so that ``D Y_(i+1) = A Y_i``."""
     steps = out.shape[1]
     total = np.empty(_BLOCK, np.float32)
     odd = np.empty(_BLOCK, np.float32)

@@ -14,8 +14,8 @@ class PositionalConfig(BaseModel):
         type: ``none``, ``rwse`` (random-walk return probabilities) or ``lpe`` (Laplacian eigenpairs).
         k: Number of walk lengths (rwse) or of eigenpairs (lpe).
         hidden: Width of the embedding networks' inner layers.
-        self_loops: rwse only: add a loop to every node before walking. Without loops no walk on an acyclic directed graph
-            returns, and the encoding of such a graph is all zeros.
+        self_loops: rwse only: add a loop to every node before walking. Without loops no walk on an acyclic directed
+            graph returns, and the encoding of such a graph is all zeros.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,8 +41,9 @@ class ModelConfig(BaseModel):
         pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
             ``mean``.
         edge_tokens: gt: whether edges are tokens beside the nodes; ``auto`` where an output lies on edges.
-        attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked`` (slices of
-            queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and edge tokens only).
+        attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
+            (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
+            edge tokens only).
         options: Free settings of a user's own processor.
     """
 

@@ -36,7 +36,7 @@ class Standardiser(nn.Module):
 
     @torch.no_grad()
     def fit(self, values: Tensor) -> None:
-        """Take mean and standard deviation from ``values`` [items, width]; a constant column keeps standard deviation 1."""
+        """Take mean and deviation from ``values`` [items, width]; a constant column keeps standard deviation 1."""
         sample = values.double()
         std = sample.std(dim=0, unbiased=False)
         self.mean.copy_(sample.mean(dim=0))
@@ -115,7 +115,8 @@ class InputEncoder(nn.Module):
     def forward(self, batch: Data, layout: Layout) -> tuple[Tensor, Tensor | None]:
         """Return node embeddings [N, d] and edge embeddings [E, d].
 
-        Without edge features the edge embeddings are one row [1, d], the same for every edge; None if nothing reads them.
+        Without edge features the edge embeddings are one row [1, d], the same for every edge; None if nothing reads
+        them.
         """
         nodes = self._embed(batch, Location.NODE)
         if nodes is None:
@@ -156,7 +157,8 @@ def feature_values(batch: Data, feature: Feature) -> Tensor:
     """
     if feature.name not in batch:
         raise ConfigError(
-            f"the batch has no {feature.location} feature {feature.name!r}; build the model with the features of the data"
+            f"the batch has no {feature.location} feature {feature.name!r}; "
+            "build the model with the features of the data"
         )
     values: Tensor = batch[feature.name]
     return values

@@ -74,7 +74,7 @@ def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
 
 
 def segment_mean(values: Tensor, segment: Tensor, sizes: Tensor) -> Tensor:
-    """Return the means [count, d] of the rows of ``values`` [items, d]; ``sizes`` int64 [count] are the segments' lengths."""
+    """Return the mean [count, d] of each segment of ``values`` [items, d]; ``sizes`` int64 [count] are the lengths."""
     return segment_sum(values, segment, sizes.numel()) / sizes.clamp(min=1).unsqueeze(1)
 
 

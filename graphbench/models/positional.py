@@ -1,4 +1,4 @@
-"""Positional encodings of nodes, computed for a whole batch at once: random-walk return probabilities and Laplacian eigenpairs."""
+"""Positional encodings of nodes for a whole batch at once: random-walk return probabilities, Laplacian eigenpairs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -14,7 +15,6 @@ from graphbench.models.config import PositionalConfig
 from graphbench.models.graphs import Layout
 
 _CHUNK_BYTES = 1 << 28  # dense matrices held at once
-_NODES_AT_ONCE = 4096  # bounds the memory of the embedded eigenpairs, [nodes, k, hidden]
 _SIZE_STEP = 8  # graphs are padded to a multiple of this many nodes when their sizes differ
 
 
@@ -46,10 +46,10 @@ def random_walk_encoding(
 
 
 def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k lowest eigenvalues and eigenvectors of every graph's Laplacian ``L = D - A`` (LPE; Mueller et al., 2024).
+    """Return the k lowest eigenpairs of every graph's Laplacian ``L = D - A`` (LPE; Mueller and Morris, 2024).
 
-    The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are zero;
-    an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1).
+    The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are
+    zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1).
 
     Args:
         edge_index: int64 [2, E].
@@ -57,8 +57,8 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         k: Number of eigenpairs.
 
     Returns:
-        Eigenvalues float32 [N, k], the same for all nodes of a graph, ascending, and eigenvectors' entries float32 [N, k],
-        with arbitrary signs. Both on the device of ``edge_index``.
+        Eigenvalues float32 [N, k], the same for all nodes of a graph, ascending, and eigenvectors' entries float32
+        [N, k], with arbitrary signs. Both on the device of ``edge_index``.
     """
     values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
     vectors = torch.zeros_like(values)
@@ -105,10 +105,10 @@ class RandomWalkEncoder(nn.Module):
 class LaplacianEncoder(nn.Module):
     """Eigenpairs to embeddings: ``rho(sum_j phi(v_j, lambda_j + eps_j))`` over the pairs that exist.
 
-    ``phi`` is Linear(2, hidden), ReLU, Linear(hidden, hidden), and ``rho`` Linear(hidden, hidden), ReLU, Linear(hidden, d).
-    ``phi``'s second layer is linear, so it is applied once to the sum instead of to every pair, which is the same
-    function at 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training every eigenvector of every graph
-    gets a random sign.
+    ``phi`` is Linear(2, hidden), ReLU, Linear(hidden, hidden), and ``rho`` Linear(hidden, hidden), ReLU,
+    Linear(hidden, d). ``phi``'s second layer is linear, so it is applied once to the sum instead of to every pair,
+    which is the same function at 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training every
+    eigenvector of every graph gets a random sign.
     """
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
@@ -118,9 +118,7 @@ class LaplacianEncoder(nn.Module):
         self.shift = nn.Parameter(1e-12 * torch.arange(config.k))
         self.phi_inner = nn.Linear(2, config.hidden)
         self.phi_outer = nn.Linear(config.hidden, config.hidden)
-        self.rho = nn.Sequential(
-            nn.Linear(config.hidden, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width)
-        )
+        self.rho = nn.Sequential(nn.Linear(config.hidden, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width))
 
     def forward(self, batch: Data, layout: Layout) -> Tensor:
         """Return embeddings [N, d]; the batch's ``lpe_values`` and ``lpe_vectors`` [N, k] are used where they exist."""
@@ -131,25 +129,22 @@ class LaplacianEncoder(nn.Module):
                 values, vectors = laplacian_encoding(layout.edge_index, layout.ptr, self.k)
         sizes = layout.sizes
         kept = min(self.k, int(sizes.max()))
-        values, vectors = values[:, :kept], vectors[:, :kept]
+        values, vectors = values[:, :kept] + self.shift[:kept], vectors[:, :kept]
         if self.training:
             signs = torch.randint(0, 2, (layout.num_graphs, kept), device=vectors.device) * 2 - 1
             vectors = vectors * signs[layout.graph]
-        present = (torch.arange(kept, device=sizes.device) < sizes[:, None])[layout.graph]
-        return self._embed(values, vectors, present)
-
-    def _embed(self, values: Tensor, vectors: Tensor, present: Tensor) -> Tensor:
-        pairs = torch.stack([vectors, values + self.shift[: values.shape[1]]], dim=-1)
-        blocks = zip(pairs.split(_NODES_AT_ONCE), present.split(_NODES_AT_ONCE), strict=True)
-        total = torch.cat([self._sum_of_pairs(*block) for block in blocks])
-        count = present.sum(dim=1, keepdim=True)
-        weight, bias = self.phi_outer.weight, self.phi_outer.bias
-        embedded: Tensor = self.rho(nn.functional.linear(total, weight) + count * bias)
+        total = self._sum_of_pairs(values, vectors, sizes[layout.graph].unsqueeze(1), int(sizes.min()))
+        count = sizes.clamp(max=kept)[layout.graph].unsqueeze(1)
+        embedded: Tensor = self.rho(F.linear(total, self.phi_outer.weight) + count * self.phi_outer.bias)
         return embedded
 
-    def _sum_of_pairs(self, pairs: Tensor, present: Tensor) -> Tensor:
-        inner = torch.relu(self.phi_inner(pairs))
-        return (inner * present.unsqueeze(-1)).sum(dim=1)
+    def _sum_of_pairs(self, values: Tensor, vectors: Tensor, sizes: Tensor, smallest: int) -> Tensor:
+        """Return the sum of phi's inner layer over the pairs that exist, [N, hidden]."""
+        total = torch.zeros((), device=values.device)  # pair by pair, so that the intermediate values stay in the cache
+        for j in range(values.shape[1]):
+            inner = torch.relu(self.phi_inner(torch.stack([vectors[:, j], values[:, j]], dim=1)))
+            total = total + (inner if j < smallest else inner * (sizes > j))
+        return total
 
 
 def positional_encoder(config: PositionalConfig, width: int) -> RandomWalkEncoder | LaplacianEncoder | None:
@@ -170,16 +165,14 @@ class _DenseGroup:
 
 
 def _dense_groups(edge_index: Tensor, ptr: Tensor) -> Iterator[_DenseGroup]:
-    """Yield the graphs of a batch as dense matrices: all at once if they are equally large, else grouped by padded size."""
+    """Yield the graphs as dense matrices: all at once if they are equally large, else grouped by padded size."""
     sizes = (ptr[1:] - ptr[:-1]).cpu()
     padded = sizes if bool((sizes == sizes[:1]).all()) else (sizes + _SIZE_STEP - 1) // _SIZE_STEP * _SIZE_STEP
     num_nodes = int(ptr[-1])
     graph = torch.repeat_interleave(torch.arange(sizes.numel()), sizes).to(ptr.device)
-    for size in padded.unique().tolist():
-        if size == 0:
-            continue
+    for size in sorted({int(n) for n in padded.tolist()} - {0}):
         members = (padded == size).nonzero().squeeze(1)
-        for chunk in members.split(max(1, _CHUNK_BYTES // (4 * size * size))):
+        for chunk in torch.split(members, max(1, _CHUNK_BYTES // (4 * size * size))):
             yield _dense_group(edge_index, ptr, graph, chunk.to(ptr.device), size, num_nodes)
 
 

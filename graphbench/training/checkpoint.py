@@ -116,4 +116,3 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path) -> 
             f"{path} belongs to a run with another configuration, seed or dataset (fingerprint {found}, this run has "
             f"{expected}); choose another output folder, or pass resume=False to start anew and overwrite it"
         )
-

@@ -41,7 +41,8 @@ class TrainingConfig(BaseModel):
             where to stop, so a run can be continued to a larger budget.
         gradient_clip: Largest allowed norm of the whole gradient; None for no clipping.
         accumulate: Micro-batches one batch is cut into; saves memory and leaves the update the same.
-        eval_every: Updates between two validations; None for a twentieth of the schedule.
+        eval_every: Updates between two validations; None for a twentieth of the schedule, or more where the validation
+            split is large: at least as many graphs are trained on as are validated on.
         patience: Validations without improvement before the run stops early; None to never stop early.
         eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes.
         precision: ``fp32``, ``bf16`` (autocast), or ``auto``: bf16 on CUDA devices that support it, else fp32.
@@ -88,10 +89,9 @@ class TrainingConfig(BaseModel):
         """Updates after which the schedule ends."""
         return self.schedule_steps or self.steps
 
-    @property
-    def validation_interval(self) -> int:
-        """Updates between two validations."""
-        return self.eval_every or max(1, self.horizon // _EVALUATIONS_PER_RUN)
+    def validation_interval(self, val_graphs: int) -> int:
+        """Return the updates between two validations on a split of ``val_graphs`` graphs."""
+        return self.eval_every or max(1, self.horizon // _EVALUATIONS_PER_RUN, -(-val_graphs // self.batch_size))
 
     @property
     def log_interval(self) -> int:
@@ -108,7 +108,7 @@ class RunConfig(BaseModel):
         model: The model's configuration.
         training: How it is trained.
         reference_steps: The file's own budget in steps; a run with fewer is a small run.
-        small: True where the file itself is a small one, for demonstrations.
+        small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
         limit: Samples per split that were used; None for all.
     """
 
@@ -139,7 +139,6 @@ class _File(_Task):
     title: str = ""
     note: str = ""
     source: str | dict[str, Any] = ""
-    small: bool = False
     tasks: dict[str, _Task] = {}
     parameters: dict[str, float] = {}
 
@@ -182,9 +181,7 @@ def load_config(
     path = _config_path(dataset.split("/")[0], model)
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
-    values = _merged(
-        {"model": file.model, "training": file.training}, {"model": task.model, "training": task.training}
-    )
+    values = _merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
     reference = values["training"].get("steps")
     changes = parse_overrides(overrides)
     if steps is not None:
@@ -192,8 +189,9 @@ def load_config(
     if seed is not None:
         changes = _merged(changes, {"training": {"seed": seed}})
     values = _with_scaled_warmup(_merged(values, changes), changes, reference)
-    facts = {"dataset": dataset, "model_name": path.stem, "reference_steps": reference, "small": file.small}
-    return _validated(RunConfig, {**values, **facts, "limit": limit}, f"{dataset} with {path.stem}")
+    facts = {"dataset": dataset, "model_name": path.stem, "reference_steps": reference, "limit": limit}
+    facts["small"] = path.stem.endswith("_small")
+    return _validated(RunConfig, {**values, **facts}, f"{dataset} with {path.stem}")
 
 
 def parse_overrides(overrides: Overrides | None) -> dict[str, Any]:
@@ -227,7 +225,6 @@ def fingerprint(config: RunConfig, data_hash: str) -> str:
     training = config.training.model_dump(mode="json")
     for key in _WITHOUT_INFLUENCE:
         training.pop(key)
-    training["eval_every"] = config.training.validation_interval
     if config.training.schedule_steps is not None:
         training.pop("steps")
     data = [config.dataset, data_hash, config.limit]

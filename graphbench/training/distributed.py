@@ -55,10 +55,10 @@ class World:
         """Replace every gradient by its sum over the processes; a missing gradient counts as zero."""
         if self.size == 1:
             return
-        owners = list(parameters)
+        owners = [parameter for parameter in parameters if parameter.requires_grad]
         flat = torch.cat([(p.grad if p.grad is not None else torch.zeros_like(p)).reshape(-1) for p in owners])
         dist.all_reduce(flat)
-        for parameter, part in zip(owners, flat.split([p.numel() for p in owners]), strict=True):
+        for parameter, part in zip(owners, torch.split(flat, [p.numel() for p in owners]), strict=True):
             parameter.grad = part.view_as(parameter)
 
     def sum(self, value: Tensor) -> Tensor:
@@ -113,7 +113,8 @@ def join_world(device: str = "auto") -> Iterator[World]:
         return
     owns = not dist.is_initialized()
     if owns:
-        dist.init_process_group("nccl" if target.type == "cuda" else "gloo", timeout=_PATIENCE)
+        gpu = target.type == "cuda"
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=_PATIENCE, device_id=target if gpu else None)
     try:
         yield World(dist.get_rank(), dist.get_world_size(), target)
     finally:

@@ -14,10 +14,13 @@ from torch import Tensor, nn
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
+from graphbench.catalog.names import card as find_card
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model
 from graphbench.models.losses import predictions
+from graphbench.progress import progress_bar
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.distributed import choose_device
@@ -26,7 +29,6 @@ from graphbench.training.items import item_graphs
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
-    from graphbench.loader import Splits
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ BatchSize = int | Literal["auto"]
 
 _MOST_GRAPHS = 1024
 _ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
-_TOKEN_PAIRS = 2**23  # token pairs of a batch: each holds one number per attention head
+_TOKEN_PAIRS = 2**22  # token pairs of a batch: each holds one number per attention head
 
 
 def evaluate_model(
@@ -43,6 +45,7 @@ def evaluate_model(
     batch_size: BatchSize = "auto",
     device: str | torch.device = "auto",
     precision: Literal["fp32", "bf16"] = "fp32",
+    progress: bool | None = False,
 ) -> Score:
     """Return the scores of a model's first output on one split, by the metrics of the dataset's card.
 
@@ -56,6 +59,7 @@ def evaluate_model(
             runs out of memory gets half as many, down to one.
         device: Where to compute; ``auto`` takes a GPU if there is one.
         precision: ``bf16`` runs the model under autocast.
+        progress: Show a progress bar; None shows it in a terminal.
 
     Raises:
         EvaluationError: If the split is empty or a prediction is not finite.
@@ -71,7 +75,7 @@ def evaluate_model(
     try:
         while True:
             try:
-                return _scored(model, dataset, size, target, precision)
+                return _scored(model, dataset, size, target, precision, progress)
             except torch.OutOfMemoryError as error:
                 if size == 1:
                     raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
@@ -88,9 +92,12 @@ def evaluate_splits(
     batch_size: BatchSize = "auto",
     device: str | torch.device = "auto",
     precision: Literal["fp32", "bf16"] = "fp32",
+    progress: bool | None = False,
 ) -> dict[str, Score]:
     """Return the scores of a model on several splits, by name. See :func:`evaluate_model`."""
-    return {name: evaluate_model(model, split, batch_size, device, precision) for name, split in splits.items()}
+    return {
+        name: evaluate_model(model, split, batch_size, device, precision, progress) for name, split in splits.items()
+    }
 
 
 def evaluate_run(
@@ -102,6 +109,7 @@ def evaluate_run(
     limit: int | None = None,
     batch_size: BatchSize = "auto",
     device: str = "auto",
+    progress: bool | None = None,
 ) -> dict[str, Score]:
     """Return the scores of a finished run's best model.
 
@@ -113,6 +121,7 @@ def evaluate_run(
         limit: Samples per split; None for all.
         batch_size: Graphs at once, see :func:`evaluate_model`.
         device: Where to compute.
+        progress: Show progress bars; None shows them in a terminal.
 
     Raises:
         CheckpointError: If the folder holds no readable model.
@@ -120,11 +129,10 @@ def evaluate_run(
     """
     folder = Path(path)
     if data is None:
-        from graphbench.loader import Loader
-
-        data = Loader(load_config_of_run(folder).dataset, root=root, limit=limit).load(())
+        dataset = load_config_of_run(folder).dataset
+        data = Loader(dataset, root=root, limit=limit, progress=progress).load(())
     model = load_run(folder, data.card)
-    return evaluate_splits(model, choose_splits(data, splits), batch_size, device)
+    return evaluate_splits(model, choose_splits(data, splits), batch_size, device, progress=progress)
 
 
 def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
@@ -137,8 +145,6 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
     Raises:
         CheckpointError: If the folder holds no readable model.
     """
-    from graphbench.catalog.names import card as find_card
-
     where = Path(folder)
     best = where / "best.safetensors"
     tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
@@ -162,22 +168,24 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
 
 
-def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
-    """Return splits by name; ``ood`` stands for every out-of-distribution split.
+def split_names(card: Card, names: str | Sequence[str]) -> list[str]:
+    """Return the splits that names stand for, each once; ``ood`` stands for every out-of-distribution split.
 
     Raises:
         ConfigError: If a split does not exist.
     """
-    chosen: dict[str, GraphDataset] = {}
+    found: dict[str, None] = {}
     for name in [names] if isinstance(names, str) else names:
-        if name == "ood":
-            chosen |= data.ood
-        elif name in data.card.all_splits:
-            chosen[name] = data[name]
-        else:
-            known = ", ".join(data.card.all_splits)
-            raise ConfigError(f"unknown split {name!r}; {data.card.id} has {known}, and ood for all shifted ones")
-    return chosen
+        if name not in ("ood", *card.all_splits):
+            known = ", ".join(card.all_splits)
+            raise ConfigError(f"unknown split {name!r}; {card.id} has {known}, and ood for all shifted ones")
+        found |= dict.fromkeys(card.ood if name == "ood" else [name])
+    return list(found)
+
+
+def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
+    """Return splits by name, generated if they are not there yet. See :func:`split_names`."""
+    return {name: data[name] for name in split_names(data.card, names)}
 
 
 def predicted_batches(
@@ -193,7 +201,7 @@ def predicted_batches(
             batch = batch.to(device)
             with autocast(device, precision):
                 outputs = model(batch)
-            yield batch, predictions({name: value.float() for name, value in outputs.items()}, features)
+            yield batch, predictions(outputs, features, batch)
 
 
 def autocast(device: torch.device, precision: Literal["fp32", "bf16"]) -> AbstractContextManager[Any]:
@@ -204,7 +212,7 @@ def autocast(device: torch.device, precision: Literal["fp32", "bf16"]) -> Abstra
 def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
     """Return how many graphs fit the memory budget at once: at most 1024, at least one.
 
-    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^23 pairs of tokens (the pairs of the
+    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
     largest graph, padded). Attention over a single larger graph is cut into chunks by the model itself.
     """
     flat, chosen = dataset.flat, dataset.graph_numbers
@@ -213,19 +221,27 @@ def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
         nodes, edges = nodes[chosen], edges[chosen]
     columns = edges if flat.directed else 2 * edges
     size = min(_MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
-    if attends_over_tokens(model):
+    if getattr(getattr(model, "processor", None), "supports_edge_tokens", False):
         tokens = nodes + edges if getattr(model, "edge_tokens", False) else nodes + 1
         size = min(size, _TOKEN_PAIRS // int(tokens.max()) ** 2)
     return max(1, size)
 
 
 def _scored(
-    model: nn.Module, dataset: GraphDataset, size: int, device: torch.device, precision: Literal["fp32", "bf16"]
+    model: nn.Module,
+    dataset: GraphDataset,
+    size: int,
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    progress: bool | None,
 ) -> Score:
-    target = dataset.card.outputs[0]
-    evaluator = Evaluator(dataset.card, output=target.name)
-    batches = dataset.batches(size)
-    for batch, predicted in predicted_batches(model, dataset.card.features, batches, device, precision):
-        graphs = item_graphs(batch, target.location)
-        evaluator.update(batch[target.name], predicted[target.name], graphs)
+    card = dataset.card
+    target = card.outputs[0]
+    evaluator = Evaluator(card, output=target.name)
+    predicted_all = predicted_batches(model, card.features, dataset.batches(size), device, precision)
+    with progress_bar(len(dataset), f"scoring {dataset.split}", "graph", progress) as bar:
+        for batch, predicted in predicted_all:
+            graphs = item_graphs(batch, target.location)
+            evaluator.update(batch[target.name], predicted[target.name], graphs)
+            bar.update(batch.num_graphs)
     return evaluator.compute()

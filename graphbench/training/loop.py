@@ -107,6 +107,7 @@ class TrainingLoop:
         self.card = card
         self.train = train
         self.val = val if val is not None and len(val) else None
+        self.interval = self.settings.validation_interval(len(self.val) if self.val is not None else 0)
         self.model = model
         self.world = world
         self.folder = folder
@@ -164,8 +165,8 @@ class TrainingLoop:
             state.step += 1
             bar.update(1)
             last = state.step == settings.steps
-            validates = self.val is not None and (last or state.step % settings.validation_interval == 0)
-            saves = last or state.step % (settings.checkpoint_every or settings.validation_interval) == 0
+            validates = self.val is not None and (last or state.step % self.interval == 0)
+            saves = last or state.step % (settings.checkpoint_every or self.interval) == 0
             stops = self._stop_requested(stop)
             if self._untimed or validates or saves or stops or state.step % settings.log_interval == 0:
                 self._collect_losses(bar, board, last)
@@ -248,7 +249,7 @@ class TrainingLoop:
             outputs = self._outputs(batch)
             losses = [loss(outputs, batch, [feature]) for feature in self.card.outputs]
             share = (torch.stack(losses) * part_weights).sum()
-            share.backward()  # type: ignore[no-untyped-call]
+            share.backward()
             total += share.detach()
         return total
 

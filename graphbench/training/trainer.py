@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -20,17 +20,15 @@ from graphbench.data.store import write_json
 from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.results import Budget, RunRecord, hardware, save_record
+from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model
 from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.distributed import World, join_world
-from graphbench.training.evaluate import choose_splits, evaluate_splits
+from graphbench.training.evaluate import choose_splits, evaluate_splits, split_names
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
 from graphbench.training.recording import budget_label, commit_of_checkout, latencies_ms, open_board
-
-if TYPE_CHECKING:
-    from graphbench.loader import Splits
 
 logger = logging.getLogger(__name__)
 
@@ -114,12 +112,12 @@ def train(
     if data is None and dataset is None:
         raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
     card = data.card if data is not None else find_card(cast(str, dataset))
-    config = load_config(
-        card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides
-    )
+    config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
+    evaluate = split_names(card, evaluate)
     folder = Path(output) if output is not None else default_output(config)
     with join_world(device) as world, _own_randomness(config.training.seed, world):
-        data = data if data is not None else _load(card.id, root, limit, workers, world)
+        if data is None:
+            data = _load(Loader(card.id, root=root, limit=limit, workers=workers, progress=progress), world)
         loop = _prepare(config, data, folder, world, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
         label = f"{config.model_name} on {card.id}"
@@ -129,7 +127,7 @@ def train(
                 loop.run(bar, board, stop)
         finally:
             board.close()
-        return _finish(loop, data, folder, evaluate)
+        return _finish(loop, data, folder, evaluate, shown)
 
 
 def default_output(config: RunConfig) -> Path:
@@ -137,15 +135,12 @@ def default_output(config: RunConfig) -> Path:
     return Path("runs", *config.dataset.replace(":", "-").split("/"), f"{config.model_name}-seed{config.training.seed}")
 
 
-def _load(dataset: str, root: str | Path | None, limit: int | None, workers: int | None, world: World) -> Splits:
+def _load(loader: Loader, world: World) -> Splits:
     """Return the splits; process 0 generates what is missing while the others wait."""
-    from graphbench.loader import Loader
-
-    loader = Loader(dataset, root=root, limit=limit, workers=workers)
     if world.leads:
         loader.load(("train", "val"))
     world.wait()
-    return cast("Splits", loader.load(("train", "val")))
+    return cast(Splits, loader.load(("train", "val")))
 
 
 def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume: bool) -> TrainingLoop:
@@ -177,7 +172,9 @@ def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume
     return loop
 
 
-def _finish(loop: TrainingLoop, data: Splits, folder: Path, evaluate: str | Sequence[str]) -> RunResult:
+def _finish(
+    loop: TrainingLoop, data: Splits, folder: Path, evaluate: Sequence[str], progress: bool | None
+) -> RunResult:
     """Score the best weights in process 0, write the record, and hand both to every process."""
     world = loop.world
     world.wait()
@@ -187,7 +184,7 @@ def _finish(loop: TrainingLoop, data: Splits, folder: Path, evaluate: str | Sequ
     if world.leads:
         size = loop.settings.eval_batch_size
         splits = choose_splits(data, evaluate)
-        scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision)
+        scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision, progress)
         hashes = {name: split.content_hash for name, split in {"train": data.train, "val": data.val, **splits}.items()}
         record = _record(loop, data, scores, hashes)
         save_record(record, path=folder / RECORD)
@@ -240,7 +237,7 @@ def _notes(loop: TrainingLoop) -> str:
 def _own_randomness(seed: int, world: World) -> Iterator[None]:
     """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices: list[Any] = [world.device] if world.device.type == "cuda" else []
+    devices = [world.device.index] if world.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002

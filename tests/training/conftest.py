@@ -107,3 +107,9 @@ def toy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def toys(toy_folder: Path) -> Splits:
     """The toy dataset with an edge mask as its output."""
     return make_splits(toy_folder)
+
+
+@pytest.fixture(scope="session")
+def make_toys(toy_folder: Path):
+    """``make_toys(output, limit)``: the toy dataset with other outputs or fewer graphs."""
+    return lambda output="heavy", limit=None: make_splits(toy_folder, output, limit)

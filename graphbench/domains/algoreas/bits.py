@@ -17,6 +17,9 @@ ONE = np.uint64(1)
 ZERO = np.uint64(0)
 _LOW6 = np.uint64(63)
 
+inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""Compiles a function that only other compiled functions call: leaving its Python wrapper out saves compile time."""
+
 
 @intrinsic
 def popcount(typing_context: Any, word: Any) -> Any:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from graphbench.data.samples import Samples
 
-_CLIQUE_NODES = 64  # larger graphs: networkx would take hours on dense ones, so maximality is checked instead of maximum
+_CLIQUE_NODES = (
+    64  # larger graphs: networkx would take hours on dense ones, so maximality is checked instead of maximum
+)
 _RELATIVE = 1e-5  # float32 labels against float64 recomputation
 
 
@@ -169,7 +171,11 @@ def check_flow(graph: Graph) -> str | None:
     matrix = csr_array((np.concatenate([whole[:, 0], whole[:, 1]]), (rows, columns)), shape=(graph.nodes, graph.nodes))
     value = maximum_flow(matrix, int(source.argmax()), int(sink.argmax())).flow_value / grid
     found = float(graph.values["value"][0])
-    return None if abs(found - value) <= _RELATIVE * max(1.0, value) else f"flow value {found:.6f}, SciPy finds {value:.6f}"
+    return (
+        None
+        if abs(found - value) <= _RELATIVE * max(1.0, value)
+        else f"flow value {found:.6f}, SciPy finds {value:.6f}"
+    )
 
 
 def check_max_matching(graph: Graph) -> str | None:
@@ -181,7 +187,11 @@ def check_max_matching(graph: Graph) -> str | None:
     full = graph.to_networkx()
     best = sum(full[u][v]["weight"] for u, v in nx.max_weight_matching(full))
     weight = float(graph.values["weight"][matched].astype(np.float64).sum())
-    return None if abs(weight - best) <= _RELATIVE * best else f"matching of weight {weight:.6f}, networkx finds {best:.6f}"
+    return (
+        None
+        if abs(weight - best) <= _RELATIVE * best
+        else f"matching of weight {weight:.6f}, networkx finds {best:.6f}"
+    )
 
 
 LABEL_CHECKS: Mapping[str, LabelCheck] = {

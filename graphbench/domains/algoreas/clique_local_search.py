@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, insert, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, inner, insert, lowest_bit, popcount
 from graphbench.domains.rng import below
 
 
-@njit(cache=True)
+@inner
 def comes_before(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> bool:
     """Return whether set a of the same size comes before b, the sorted members read as words."""
     for w in range(a.shape[0]):
@@ -25,7 +25,7 @@ def comes_before(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> bool:
     return False
 
 
-@njit(cache=True)
+@inner
 def _random_unused(choices: NDArray[np.uint64], used: NDArray[np.uint64], state: NDArray[np.uint64]) -> int:
     """Return a uniform member of ``choices`` that is not in ``used``, -1 if there is none."""
     words = choices.shape[0]
@@ -46,7 +46,7 @@ def _random_unused(choices: NDArray[np.uint64], used: NDArray[np.uint64], state:
     return -1
 
 
-@njit(cache=True)
+@inner
 def _first_missed(clique: NDArray[np.uint64], neighbours: NDArray[np.uint64]) -> int:
     for w in range(clique.shape[0]):
         missed = clique[w] & ~neighbours[w]
@@ -55,7 +55,7 @@ def _first_missed(clique: NDArray[np.uint64], neighbours: NDArray[np.uint64]) ->
     return -1
 
 
-@njit(cache=True)
+@inner
 def _count_misses(
     strangers: NDArray[np.uint64],
     change: int,
@@ -75,7 +75,7 @@ def _count_misses(
             one[w] = (one[w] | bit) if misses[u] == 1 else (one[w] & ~bit)
 
 
-@njit(cache=True)
+@inner
 def stranger_rows(adjacency: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return for each node the set of other nodes it has no edge to, ``uint64[n, W]``."""
     n, words = adjacency.shape
@@ -97,7 +97,7 @@ def improve_clique(
 ) -> int:
     """Walk ``steps`` steps from the clique ``best`` and leave there the largest clique met; return its size.
 
-    Among the largest cliques met, the lexicographically smallest is kept.
+    Among the largest cliques met, the lexicographically smallest is kept. It is maximal: no node can be added.
 
     Args:
         adjacency: Neighbour sets ``uint64[n, W]``.
@@ -157,4 +157,8 @@ def improve_clique(
             for w in range(words):
                 best[w] = clique[w]
             best_size = size
+    for v in range(n):
+        if not contains(best, v) and _first_missed(best, adjacency[v]) < 0:
+            insert(best, v)
+            best_size += 1
     return best_size

@@ -6,10 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, inner, lowest_bit, popcount
 
 
-@njit(cache=True, inline="always")
+@inner
 def _colours_suffice(neighbours: NDArray[np.uint64], candidates: np.uint64, k: int) -> bool:
     """Return whether greedy colouring needs at most k colours for ``candidates``."""
     left = candidates
@@ -25,7 +25,7 @@ def _colours_suffice(neighbours: NDArray[np.uint64], candidates: np.uint64, k: i
     return left == ZERO
 
 
-@njit(cache=True)
+@inner
 def _greedy_size(neighbours: NDArray[np.uint64], candidates: np.uint64) -> int:
     """Return the size of the clique that grows by the node with most neighbours among the candidates."""
     size = 0

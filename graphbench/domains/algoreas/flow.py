@@ -59,9 +59,7 @@ def _push_along(path: NDArray[np.int64], length: int, residual: NDArray[np.int64
 
 
 @njit(cache=True)
-def max_flow(
-    num_nodes: int, edges: NDArray[np.int32], capacity: NDArray[np.int64], source: int, sink: int
-) -> int:
+def max_flow(num_nodes: int, edges: NDArray[np.int32], capacity: NDArray[np.int64], source: int, sink: int) -> int:
     """Return the value of a maximum flow from ``source`` to ``sink``, by Dinic's algorithm (1970).
 
     Args:

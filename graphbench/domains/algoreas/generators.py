@@ -76,7 +76,9 @@ def _generate(
     return Samples(nodes, np.diff(edge_ptr), edges, {**values, "model": model})
 
 
-def _topological_sort(p: GraphParameters, keys: Keys, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32]) -> Labelled:
+def _topological_sort(
+    p: GraphParameters, keys: Keys, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32]
+) -> Labelled:
     from graphbench.domains.algoreas.topological_sort import label_shard
 
     arcs, priority, rank = label_shard(*keys, p.nodes, edge_ptr, edges)

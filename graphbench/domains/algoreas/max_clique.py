@@ -14,13 +14,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, adjacency_rows, bit_of, contains, discard, insert, lowest_bit
+from graphbench.domains.algoreas.bits import (
+    ONE,
+    ZERO,
+    adjacency_rows,
+    bit_of,
+    contains,
+    discard,
+    inner,
+    insert,
+    lowest_bit,
+)
+from graphbench.domains.algoreas.clique_bound import Scratch, make_scratch
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
-from graphbench.domains.algoreas.clique_search import Scratch, find_clique, make_scratch, search_order
+from graphbench.domains.algoreas.clique_search import estimate_nodes, find_clique, search_order
 from graphbench.domains.algoreas.clique_words import first_maximum_clique
 from graphbench.domains.rng import seed
 
-DEFAULT_NODE_LIMIT = 300_000
+DEFAULT_NODE_LIMIT = 2_000_000
 """Search nodes per graph."""
 
 _WORD_NODES = 64
@@ -28,10 +39,12 @@ _TRIAL_NODES = 1_000
 _FIRST_STEPS_PER_NODE = 2
 _SECOND_STEPS = 20_000
 _LAST_STEPS = 400_000
+_PROBES = 100
+_HOPELESS = 3
 _WALK_KEY = np.uint64(0x636C69717565)
 
 
-@njit(cache=True)
+@inner
 def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray[np.uint64]) -> None:
     """Make ``result`` the set of ``name[v]`` for the nodes v of the set ``row``."""
     for w in range(row.shape[0]):
@@ -43,7 +56,7 @@ def _translate(row: NDArray[np.uint64], name: NDArray[np.int64], result: NDArray
             rest &= rest - ONE
 
 
-@njit(cache=True)
+@inner
 def _in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the neighbour sets of the graph whose node i is node ``order[i]``."""
     place = np.empty_like(order)
@@ -55,7 +68,7 @@ def _in_search_order(adjacency: NDArray[np.uint64], order: NDArray[np.int64]) ->
     return result
 
 
-@njit(cache=True)
+@inner
 def _large_cores(core: NDArray[np.int64], least: int, words: int) -> NDArray[np.uint64]:
     """Return the set of nodes with a core number of at least ``least``."""
     result = np.zeros(words, np.uint64)
@@ -65,7 +78,7 @@ def _large_cores(core: NDArray[np.int64], least: int, words: int) -> NDArray[np.
     return result
 
 
-@njit(cache=True)
+@inner
 def _first_of_size(
     ordered: NDArray[np.uint64],
     order: NDArray[np.int64],
@@ -123,8 +136,8 @@ def _first_of_size(
 
 
 @njit(cache=True)
-def _search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.uint64], bool]:
-    """Return the set and whether it is proved, for a graph of any size."""
+def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.uint64], bool]:
+    """Return what `maximum_clique` returns, for a graph of any size, with the members as a set ``uint64[W]``."""
     adjacency = adjacency_rows(num_nodes, edges)
     words = adjacency.shape[1]
     order, core = search_order(adjacency)
@@ -137,10 +150,15 @@ def _search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) ->
     steps, budget, unspent = _FIRST_STEPS_PER_NODE * num_nodes, min(node_limit, _TRIAL_NODES), node_limit
     while True:
         size = improve_clique(adjacency, strangers, steps, state, best)
-        if unspent == 0:
-            return best, False
-        unspent -= budget
         allowed = _large_cores(core, size, words)
+        if steps == _LAST_STEPS:
+            return best, False
+        if steps == _SECOND_STEPS:
+            expected = estimate_nodes(ordered, allowed, size + 1, _PROBES, state, scratch)
+            if expected > _HOPELESS * unspent:
+                steps = _LAST_STEPS
+                continue
+        unspent -= budget
         larger, left = find_clique(ordered, allowed, size + 1, num_nodes, budget, scratch, found)
         if larger > 0:
             size = larger
@@ -175,7 +193,42 @@ def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) ->
             for v in range(num_nodes):
                 members[v] = (clique & bit_of(v)) != ZERO
             return members, True
-    row, proved = _search_clique(num_nodes, edges, node_limit)
+    row, proved = search_clique(num_nodes, edges, node_limit)
     for v in range(num_nodes):
         members[v] = contains(row, v)
     return members, proved
+
+
+@njit(cache=True)
+def label_shard(
+    key: np.uint64,
+    indices: NDArray[np.int64],
+    attempts: NDArray[np.int64],
+    num_nodes: int,
+    edge_ptr: NDArray[np.int64],
+    edges: NDArray[np.int32],
+    node_limit: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Mark the maximum clique of every graph of a shard; a function of the graphs, so no random numbers are used.
+
+    Args:
+        key: Key of the split; not used.
+        indices: Positions of the samples in the split, ``int64[S]``.
+        attempts: Redraw counts of the samples, ``int64[S]``; not used.
+        num_nodes: Number of nodes n of every graph.
+        edge_ptr: The edges of sample s are ``edges[edge_ptr[s]:edge_ptr[s + 1]]``, ``int64[S + 1]``.
+        edges: ``int32[E, 2]``.
+        node_limit: Search nodes per graph.
+
+    Returns:
+        The labels ``uint8[S * n]``, 1 for a member, and ``uint8[S]``, 1 where the label is proved.
+    """
+    count = indices.shape[0]
+    in_clique = np.zeros(count * num_nodes, np.uint8)
+    proved = np.zeros(count, np.uint8)
+    for s in range(count):
+        members, certain = maximum_clique(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]], node_limit)
+        proved[s] = certain
+        for v in range(num_nodes):
+            in_clique[s * num_nodes + v] = members[v]
+    return in_clique, proved

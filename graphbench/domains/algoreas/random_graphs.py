@@ -3,10 +3,7 @@
 A graph is drawn from one model of a weighted mixture, joined where it falls apart, relabelled at random and stored
 once per edge with ``u < v`` in lexicographic order.
 
-Models (``graph_models.MODELS``) have the distribution of networkx 3.6: ``gnp_random_graph`` (er), ``newman_watts_strogatz_graph``
-(nws), ``barabasi_albert_graph`` (ba), ``dual_barabasi_albert_graph`` (dba), ``powerlaw_cluster_graph`` (pc) and
-``stochastic_block_model`` with two blocks (sbm); the streams of random numbers differ. Parameters: GraphBench,
-Table 14; mixtures: Table 15.
+Models: ``model_kernels``. Parameters: GraphBench, Table 14; mixtures: Table 15.
 
 Joining: the paper adds "a number of random edges between disconnected components" (parameter c). Here components are
 visited in random order, and each next one is linked to the part joined so far by c distinct random edges (both ends
@@ -15,8 +12,6 @@ and the graph is always connected. (The code published with the paper links ever
 which may leave the graph in pieces.)
 
 Relabelling by a uniform permutation keeps node ids from telling a node's age, ring position or block.
-
-While being drawn, a graph is a symmetric matrix of bits: ``adjacency`` is ``uint64[n, ceil(n / 64)]``.
 """
 
 from __future__ import annotations
@@ -25,271 +20,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
+from graphbench.domains.algoreas.model_kernels import BA, DBA, PC, draw_model, link, linked
 from graphbench.domains.rng import below, seed, shuffle, uniform
-
-_ER, _NWS, _BA, _DBA, _PC, _SBM = range(6)
-_ROUNDING = 1e-9  # so that a block of 0.29 * 100 nodes has 29
-
-
-@njit(cache=True)
-def _link(adjacency: NDArray[np.uint64], u: int, v: int) -> None:
-    adjacency[u, v >> 6] |= bit_of(v)
-    adjacency[v, u >> 6] |= bit_of(u)
-
-
-@njit(cache=True)
-def _linked(adjacency: NDArray[np.uint64], u: int, v: int) -> bool:
-    return (adjacency[u, v >> 6] & bit_of(v)) != ZERO
-
-
-@njit(cache=True)
-def _draw_erdos_renyi(state: NDArray[np.uint64], n: int, p: float, adjacency: NDArray[np.uint64]) -> None:
-    for u in range(n):
-        for v in range(u + 1, n):
-            if uniform(state) < p:
-                _link(adjacency, u, v)
-
-
-@njit(cache=True)
-def _draw_two_blocks(
-    state: NDArray[np.uint64], n: int, parameters: NDArray[np.float64], adjacency: NDArray[np.uint64]
-) -> None:
-    first_block = int(n * parameters[3] + _ROUNDING)
-    for u in range(n):
-        for v in range(u + 1, n):
-            block_pair = (1 if u >= first_block else 0) + (1 if v >= first_block else 0)
-            if uniform(state) < parameters[block_pair]:
-                _link(adjacency, u, v)
-
-
-@njit(cache=True)
-def _draw_small_world(state: NDArray[np.uint64], n: int, k: int, p: float, adjacency: NDArray[np.uint64]) -> None:
-    """Ring of n nodes, each joined to k // 2 on either side; each ring edge adds a chord with probability p.
-
-    As in networkx, the chord starts at the smaller end of the ring edge, so the last nodes of the ring start fewer.
-    """
-    half = k // 2
-    for u in range(n):
-        for distance in range(1, half + 1):
-            v = u + distance if u + distance < n else u + distance - n
-            if v != u:
-                _link(adjacency, u, v)
-    if k == n:  # complete: nothing to add
-        return
-    degree = np.empty(n, np.int64)
-    for u in range(n):
-        degree[u] = 2 * half
-    for u in range(n):
-        ring_edges = min(half, n - 1 - u) + max(half - u, 0)  # those of which u is the smaller end
-        for _ in range(ring_edges):
-            if uniform(state) < p and degree[u] < n - 1:
-                w = u
-                while w == u or _linked(adjacency, u, w):
-                    w = below(state, n)
-                _link(adjacency, u, w)
-                degree[u] += 1
-                degree[w] += 1
-
-
-@njit(cache=True)
-def _draw_distinct(
-    state: NDArray[np.uint64], pool: NDArray[np.int32], pool_size: int, count: int, targets: NDArray[np.int32]
-) -> None:
-    """Fill ``targets[:count]`` with different values drawn from ``pool[:pool_size]``, each draw uniform."""
-    drawn = 0
-    while drawn < count:
-        candidate = pool[below(state, pool_size)]
-        fresh = True
-        for i in range(drawn):
-            if targets[i] == candidate:
-                fresh = False
-                break
-        if fresh:
-            targets[drawn] = candidate
-            drawn += 1
-
-
-@njit(cache=True)
-def _draw_preferential(
-    state: NDArray[np.uint64],
-    n: int,
-    first: int,
-    second: int,
-    p: float,
-    adjacency: NDArray[np.uint64],
-    pool: NDArray[np.int32],
-    targets: NDArray[np.int32],
-) -> None:
-    """Barabasi-Albert growth: a new node brings ``first`` edges with probability p, else ``second``.
-
-    Growth starts from a star of max(first, second) leaves. ``pool`` lists every node once per edge at it.
-    """
-    leaves = max(first, second)
-    for leaf in range(1, leaves + 1):
-        _link(adjacency, 0, leaf)
-        pool[2 * leaf - 2], pool[2 * leaf - 1] = 0, leaf
-    size = 2 * leaves
-    for source in range(leaves + 1, n):
-        count = first if uniform(state) < p else second
-        _draw_distinct(state, pool, size, count, targets)
-        for i in range(count):
-            _link(adjacency, source, targets[i])
-            pool[size], pool[size + 1] = targets[i], source
-            size += 2
-
-
-@njit(cache=True)
-def _clear_table(table: NDArray[np.int32], mask: int) -> None:
-    for slot in range(mask + 1):
-        table[slot] = -1
-
-
-@njit(cache=True)
-def _put_in_table(table: NDArray[np.int32], mask: int, value: int) -> None:
-    slot = value & mask
-    perturb = value
-    while True:
-        probes = 10 if slot + 9 <= mask else 1
-        for offset in range(probes):
-            if table[slot + offset] < 0:
-                table[slot + offset] = value
-                return
-        perturb >>= 5
-        slot = (slot * 5 + 1 + perturb) & mask
-
-
-@njit(cache=True)
-def _read_table(table: NDArray[np.int32], mask: int, values: NDArray[np.int32]) -> int:
-    count = 0
-    for slot in range(mask + 1):
-        if table[slot] >= 0:
-            values[count] = table[slot]
-            count += 1
-    return count
-
-
-@njit(cache=True)
-def order_as_python_set(values: NDArray[np.int32], count: int, table: NDArray[np.int32]) -> None:
-    """Reorder ``values[:count]`` as a CPython ``set`` yields them when it was filled in that order.
-
-    networkx's power-law cluster model attaches to its drawn targets in this order, which favours low ids, the old
-    nodes. It is no part of the published model (Holme and Kim, 2002), but data drawn with networkx has it, and it is
-    no small matter: at n = 128, m = 5, p = 0.5 the mean largest degree is 54 against 46 in order of drawing.
-
-    Args:
-        values: ``int32``, non-negative, different; changed in place.
-        count: How many of them.
-        table: Scratch, ``int32[8 * (count + 1)]`` at least.
-    """
-    mask = 7
-    _clear_table(table, mask)
-    for filled in range(1, count + 1):
-        _put_in_table(table, mask, values[filled - 1])
-        if filled * 5 >= mask * 3:
-            _read_table(table, mask, values)
-            while mask < 4 * filled:
-                mask = 2 * mask + 1
-            _clear_table(table, mask)
-            for i in range(filled):
-                _put_in_table(table, mask, values[i])
-    _read_table(table, mask, values)
-
-
-@njit(cache=True)
-def _draw_new_neighbour_of(
-    state: NDArray[np.uint64], adjacency: NDArray[np.uint64], target: int, source: int
-) -> int:
-    """Return a neighbour of ``target``, uniform among those not yet linked to ``source``, or -1 without any."""
-    words = adjacency.shape[1]
-    available = 0
-    for w in range(words):
-        available += popcount(adjacency[target, w] & ~adjacency[source, w])
-    available -= 1 if _linked(adjacency, target, source) else 0
-    if available == 0:
-        return -1
-    skip = below(state, available)
-    for w in range(words):
-        bits = adjacency[target, w] & ~adjacency[source, w]
-        if source >> 6 == w:
-            bits &= ~bit_of(source)
-        count = popcount(bits)
-        if skip < count:
-            for _ in range(skip):
-                bits &= bits - ONE
-            return w * 64 + lowest_bit(bits)
-        skip -= count
-    return -1
-
-
-@njit(cache=True)
-def _draw_powerlaw_cluster(
-    state: NDArray[np.uint64],
-    n: int,
-    m: int,
-    p: float,
-    adjacency: NDArray[np.uint64],
-    pool: NDArray[np.int32],
-    targets: NDArray[np.int32],
-    table: NDArray[np.int32],
-) -> None:
-    """Preferential attachment in which each further edge closes a triangle with probability p.
-
-    As in networkx, a target already linked by a triangle counts again, so a node may bring fewer than m edges.
-    """
-    for node in range(m):
-        pool[node] = node
-    size = m
-    for source in range(m, n):
-        _draw_distinct(state, pool, size, m, targets)
-        order_as_python_set(targets, m, table)
-        target = targets[0]
-        used = 1
-        chosen = target
-        for count in range(m):
-            if count > 0:
-                chosen = _draw_new_neighbour_of(state, adjacency, target, source) if uniform(state) < p else -1
-                if chosen < 0:
-                    target = targets[used]
-                    used += 1
-                    chosen = target
-            _link(adjacency, source, chosen)
-            pool[size] = chosen
-            size += 1
-        for _ in range(m):
-            pool[size] = source
-            size += 1
-
-
-@njit(cache=True)
-def _draw_model(
-    state: NDArray[np.uint64],
-    model: int,
-    n: int,
-    parameters: NDArray[np.float64],
-    adjacency: NDArray[np.uint64],
-    pool: NDArray[np.int32],
-    targets: NDArray[np.int32],
-    table: NDArray[np.int32],
-) -> None:
-    """Draw a graph of one model, as drawn (perhaps in pieces, ids in the model's own order), into ``adjacency``."""
-    adjacency[:] = ZERO
-    a, b, p = parameters[0], parameters[1], parameters[2]
-    if model == _ER:
-        _draw_erdos_renyi(state, n, a, adjacency)
-    elif model == _NWS:
-        _draw_small_world(state, n, int(a), b, adjacency)
-    elif model == _BA:
-        _draw_preferential(state, n, int(a), int(a), 1.0, adjacency, pool, targets)
-    elif model == _DBA:
-        # As in networkx, p = 0 or 1 is plain Barabasi-Albert, with the smaller star.
-        first = int(b) if p == 0.0 else int(a)
-        second = int(a) if p == 1.0 else int(b)
-        _draw_preferential(state, n, first, second, p, adjacency, pool, targets)
-    elif model == _PC:
-        _draw_powerlaw_cluster(state, n, int(a), b, adjacency, pool, targets, table)
-    else:
-        _draw_two_blocks(state, n, parameters, adjacency)
 
 
 @njit(cache=True)
@@ -361,8 +94,8 @@ def _join_components(
     first: NDArray[np.int64],
 ) -> None:
     order = np.empty(components, np.int64)
-    for component in range(components):
-        order[component] = component
+    for i in range(components):
+        order[i] = i
     shuffle(state, order)
     joined = np.empty(nodes.shape[0], np.int64)
     size = 0
@@ -373,8 +106,8 @@ def _join_components(
         while missing > 0:
             u = nodes[start + below(state, count)]
             v = joined[below(state, size)]
-            if not _linked(adjacency, u, v):
-                _link(adjacency, u, v)
+            if not linked(adjacency, u, v):
+                link(adjacency, u, v)
                 missing -= 1
         for i in range(count):
             joined[size + i] = nodes[start + i]
@@ -454,7 +187,7 @@ def draw_graphs(
     """
     num_graphs = indices.shape[0]
     n, words = num_nodes, (num_nodes + 63) >> 6
-    most = int(max(params[_BA, 0], params[_DBA, 0], params[_DBA, 1], params[_PC, 0])) + 1
+    most = int(max(params[BA, 0], params[DBA, 0], params[DBA, 1], params[PC, 0])) + 1
     pool = np.empty(2 * n * most + n, np.int32)
     targets = np.empty(most, np.int32)
     table = np.empty(8 * most, np.int32)
@@ -470,7 +203,7 @@ def draw_graphs(
     for s in range(num_graphs):
         state = seed(key, indices[s], attempts[s], 0)
         chosen = _pick_model(state, weights)
-        _draw_model(state, chosen, n, params[chosen], adjacency, pool, targets, table)
+        draw_model(state, chosen, n, params[chosen], adjacency, pool, targets, table)
         if connect > 0:
             components = _find_components(adjacency, nodes, first, unseen)
             if components > 1:
@@ -479,11 +212,11 @@ def draw_graphs(
             nodes[node] = node
         shuffle(state, nodes)
         count = _relabel(adjacency, nodes, relabelled)
-        used = edge_ptr[s]
+        used = int(edge_ptr[s])
         edge_ptr[s + 1] = used + count
         if used + count > edges.shape[0]:
             edges = _with_rows(edges, used, 2 * (used + count))
         _write_edges(relabelled, edges, used)
         model[s] = chosen
-    used = edge_ptr[num_graphs]
+    used = int(edge_ptr[num_graphs])
     return edge_ptr, _with_rows(edges, used, used), model

@@ -100,11 +100,11 @@ def steiner_tree(
     distance = _shortest_distances(meeting, start, neighbour, arc, weight)
     paths_over = np.zeros(edges.shape[0], np.int8)
     for terminal in terminals:
-        node = terminal
+        node = int(terminal)
         while node != meeting:
             slot = _slot_to_root(node, distance, start, neighbour, arc, weight)
             paths_over[arc[slot] >> 1] += 1
-            node = np.int64(neighbour[slot])
+            node = int(neighbour[slot])
     # An edge of all three paths lies above the branching: the rest joins the terminals without it.
     return (paths_over > 0) & (paths_over < NUM_TERMINALS)
 

@@ -59,7 +59,7 @@ def _push(heap: NDArray[np.int64], size: int, node: int, priority: NDArray[np.fl
 @njit(cache=True)
 def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> int:
     """Remove and return the node of smallest priority of the heap of ``size`` nodes."""
-    smallest = heap[0]
+    smallest = int(heap[0])
     last = heap[size - 1]
     hole = 0
     while True:
@@ -77,9 +77,7 @@ def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> i
 
 
 @njit(cache=True)
-def topological_ranks(
-    num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]
-) -> NDArray[np.int64]:
+def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return each node's place in the order that always takes the available node of smallest priority.
 
     A node is available when all its predecessors are taken.

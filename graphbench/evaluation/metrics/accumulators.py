@@ -141,9 +141,9 @@ class Pairs:
         self._predicted: list[NDArray[np.float64]] = []
 
     def add(self, items: Items) -> None:
-        """Take one update of float64 arrays; they are copied."""
-        self._truth.append(_columns(items.truth).copy())
-        self._predicted.append(_columns(items.predicted).copy())
+        """Take one update of float64 arrays and keep them."""
+        self._truth.append(_columns(items.truth))
+        self._predicted.append(_columns(items.predicted))
 
     @property
     def truth(self) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ class Items:
     """One update, already checked: the arrays agree in shape, are finite and hold values of the feature's type.
 
     Attributes:
-        truth: Targets, ``[items]`` or ``[items, K]``: bool (masks), int64 (classes, pointers) or float64 (scalars).
+        truth: Targets, ``[items]`` or ``[items, K]``: bool (masks), int64 (classes, pointers) or float64 (scalars);
+            never the caller's own memory, so accumulators may keep them.
         predicted: Predictions, same shape and dtype.
         graph: int64 ``[items]``, the graph of each row, numbered 0, 1, ... without gaps; None if unknown.
         num_graphs: Number of graphs with at least one item; 0 if unknown.

@@ -1,14 +1,14 @@
 """Attention with a bias from the graph's structure: what the bias is, and three ways to apply it.
 
-A bias is float [heads, queries, keys] per graph. ``dense()`` makes it for a whole padded batch; ``rows()`` makes a slice of
-it, so that a graph with tens of thousands of tokens never needs its full square.
+A bias is float [heads, queries, keys] per graph. ``dense()`` makes it for a whole padded batch; ``rows()`` makes a
+slice of it, so that a graph with tens of thousands of tokens never needs its full square.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 import torch.nn.functional as F
@@ -35,7 +35,7 @@ class AttentionBias(Protocol):
         ...
 
     def rows(self, graph: int, start: int, stop: int, length: int) -> Tensor:
-        """Return the bias of queries ``start .. stop-1`` of one graph on its ``length`` keys, [heads, stop-start, length]."""
+        """Return one graph's bias of queries ``start .. stop-1`` on ``length`` keys, [heads, stop-start, length]."""
         ...
 
 
@@ -102,37 +102,32 @@ class RelationBias:
         return self._bias(shares_endpoint(ends[start:stop], ends[:length]), range(start, stop), length)
 
     def _bias(self, shared: Tensor, queries: range, keys: int) -> Tensor:
-        same = _is_same(queries, keys, shared.device)
-        base = self.weight[0].view(-1, 1, 1) * same
-        if self.token is not None:
-            loop_instead = torch.zeros_like(same)
-            loop_instead[:1, :1] = same[:1, :1] * (queries.start == 0)
-            base = base * (1 - loop_instead) + token_bias(self.token, queries, keys)
-        return self.weight[1].view(-1, 1, 1) * (shared & (same == 0)) + base
+        positions = torch.arange(queries.start, queries.stop, device=shared.device).unsqueeze(1)
+        same = positions == torch.arange(keys, device=shared.device)
+        bias = self.weight[1].view(-1, 1, 1) * (shared & ~same)
+        if self.token is None:
+            return bias + self.weight[0].view(-1, 1, 1) * same
+        not_token = positions > 0  # the graph token's own loop has another bias
+        return bias + self.weight[0].view(-1, 1, 1) * (same & not_token) + token_bias(self.token, queries, keys)
 
 
 def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
-    """Return whether tokens share an endpoint, bool [..., Q, K]; ``queries`` [..., Q, 2] and ``keys`` [..., K, 2] are int64."""
+    """Return whether tokens share an endpoint, bool [..., Q, K]; endpoints are int64 [..., Q, 2] and [..., K, 2]."""
     a, b = queries[..., 0].unsqueeze(-1), queries[..., 1].unsqueeze(-1)
     c, d = keys[..., 0].unsqueeze(-2), keys[..., 1].unsqueeze(-2)
     return (a == c) | (a == d) | (b == c) | (b == d)
 
 
 def token_bias(token: Tensor, queries: range, keys: int) -> Tensor:
-    """Return the graph token's bias, [heads, queries, keys]: loop at (0, 0), in where it attends, out where it is attended to."""
-    query_is = torch.tensor([q == 0 for q in queries], device=token.device).unsqueeze(1)
+    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in where it asks, out where it is asked."""
+    query_is = (torch.arange(queries.start, queries.stop, device=token.device) == 0).unsqueeze(1)
     key_is = (torch.arange(keys, device=token.device) == 0).unsqueeze(0)
     kinds = torch.stack([query_is & key_is, query_is & ~key_is, ~query_is & key_is]).to(token.dtype)
     return torch.einsum("th,tqk->hqk", token, kinds)
 
 
-def _is_same(queries: range, keys: int, device: torch.device) -> Tensor:
-    positions = torch.arange(queries.start, queries.stop, device=device)
-    return (positions.unsqueeze(1) == torch.arange(keys, device=device)).float()
-
-
 def attention_function(mode: str, bias: AttentionBias) -> Attention:
-    """Return a function of queries, keys and values [B, heads, L, d/heads] that attends with a bias, scale (d/heads)^-1/2.
+    """Return attention with a bias: a function of queries, keys and values [B, heads, L, d/heads], scaled per head.
 
     Args:
         mode: ``auto``, ``sdpa``, ``chunked`` or ``flex``, see ``ModelConfig.attention``.
@@ -227,4 +222,5 @@ def flex_attention_function(bias: RelationBias, *, compiled: bool) -> Attention:
 def _flex_attention(compiled: bool) -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention, dynamic=True) if compiled else flex_attention
+    function: Any = torch.compile(flex_attention, dynamic=True) if compiled else flex_attention
+    return cast("Callable[..., Any]", function)

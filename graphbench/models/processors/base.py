@@ -52,8 +52,10 @@ class State:
 
     Attributes:
         nodes: [N, d], with positional encodings.
-        edges: [E, d], one row per column of ``edge_index``, or [1, d], the same for all edges; None unless ``uses_edges``.
-        edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or None.
+        edges: [E, d], one row per column of ``edge_index``, or [1, d], the same for all edges; None unless
+            ``uses_edges``.
+        edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or
+            None.
         layout: Where each graph lies in these arrays.
     """
 
@@ -65,7 +67,13 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What a processor returns: ``nodes`` [N, d], ``edge_tokens`` [M, d] if it was given them, ``graph`` [B, d] if asked for."""
+    """What a processor returns.
+
+    Attributes:
+        nodes: [N, d].
+        edge_tokens: [M, d] if it was given them.
+        graph: [B, d] if ``Context.graph_token`` asks for it.
+    """
 
     nodes: Tensor
     edge_tokens: Tensor | None = None

@@ -15,9 +15,10 @@ class GINLayer(nn.Module):
     """One layer: ``X = X + dropout(GINE(LN(X)))``, then ``X = X + FFN(LN(X))``.
 
     GINE sends ``ReLU(h_u + e_uv)`` along each arc (u, v) and adds ``(1 + eps) h_v``, with ``eps`` learned from 0. Two
-    readings of the paper are decided here: its equation 3 shows no residual around the message passing, its text and the
-    implementation it refers to have one; its GINE equation writes ``h_v`` in the message, GINE's definition is ``h_u``.
-    The network after the sum is the dropout layer alone ("N determined by a dropout layer"), so a layer holds 2 d^2 weights.
+    readings of the paper are decided here: its equation 3 shows no residual around the message passing, its text and
+    the implementation it refers to have one; its GINE equation writes ``h_v`` in the message, GINE's definition is
+    ``h_u``. The network after the sum is the dropout layer alone ("N determined by a dropout layer"), so a layer
+    holds 2 d^2 weights.
     """
 
     def __init__(self, config: ModelConfig) -> None:

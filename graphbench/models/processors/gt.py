@@ -1,4 +1,4 @@
-"""GT: a graph transformer with biased attention, over nodes or over nodes and edges (GraphBench paper, appendix B.2)."""
+"""GT: a graph transformer with biased attention over nodes, or nodes and edges (GraphBench paper, appendix B.2)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class GTLayer(nn.Module):
     """One layer: ``X = X + drop(Attention(LN(X)) W_O)``, then ``X = X + drop(FFN(LN(X)))``; 6 d^2 weights.
 
     Layer normalisations have no learned scales. Where the paper leaves a choice: attention scores are scaled by
-    ``(d / heads)^-1/2`` per head (its equation writes ``d^-1/2`` for one head of width d), both branches are residual, and
-    its "MLP after attention" is the second line of equation 3.
+    ``(d / heads)^-1/2`` per head (its equation writes ``d^-1/2`` for one head of width d), both branches are
+    residual, and its "MLP after attention" is the second line of equation 3.
     """
 
     def __init__(self, config: ModelConfig, stochastic_depth: float) -> None:
@@ -65,11 +65,11 @@ class _Positions:
 class GT(Processor):
     """A stack of :class:`GTLayer` over the nodes, or over the nodes and edges of a graph.
 
-    Node tokens: the bias of a pair is a linear function of the embedding of the arc between them, 0 where there is none.
-    Edge tokens (paper, section 3.3.3, edge transform): tokens are the pairs (v, v) and the edges, each undirected edge
-    once, adjacent if they share an endpoint; the bias is a learned number per head for "same token" and for "shared
-    endpoint". Either bias is one tensor, shared by all layers. A graph-level readout adds a learned token with a bias of its
-    own to itself, to others and from others.
+    Node tokens: the bias of a pair is a linear function of the embedding of the arc between them, 0 where there is
+    none. Edge tokens (paper, section 3.3.3, edge transform): tokens are the pairs (v, v) and the edges, each
+    undirected edge once, adjacent if they share an endpoint; the bias is a learned number per head for "same token"
+    and for "shared endpoint". Either bias is one tensor, shared by all layers. A graph-level readout adds a learned
+    token with a bias of its own to itself, to others and from others.
     """
 
     supports_edge_tokens = True
@@ -142,7 +142,7 @@ def _positions(layout: Layout, edge_tokens: bool, graph_token: bool) -> _Positio
 
 
 def _endpoints(layout: Layout, places: _Positions, graph_token: bool) -> Tensor:
-    """Return the endpoints int64 [B, L, 2] of every token, numbered through the batch; -1 for the graph token and padding."""
+    """Return every token's endpoints int64 [B, L, 2], numbered through the batch; -1 for graph token and padding."""
     assert places.edges is not None and places.edge_graph is not None
     ends = layout.graph.new_full((places.lengths.numel(), places.size, 2), -1)
     everything = torch.arange(layout.num_nodes, device=ends.device)

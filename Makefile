@@ -1,0 +1,59 @@
+# make demo   set everything up, generate datasets, train GIN and GT, write a report      (about ten minutes, 2 cores)
+# make test   set everything up, run linters, type checks, import contracts and tests    (under 15 minutes, 2 cores)
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+DEMO        ?= demo
+DEMO_STEPS  ?= 400
+DEMO_TRAIN  ?= 1000000
+DEMO_TEST   ?= 500
+DEMO_LARGE  ?= 100
+DEMO_SEEDS  ?= 0
+
+.PHONY: demo test test-all lint docs bench clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("graphbench needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/graphbench list
+	$(BIN)/graphbench generate mst_easy --root $(DEMO)/data --limit $(DEMO_TRAIN)
+	$(BIN)/graphbench verify mst_easy --root $(DEMO)/data --samples 50
+	@for dataset in mst_easy topological_sort_easy; do for model in gin_small gt_small; do \
+	  for seed in $(DEMO_SEEDS); do set -e; \
+	    $(BIN)/graphbench train $$dataset --model $$model --seed $$seed --steps $(DEMO_STEPS) --root $(DEMO)/data \
+	      --limit $(DEMO_TRAIN) --eval-limit $(DEMO_TEST) --evaluate val,test,n192,n256 \
+	      --output $(DEMO)/runs/$$dataset-$$model-$$seed --records $(DEMO)/records; \
+	  done; done; done
+	$(BIN)/graphbench report --records $(DEMO)/records --output $(DEMO)/report --title 'graphbench demo'
+	@echo
+	@echo "Open $(DEMO)/report/report.html (or read $(DEMO)/report/report.md)."
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope -q
+
+test-all: lint
+	$(BIN)/python -m pytest -q
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf $(VENV) $(DEMO) docs/_build build dist

@@ -1,0 +1,108 @@
+"""Start-up: importing the package, the command line's help, and compiling kernels at first use."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import Row, Sizes, Target, main, ours_at_most, scratch_folder
+from benchmarks.generation import PEER_TASKS
+from benchmarks.isolated import in_fresh_process
+from benchmarks.peer import peer_python
+
+SETTINGS = {
+    "commands": "wall time of a fresh process from start to end, the interpreter's own start included",
+    "kernels": "wall time of the first draw of 8 training graphs in a fresh process, imports of the generator included",
+}
+
+
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Yield the rows of ``startup.json``."""
+    repeats = sizes(10, 2)
+    bare = _wall_times([sys.executable, "-c", "pass"], repeats)
+    ours = _wall_times([sys.executable, "-c", "import graphbench"], repeats)
+    theirs = _wall_times([str(peer_python()), "-c", "import graphbench"], sizes(5, 1))
+    yield from _pair("python -c pass", bare)
+    yield from _pair("import graphbench", ours, theirs, ours_at_most(0.3))
+    yield from _pair("graphbench --help", _wall_times([*_command(), "--help"], repeats), None, ours_at_most(0.5))
+    for family in PEER_TASKS:
+        yield from _kernels(f"algoreas/{family}_easy")
+
+
+def _pair(
+    what: str, ours: list[float], theirs: list[float] | None = None, target: Target | None = None
+) -> Iterator[Row]:
+    if not ours:
+        yield Row(what, "s", None, target=target, note="the command failed; its message is above", failed=True)
+        return
+    n = {"ours": len(ours), **({"peer": len(theirs)} if theirs else {})}
+    for name, pick in (("median", statistics.median), ("best", min)):
+        yield Row(f"{what}, {name}", "s", pick(ours), pick(theirs) if theirs else None, target=target, n=n)
+
+
+def _wall_times(command: Sequence[str], repeats: int) -> list[float]:
+    """Return the wall seconds of ``repeats`` fresh processes, after one that fills the caches; none if it fails."""
+    times = []
+    folder = Path(__file__).resolve().parent.parent if command[0] == sys.executable else Path("/")
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder)
+        times.append(time.perf_counter() - started)
+        if done.returncode != 0:
+            print(done.stderr, file=sys.stderr)
+            return []
+    return times[1:]
+
+
+def _command() -> list[str]:
+    script = Path(sys.executable).with_name("graphbench")
+    return [str(script)] if script.is_file() else [sys.executable, "-c", "from graphbench.cli import main; main()"]
+
+
+def _kernels(dataset: str) -> Iterator[Row]:
+    """Yield the time of the first draw with an empty cache of compiled kernels, and with a full one."""
+    with scratch_folder() as cache:
+        before = os.environ.get("NUMBA_CACHE_DIR")
+        os.environ["NUMBA_CACHE_DIR"] = str(cache)
+        try:
+            values = [in_fresh_process("benchmarks.startup:first_draw", dataset=dataset).value for _ in range(2)]
+        except RuntimeError as error:
+            yield Row(f"first draw, {dataset}", "s", None, note=f"failed: {error}", failed=True)
+            return
+        finally:
+            if before is None:
+                os.environ.pop("NUMBA_CACHE_DIR")
+            else:
+                os.environ["NUMBA_CACHE_DIR"] = before
+    for cache_state, value in zip(("no compiled kernels", "compiled kernels cached"), values, strict=True):
+        yield Row(
+            what=f"first draw, {dataset}, {cache_state}",
+            unit="s",
+            ours=value["wall"],
+            target=ours_at_most(10) if value is values[0] else None,
+            n={"ours": 1},
+            note=f"{value['cpu']:.1f} s of CPU time",
+        )
+
+
+def first_draw(dataset: str) -> dict[str, Any]:
+    """Return wall and CPU time of the first draw in this process, with everything a build compiles."""
+    from graphbench import card
+
+    chosen = card(dataset)
+    started, cpu = time.perf_counter(), time.process_time()
+    from graphbench.data.generation import draw_samples
+    from graphbench.data.hashing import structure_hashes
+
+    structure_hashes(draw_samples(chosen, "train", range(8)))
+    return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+
+
+if __name__ == "__main__":
+    main("startup", "Start-up", measure, SETTINGS)

@@ -1,0 +1,133 @@
+"""Training: time of an optimizer step on one CPU core, and with ``--cuda`` on the GPU, as the baselines are configured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.common import Row, Sizes, main, row_or_failure, scratch_folder
+from benchmarks.isolated import in_fresh_process
+
+BATCH = 256
+BUDGET = 11_880  # optimizer steps of the paper
+GRAPHS = 8_192
+CASES = {  # name -> model, dataset, graphs per measured step on the CPU
+    "GIN": ("gin", "algoreas/mst_easy", 256),
+    "GT, node tokens": ("gt", "algoreas/topological_sort_easy", 32),
+    "GT, node and edge tokens": ("gt", "algoreas/mst_easy", 8),
+}
+SETTINGS = {
+    "step": "batch from the data set, forward, loss, backward, clipping if configured, AdamW; encodings computed in it",
+    "configuration": "baselines/algoreas/gin.yaml and gt.yaml as they are (16-node graphs)",
+    "CPU": "fp32, one thread, CPU seconds; transformers on smaller batches, scaled to 256 graphs",
+    "CUDA": "the configuration's precision (bf16 where supported), wall seconds, batches of 256 graphs",
+    "peer": "none: the public package ships no models and no training",
+}
+
+
+def measure(sizes: Sizes) -> Iterator[Row]:
+    """Yield the rows of ``training.json``."""
+    with scratch_folder() as root:
+        for name, (model, dataset, graphs) in CASES.items():
+            yield _row(f"{name}, CPU", model, dataset, str(root), "cpu", sizes(graphs, min(graphs, 4)), sizes(5, 1))
+        if sizes.cuda:
+            for name, (model, dataset, _) in CASES.items():
+                row = _row(f"{name}, CUDA", model, dataset, str(root), "cuda", BATCH, sizes(200, 10))
+                yield row
+                yield _full_run(name, model, dataset, row)
+
+
+def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: int, steps: int) -> Row:
+    what = f"{name}: a step of {BATCH} graphs"
+
+    def measured() -> Row:
+        arguments = {"model": model, "dataset": dataset, "root": root, "device": device, "graphs": graphs}
+        found = in_fresh_process("benchmarks.training:time_steps", **arguments, steps=steps).value
+        scaled = "" if graphs == BATCH else f"measured with {graphs} graphs per step and scaled to {BATCH}; "
+        note = f"{scaled}{found['parameters'] / 1e6:.2f} M parameters, {found['precision']}"
+        seconds = found["seconds"] * BATCH / graphs
+        return Row(what, "s", seconds, n={"steps": steps}, note=note, details={"dataset": dataset, **found})
+
+    return row_or_failure(what, "s", measured)
+
+
+def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
+    """Return the time of a whole run on a GPU: from the newest record of one if there is any, else projected."""
+    from graphbench.evaluation.results import load_records
+
+    runs = [
+        record
+        for record in load_records(dataset)
+        if record.model == model and record.steps == BUDGET and str(record.hardware.get("device")).startswith("cuda")
+    ]
+    what = f"{name}, CUDA: full run of {BUDGET:,} steps"
+    if runs:
+        newest = max(runs, key=lambda record: record.started)
+        note = f"recorded {newest.started:%Y-%m-%d} on {newest.hardware.get('gpu', 'a GPU')}, validation included"
+        return Row(what, "s", newest.wall_seconds, n={"runs": 1}, note=note)
+    projected = None if step.ours is None else BUDGET * step.ours
+    return Row(what, "s", projected, note="projected from the step time; `python -m benchmarks.gpu` runs it in full")
+
+
+def time_steps(model: str, dataset: str, root: str, device: str, graphs: int, steps: int) -> dict[str, Any]:
+    """Return the mean seconds of an optimizer step (CPU seconds on the CPU, wall seconds on a GPU).
+
+    Steps that compile and warm up come first and do not count.
+    """
+    import torch
+
+    from graphbench import Loader, card
+    from graphbench.models.build import build_model
+    from graphbench.models.losses import loss
+    from graphbench.training.config import load_config
+    from graphbench.training.evaluate import autocast
+    from graphbench.training.loop import chosen_precision, make_optimizer
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    place = torch.device(device)
+    chosen = card(dataset)
+    config = load_config(chosen.id, model, family=chosen.family)
+    precision = chosen_precision(config.training.precision, place)
+    data = Loader(dataset, root=root, limit=GRAPHS, progress=False).load(["train"]).train
+    network = build_model(config.model, chosen.features, directed=chosen.directed)
+    network.fit_normalisation(next(iter(data.batches(1_024))))
+    network = network.to(place).train()
+    optimizer = make_optimizer(network, config.training)
+
+    def run(first: int, count: int) -> None:
+        done = first
+        while done < first + count:
+            for batch in data.batches(graphs, shuffle=True, epoch=done, drop_last=True, device=place):
+                optimizer.zero_grad(set_to_none=True)
+                with autocast(place, precision):
+                    value = loss(network(batch), batch, chosen.features)
+                value.backward()
+                if config.training.gradient_clip is not None:
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), config.training.gradient_clip)
+                optimizer.step()
+                done += 1
+                if done == first + count:
+                    break
+        if place.type == "cuda":
+            torch.cuda.synchronize()
+
+    run(0, 1 if place.type == "cpu" else 10)
+    clock = time.process_time if place.type == "cpu" else time.perf_counter
+    started = clock()
+    run(1_000, steps)
+    seconds = (clock() - started) / steps
+    return {
+        "seconds": seconds,
+        "graphs_per_step": graphs,
+        "graphs_per_second": graphs / seconds,
+        "precision": precision,
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "device": torch.cuda.get_device_name() if place.type == "cuda" else "cpu",
+        "peak_gpu_bytes": torch.cuda.max_memory_allocated() if place.type == "cuda" else None,
+    }
+
+
+if __name__ == "__main__":
+    main("training", "Training steps", measure, SETTINGS)

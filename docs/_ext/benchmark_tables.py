@@ -1,0 +1,30 @@
+"""Sphinx extension: tables of the measurements in ``benchmarks/results``, where there are any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from measurements import machine_line, result_table, results
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive ``benchmark-tables``."""
+    app.add_directive("benchmark-tables", BenchmarkTables)
+    return {"version": "1", "parallel_read_safe": True}
+
+
+class BenchmarkTables(SphinxDirective):
+    """All measured tables, or the command that makes them."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the tables."""
+        found = results()
+        parts = [f"**{r['title']}**\n\n{result_table(r)}\n\n{machine_line(r)}" for r in found]
+        text = "\n\n".join(parts) or "No measurements lie in this checkout; `make bench` makes them."
+        container = nodes.container()
+        self.state.nested_parse(StringList(text.splitlines(), "benchmarks"), self.content_offset, container)
+        return container.children

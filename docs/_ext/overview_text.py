@@ -1,0 +1,53 @@
+"""The tables of all datasets, one line per family, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from markdown_text import code, table
+from page_text import page_name
+
+from graphbench.catalog.cards import Card
+
+
+def by_domain(cards: Iterable[Card]) -> dict[str, dict[str, list[Card]]]:
+    """Return domain -> family -> its datasets."""
+    domains: dict[str, dict[str, list[Card]]] = {}
+    for card in cards:
+        domains.setdefault(card.domain, {}).setdefault(card.family, []).append(card)
+    return domains
+
+
+def overview(cards: Iterable[Card]) -> str:
+    """Return the tables of all datasets as Markdown, and the hidden tree of their pages."""
+    parts = []
+    for domain, families in by_domain(cards).items():
+        count = sum(map(len, families.values()))
+        parts.append(f"**{code(domain)}**: {count} datasets in {len(families)} families")
+        parts.append(family_table(families, lambda card: f"generated/{page_name(card)}.md"))
+        names = "\n".join(f"generated/{page_name(card)}" for family in families.values() for card in family)
+        parts.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def family_table(families: Mapping[str, list[Card]], link: Callable[[Card], str]) -> str:
+    """Return one line per family: its task, the sizes of its graphs, its metric, and links to its datasets."""
+    rows = []
+    for members in families.values():
+        first = members[0]
+        links = ", ".join(f"[{card.variant or card.family}]({link(card)})" for card in members)
+        rows.append([first.title, task(first), sizes(first), code(first.metrics.primary), links])
+    return table(["family", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
+
+
+def task(card: Card) -> str:
+    """Return what a dataset asks for, e.g. ``edge mask``."""
+    return ", ".join(f"{f.location.value} {f.type_name}" for f in card.outputs)
+
+
+def sizes(card: Card) -> str:
+    """Return the node counts of train, test and the out-of-distribution splits, where the parameters name them."""
+    nodes_of = {name: spec.parameters.get("nodes") for name, spec in card.all_splits.items()}
+    larger = [str(nodes_of[name]) for name in card.ood if nodes_of[name] is not None]
+    core = [str(nodes_of[name]) for name in ("train", "test") if nodes_of[name] is not None]
+    return "; ".join([*core, *([", ".join(larger)] if larger else [])])

@@ -1,0 +1,297 @@
+"""The text of the page of one dataset: everything its card says, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_text import code, joined, number, table, with_deviation
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Kind
+from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.data.samples import find_generator
+from graphbench.errors import ResultError
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.published import published
+from graphbench.evaluation.results import aggregate, load_records
+
+STATISTICS = "published/statistics"
+STORED = {
+    Kind.SCALAR: "float32",
+    Kind.MASK: "uint8, 0 or 1",
+    Kind.MASK_ONE: "uint8, one 1 per graph",
+    Kind.CATEGORICAL: "smallest integer",
+    Kind.POINTER: "smallest integer",
+    Kind.PERMUTATION: "smallest integer",
+}
+
+
+def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
+    """Return the Markdown page of a dataset, with the picture of one training graph where there is one."""
+    parts = [
+        f"# {page_title(card)}",
+        f"{code(card.id)}, version {card.version}. {card.summary}",
+        card.description or "",
+        "" if picture is None else _figure(card, picture, sample_index),
+        _loading(card),
+        "## Features",
+        _features(card),
+        "## Splits",
+        _splits(card),
+        "## Parameters",
+        _parameters(card),
+        "## Statistics",
+        _statistics(card),
+        "## Trivial predictors",
+        _floor(card),
+        "## Published and measured results",
+        _results(card),
+        "## Source, licence and names",
+        _source(card),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page_title(card: Card) -> str:
+    """Return the heading of a dataset's page."""
+    return card.title if card.variant is None else f"{card.title} ({card.variant})"
+
+
+def page_name(card: Card) -> str:
+    """Return the file name of a dataset's page, without its ending."""
+    return card.id.replace("/", "-")
+
+
+def _figure(card: Card, picture: str, index: int) -> str:
+    label = joined(f.name for f in card.outputs)
+    return (
+        f":::{{figure}} {picture}\n:alt: One training graph of {card.id} with its label highlighted\n"
+        f":class: gb-sample\n:width: 100%\n\nTraining graph {index}, drawn from the card. The label is {label}.\n:::"
+    )
+
+
+def _loading(card: Card) -> str:
+    return f"""```python
+import graphbench
+
+splits = graphbench.Loader("{card.id}", limit=1000).load()
+splits.train[0]  # a PyTorch Geometric Data object
+evaluator = graphbench.Evaluator("{card.id}")  # {", ".join(_metric_names(card))}
+```
+
+```console
+$ graphbench info {card.id}
+$ graphbench train {card.id} --model gin_small
+```"""
+
+
+def _metric_names(card: Card) -> tuple[str, ...]:
+    return (card.metrics.primary, *card.metrics.also)
+
+
+def _features(card: Card) -> str:
+    rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in card.features]
+    kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
+    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\nGraphs are {kind}."
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Splits and parameters
+
+
+def _splits(card: Card) -> str:
+    scalars = [key for key in _keys(card) if not _is_mapping(card, key)]
+    rows = []
+    for name, spec in card.all_splits.items():
+        values = [_value(spec.parameters.get(key)) for key in scalars]
+        rows.append([code(name), f"{spec.count:,}", *values, spec.shift or ""])
+    head = ["split", "graphs", *(code(key) for key in scalars), "differs from training by"]
+    return table(head, rows, right=range(1, 2 + len(scalars)))
+
+
+def _parameters(card: Card) -> str:
+    meanings = parameter_meanings(card)
+    parts = [f"Generator {code(card.generator)}. Every value below is on the card; nothing is hidden in code."]
+    listed = [f"- {code(key)}: {text}" for key, text in meanings.items() if key in _keys(card)]
+    parts.append("\n".join(listed))
+    parts += [_mapping_table(card, key) for key in _keys(card) if _is_mapping(card, key)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def parameter_meanings(card: Card) -> dict[str, str]:
+    """Return parameter -> meaning, from the ``Attributes`` sections of the generator's parameter model."""
+    model = find_generator(card.generator).parameters
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        text = (cls.__doc__ or "").partition("Attributes:")[2]
+        for line in text.splitlines():
+            name, colon, meaning = line.strip().partition(": ")
+            if colon and name in model.model_fields:
+                found[name] = meaning
+    return found
+
+
+def _keys(card: Card) -> list[str]:
+    return list(dict.fromkeys(key for spec in card.all_splits.values() for key in spec.parameters))
+
+
+def _is_mapping(card: Card, key: str) -> bool:
+    return any(isinstance(spec.parameters.get(key), Mapping) for spec in card.all_splits.values())
+
+
+def _mapping_table(card: Card, key: str) -> str:
+    """Return a table of a parameter that is a mapping: one column per group of splits that share its value."""
+    groups: list[tuple[list[str], Mapping[str, Any]]] = []
+    for name, spec in card.all_splits.items():
+        value = spec.parameters.get(key, {})
+        for names, known in groups:
+            if known == value:
+                names.append(name)
+                break
+        else:
+            groups.append(([name], value))
+    rows = list(dict.fromkeys(row for _, value in groups for row in value))
+    body = [[code(row), *(_value(value.get(row)) for _, value in groups)] for row in rows]
+    return table([code(key), *(", ".join(names) for names, _ in groups)], body)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {_value(inner)}" for name, inner in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_value(inner) for inner in value) + "]"
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else f"{value}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Numbers
+
+
+def published_statistics(root: Path | None = None) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return dataset id -> (where it is printed, the printed row), from ``baselines/published/statistics``."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for path in sorted(((root or baselines_dir()) / STATISTICS).glob("*.yaml")):
+        content = read_yaml(path)
+        where = f"{content['paper'].split(':')[0]}, table {content['table']}"
+        found |= {name: (where, dict(row)) for name, row in content["rows"].items()}
+    return found
+
+
+def _statistics(card: Card) -> str:
+    where, printed = published_statistics().get(card.id, ("", {}))
+    ours = card.measured.statistics if card.measured is not None else {}
+    if not ours and not printed:
+        return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
+    names = list(dict.fromkeys(name for values in ours.values() for name in values)) or ["nodes", "edges"]
+    published_names = [name for name in names if any(name in (printed.get(split) or {}) for split in card.all_splits)]
+    rows = []
+    for split in card.all_splits:
+        own = [with_deviation(*ours[split][name]) if split in ours else "–" for name in names]
+        theirs = printed.get(split, {})
+        rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names)])
+    head = ["split", *names, *(f"{name}, published" for name in published_names)]
+    text = table(head, rows, right=range(1, len(head)))
+    notes = ["Mean ± standard deviation over graphs of this dataset, every undirected edge counted once."]
+    if not ours:
+        notes = ["Our own statistics are not measured yet (`graphbench verify --update`)."]
+    if printed:
+        notes.append(f"Published: {where}; averages of the published files, which were drawn by other code.")
+    if printed.get("edge_directions", 1) == 2:
+        notes.append("The published edge counts of this dataset appear to count both directions.")
+    return f"{text}\n\n{' '.join(notes)}"
+
+
+def _floor(card: Card) -> str:
+    primary = card.metrics.primary
+    splits = [s for s in card.all_splits if s in card.floor]
+    predictors = list(dict.fromkeys(name for split in splits for name in card.floor[split]))
+    if not predictors:
+        return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
+    rows = [
+        [code(name), *(_score(card.floor[split].get(name, {}).get(primary)) for split in splits)] for name in predictors
+    ]
+    direction = "higher" if METRICS[primary].higher_is_better else "lower"
+    note = f"Scores of predictors that see the training labels only, in {code(primary)} ({direction} is better)."
+    return f"{note} A model that does not beat the best of them has learned nothing.\n\n" + table(
+        ["predictor", *splits], rows, right=range(1, 1 + len(splits))
+    )
+
+
+def _score(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _results(card: Card) -> str:
+    rows = [*_published_rows(card), *_measured_rows(card)]
+    if not rows:
+        return "No paper prints a score of this dataset, and no run of it is recorded yet."
+    text = table(["split", "model", "metric", "score", "seeds", "source"], rows, right=(3, 4))
+    notes = list(dict.fromkeys(score.note for score in published(card.id) if score.note))
+    notes += [
+        "Runs marked *small* were given far less training than the published ones; they are not comparable."
+    ] * any("*small*" in row[-1] for row in rows)
+    return text + "".join(f"\n\n{note}" for note in notes)
+
+
+def _published_rows(card: Card) -> list[list[str]]:
+    return [
+        [
+            code(score.split),
+            score.model,
+            score.metric,
+            "out of time" if score.value is None else with_deviation(score.value, score.std),
+            "" if score.seeds is None else str(score.seeds),
+            f"published ({score.reference})",
+        ]
+        for score in published(card.id)
+    ]
+
+
+def _measured_rows(card: Card) -> list[list[str]]:
+    try:
+        runs = aggregate(load_records(card.id))
+    except ResultError:  # no folder of results in this checkout
+        return []
+    metric = card.metrics.primary
+    rows = []
+    for run in runs:
+        source = f"measured, {run.label}" + (" (*small*)" if run.small else "")
+        for split in card.all_splits:
+            score = run.score(split, metric)
+            if score is not None:
+                value = with_deviation(score.mean, score.std)
+                rows.append([code(split), run.model, metric, value, str(score.n), source])
+    return rows
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Where it comes from
+
+
+def _source(card: Card) -> str:
+    source = card.source
+    tables = f", tables {', '.join(map(str, source.tables))}" if source.tables else ""
+    section = f", section {source.section}" if source.section else ""
+    rows = [
+        ["source", f"{source.paper}{section}{tables}"],
+        ["citation", source.citation or "–"],
+        ["licence of the data", card.licence],
+        ["aliases", joined(card.aliases)],
+        ["groups", joined((card.domain, *card.groups))],
+        ["data folder", code(f"{card.id}/v{card.version}-{_fingerprint(card)}")],
+    ]
+    if source.url:
+        rows.insert(2, ["address", source.url])
+    text = table(["", ""], rows)
+    if source.deviations:
+        listed = "\n".join(f"- {line}" for line in source.deviations)
+        text += f"\n\n### Deviations from the source\n\n{listed}"
+    return text
+
+
+def _fingerprint(card: Card) -> str:
+    return card.fingerprint(find_generator(card.generator).version)

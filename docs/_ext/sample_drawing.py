@@ -1,0 +1,161 @@
+"""Draw one small sample of a dataset, its label highlighted, by the locations and types of its features alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import networkx as nx
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.data.generation import draw_samples
+from graphbench.data.samples import Samples
+
+MASKS = (Kind.MASK, Kind.MASK_ONE)
+CANDIDATES = 64
+INK, GREY, ACCENT, PALE = "#1f3a5f", "#b5bcc6", "#d1603d", "#e8edf3"
+MARKS = ("#1f8a70", "#8e44ad", "#c79a00")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One graph of a split: its number, node count, edges ``[m, 2]`` and the rows of its features."""
+
+    index: int
+    nodes: int
+    edges: NDArray[np.int64]
+    values: Mapping[str, NDArray[Any]]
+    card: Card
+
+    def features(self, stage: Stage, location: Location) -> list[Feature]:
+        """Return the features of one stage at one location."""
+        return [f for f in self.card.features if f.stage is stage and f.location is location]
+
+
+def pick_sample(card: Card, split: str = "train") -> Sample:
+    """Return the first sample of a split that shows the task: a mask label with both values, if there is one."""
+    drawn = draw_samples(card, split, np.arange(min(CANDIDATES, card.split(split).count)))
+    samples = [_one(card, drawn, i) for i in range(len(drawn))]
+    masks = [f.name for f in card.outputs if f.kind in MASKS]
+    telling = [s for s in samples if all(0 < s.values[name].mean() < 1 for name in masks)]
+    return (telling or samples)[0]
+
+
+def _one(card: Card, drawn: Samples, i: int) -> Sample:
+    one = drawn.part(card, i, i + 1)
+    return Sample(i, int(one.num_nodes[0]), one.edges.astype(np.int64), one.values, card)
+
+
+def draw(sample: Sample, path: Path) -> None:
+    """Write the picture of a sample; the file's bytes depend on the sample alone."""
+    figure = Figure(figsize=(8.2, 5.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    graph = nx.DiGraph() if sample.card.directed else nx.Graph()
+    graph.add_nodes_from(range(sample.nodes))
+    graph.add_edges_from(sample.edges.tolist())
+    places = nx.kamada_kawai_layout(graph.to_undirected())
+    legend = [*_draw_edges(axes, graph, places, sample), *_draw_nodes(axes, graph, places, sample)]
+    title = _graph_labels(sample)
+    if title:
+        axes.set_title(title, fontsize=11, color=ACCENT, fontweight="bold")
+    axes.margins(0.08)
+    if legend:
+        figure.legend(handles=legend, loc="outside right upper", frameon=False, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": sample.card.id, "svg.fonttype": "none"}):
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def _draw_edges(axes: Any, graph: nx.Graph, places: Mapping[int, Any], sample: Sample) -> list[Line2D]:
+    edges = [tuple(edge) for edge in sample.edges.tolist()]
+    labels = [f for f in sample.features(Stage.OUTPUT, Location.EDGE) if f.kind in MASKS]
+    marked = sample.values[labels[0].name].astype(bool) if labels else np.zeros(len(edges), bool)
+    plain = [e for e, hit in zip(edges, marked, strict=True) if not hit]
+    hits = [e for e, hit in zip(edges, marked, strict=True) if hit]
+    style = {"arrowsize": 11, "node_size": 330} if sample.card.directed else {}
+    nx.draw_networkx_edges(graph, places, edgelist=plain, ax=axes, edge_color=GREY, width=1.2, **style)
+    nx.draw_networkx_edges(graph, places, edgelist=hits, ax=axes, edge_color=ACCENT, width=3.2, **style)
+    legend = [Line2D([], [], color=ACCENT, linewidth=3.2, label=f"{labels[0].name} = 1")] if labels else []
+    scalars = [f for f in sample.features(Stage.INPUT, Location.EDGE) if f.kind is Kind.SCALAR]
+    if scalars and len(edges) <= 60:
+        legend.append(_edge_numbers(axes, graph, places, sample, edges, scalars[0]))
+    return legend
+
+
+def _edge_numbers(
+    axes: Any, graph: nx.Graph, places: Mapping[int, Any], sample: Sample, edges: Iterable[Any], feature: Feature
+) -> Line2D:
+    rows = np.atleast_2d(sample.values[feature.name].T).T
+    text = {edge: " / ".join(f"{v:.1f}" for v in row) for edge, row in zip(edges, rows, strict=True)}
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
+    nx.draw_networkx_edge_labels(
+        graph, places, text, ax=axes, font_size=6.5, font_color="#444444", rotate=False, bbox=box
+    )
+    note = " (u to v / v to u, u < v)" if rows.shape[1] == 2 else ""
+    return Line2D([], [], linestyle="none", label=f"numbers: {feature.name}{note}")
+
+
+def _draw_nodes(axes: Any, graph: nx.Graph, places: Mapping[int, Any], sample: Sample) -> list[Line2D]:
+    colours, legend = _node_colours(sample)
+    rings = [INK] * sample.nodes
+    widths = [1.0] * sample.nodes
+    marks = [f for f in sample.features(Stage.INPUT, Location.NODE) if f.kind in MASKS]
+    for feature, colour in zip(marks, MARKS, strict=False):
+        for node in np.flatnonzero(sample.values[feature.name]):
+            rings[node], widths[node] = colour, 3.4
+        legend.append(_dot(PALE, colour, f"{feature.name} = 1"))
+    nx.draw_networkx_nodes(
+        graph, places, ax=axes, node_color=colours, edgecolors=rings, linewidths=widths, node_size=330
+    )
+    dark = [_is_dark(colour) for colour in colours]
+    for shade, ink in ((True, "white"), (False, INK)):
+        names = {v: str(v) for v in range(sample.nodes) if dark[v] is shade}
+        nx.draw_networkx_labels(graph, places, names, ax=axes, font_size=8, font_color=ink)
+    return legend
+
+
+def _node_colours(sample: Sample) -> tuple[list[Any], list[Line2D]]:
+    """Return one colour per node from the label, and its legend."""
+    outputs = sample.features(Stage.OUTPUT, Location.NODE)
+    if not outputs:
+        return [PALE] * sample.nodes, []
+    feature = outputs[0]
+    values = sample.values[feature.name]
+    if feature.kind in MASKS:
+        return [ACCENT if hit else PALE for hit in values], [_dot(ACCENT, INK, f"{feature.name} = 1")]
+    low, high = float(values.min()), float(values.max())
+    scale = colormaps["viridis"]
+    shares = (values - low) / max(high - low, 1e-12)
+    ends = [(0.0, low), (1.0, high)]
+    legend = [_dot(scale(share), INK, f"{feature.name} = {value:g}") for share, value in ends]
+    return [scale(float(share)) for share in shares], legend
+
+
+def _dot(face: Any, ring: Any, label: str) -> Line2D:
+    width = 1.0 if ring == INK else 2.6
+    return Line2D(
+        [], [], linestyle="none", marker="o", markersize=9, color=face, markeredgecolor=ring,
+        markeredgewidth=width, label=label,
+    )  # fmt: skip
+
+
+def _is_dark(colour: Any) -> bool:
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
+
+
+def _graph_labels(sample: Sample) -> str:
+    outputs = sample.features(Stage.OUTPUT, Location.GRAPH)
+    return ", ".join(f"{f.name} = {float(sample.values[f.name][0]):.4g}" for f in outputs)

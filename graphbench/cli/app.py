@@ -1,0 +1,293 @@
+"""Commands. Each is a thin layer over the library; heavy imports happen inside the command that needs them.
+
+Exit codes: 0 success, 1 a check failed, 2 wrong usage or a clear error, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphbench import __version__
+from graphbench.errors import EvaluationError, GraphBenchError
+
+app = typer.Typer(
+    name="graphbench",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Graph learning benchmarks, regenerated on your machine from readable cards.",
+    epilog="First steps: `graphbench list`, `graphbench info mst_easy`, `graphbench train mst_easy --model gin_small`",
+)
+
+Datasets = Annotated[
+    list[str],
+    typer.Argument(help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`."),
+]
+Dataset = Annotated[str, typer.Argument(help="Id or alias of one dataset, e.g. `algoreas/mst_easy` or `mst_easy`.")]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N samples of each split.", show_default="all")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Processes that generate.", show_default="all cores")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+SplitNames = Annotated[
+    str | None, typer.Option("--splits", help="Comma-separated splits; `ood` stands for all out-of-distribution ones.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"graphbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens; show tracebacks.")] = False,
+) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    _State.verbose = verbose
+
+
+class _State:
+    verbose = False
+
+
+@app.command("list")
+def list_command(
+    selector: Annotated[
+        list[str] | None, typer.Argument(help="Ids, aliases, groups or globs.", show_default="all")
+    ] = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """List datasets: task, sizes, metric, and what is on this machine."""
+    from graphbench.cli import show
+
+    show.datasets(selector, root, as_json)
+
+
+@app.command()
+def info(dataset: Dataset, root: Root = None, as_json: Json = False) -> None:
+    """Show a dataset's card: features, splits, metrics, trivial and published scores, source and deviations."""
+    from graphbench.cli import show
+
+    show.card(dataset, root, as_json)
+
+
+@app.command()
+def generate(
+    datasets: Datasets,
+    splits: SplitNames = None,
+    root: Root = None,
+    limit: Limit = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Generate datasets (train, val and test; `--splits all` for every split). Interrupted work continues."""
+    from graphbench.catalog.names import catalog
+    from graphbench.cli import show
+
+    rows: list[dict[str, Any]] = []
+    for id_ in catalog().resolve(datasets):
+        card = catalog().cards[id_]
+        rows += show.generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers)
+    show.generated(rows, as_json)
+
+
+def choose_splits(known: Any, wanted: str | None) -> tuple[str, ...]:
+    """Return the splits a ``--splits`` option names; without one, train, val and test."""
+    core = ("train", "val", "test")
+    names: list[str] = []
+    for part in (wanted or ",".join(core)).split(","):
+        name = part.strip()
+        if name == "all":
+            names += list(known)
+        elif name == "ood":
+            names += [n for n in known if n not in core]
+        elif name in known:
+            names.append(name)
+        else:
+            raise typer.BadParameter(f"no split {name!r}; there are {', '.join(known)} (and `ood`, `all`)")
+    return tuple(dict.fromkeys(names))
+
+
+@app.command()
+def verify(
+    datasets: Datasets,
+    splits: SplitNames = None,
+    root: Root = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Graphs per split whose labels are recomputed.", show_default="by size")
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option("--update", help="Measure anew what stands beside the card (hashes, statistics, trivial scores)."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Rebuild a sample of a dataset and check bytes, labels, uniqueness, statistics and leakage.
+
+    Exit code 1 when a check fails.
+    """
+    from graphbench.catalog.names import catalog
+    from graphbench.cli import show
+    from graphbench.verification import update_measured
+    from graphbench.verification import verify as run_checks
+
+    ids = catalog().resolve(datasets)
+    if update:
+        for id_ in ids:
+            path = update_measured(catalog().cards[id_])
+            typer.echo(f"{id_}: wrote {path}")
+        return
+    outcomes = []
+    for id_ in ids:
+        chosen = None if splits is None else choose_splits(catalog().cards[id_].all_splits, splits)
+        outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen))
+        if not as_json:
+            show.verification(outcomes[-1])
+    if as_json:
+        show.verifications_json(outcomes)
+    if not all(outcome.passed for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def train(
+    dataset: Dataset,
+    model: Annotated[str, typer.Option(help="Name of a configuration in baselines/, or a YAML file.")] = "gin",
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Seed; repeat the option for several runs.", show_default="0")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a key, e.g. `--set model.hidden=64`; may be repeated.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the run.", show_default="runs/<dataset>/<model>-seed<seed>")
+    ] = None,
+    evaluate_on: Annotated[
+        str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
+    ] = "val,test,ood",
+    eval_limit: Annotated[
+        int | None, typer.Option(min=1, help="Score at most N samples of each split.", show_default="all")
+    ] = None,
+    save_record: Annotated[
+        Path | None,
+        typer.Option("--records", help="Also keep the run's record in this folder, for `graphbench report`."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write a TensorBoard log beside the run.")] = False,
+    root: Root = None,
+    limit: Limit = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model, score its best weights on val, test and larger graphs, and write a record of the run."""
+    from graphbench.cli import show
+    from graphbench.cli.runs import train_seeds
+
+    results = train_seeds(
+        dataset,
+        model,
+        seeds=seed or [0],
+        steps=steps,
+        overrides=set_ or [],
+        output=output,
+        evaluate=() if evaluate_on == "none" else tuple(part.strip() for part in evaluate_on.split(",")),
+        eval_limit=eval_limit,
+        records=save_record,
+        device=device,
+        resume=resume,
+        tensorboard=tensorboard,
+        root=root,
+        limit=limit,
+        workers=workers,
+    )
+    show.runs(results, as_json)
+
+
+@app.command()
+def evaluate(
+    target: Annotated[str, typer.Argument(help="Folder of a finished run, or a dataset (then give `--predictions`).")],
+    predictions: Annotated[
+        Path | None, typer.Option(help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order.")
+    ] = None,
+    splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
+    scores: Annotated[
+        str, typer.Option(help="What predictions are: `probability`, `logit` or `label`.")
+    ] = "probability",
+    root: Root = None,
+    limit: Limit = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Score a trained run, or a file of predictions."""
+    from graphbench.cli import show
+    from graphbench.cli.runs import score_predictions, score_run
+
+    if predictions is None:
+        if not Path(target).is_dir():
+            raise EvaluationError(
+                f"{target!r} is no folder of a run; to score predictions of a dataset add --predictions FILE"
+            )
+        names = tuple(part.strip() for part in splits.split(","))
+        found = score_run(Path(target), names, root=root, limit=limit, device=device)
+    else:
+        found = score_predictions(target, splits, predictions, scores, root=root, limit=limit)
+    show.scores(target, found, as_json)
+
+
+@app.command()
+def report(
+    selector: Annotated[
+        list[str] | None, typer.Argument(help="Datasets to include (ids, aliases, groups, globs).", show_default="all")
+    ] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder (or one .md / .html file) to write.")] = Path("report"),
+    title: Annotated[str, typer.Option(help="Heading of the report.")] = "GraphBench report",
+) -> None:
+    """Build the report (Markdown, and one self-contained HTML page with plots) from run records."""
+    from graphbench.cli.runs import write_report
+
+    for path in write_report(selector, records, output, title):
+        typer.echo(f"wrote {path}")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    try:
+        app(arguments, standalone_mode=True)
+    except GraphBenchError as error:
+        if _State.verbose:
+            raise
+        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.secho("interrupted; run the same command again to continue", err=True)
+        sys.exit(130)

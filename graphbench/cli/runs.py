@@ -1,0 +1,114 @@
+"""Training, scoring and reporting, as the command line asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench.catalog.names import card as card_of
+from graphbench.catalog.names import list_datasets
+from graphbench.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from graphbench.training.trainer import RunResult
+
+
+def train_seeds(
+    dataset: str,
+    model: str,
+    *,
+    seeds: Sequence[int],
+    output: Path | None,
+    limit: int | None,
+    eval_limit: int | None,
+    records: Path | None,
+    root: Path | None,
+    workers: int | None,
+    **options: Any,
+) -> list[RunResult]:
+    """Train one run per seed on the same data and return the results."""
+    from graphbench.evaluation.results import save_record
+    from graphbench.loader import Loader
+    from graphbench.training.trainer import train
+
+    card = card_of(dataset)
+    data = Loader(card.id, root=root, limit=split_limits(card.all_splits, limit, eval_limit), workers=workers).load(())
+    results = []
+    for seed in seeds:
+        folder = None if output is None else output if len(seeds) == 1 else output / f"seed{seed}"
+        results.append(train(card.id, model, seed=seed, limit=limit, output=folder, data=data, **options))
+        if records is not None:
+            save_record(results[-1].record, records)
+    return results
+
+
+def split_limits(splits: Mapping[str, Any], limit: int | None, eval_limit: int | None) -> dict[str, int]:
+    """Return split -> most samples: ``limit`` for all, and ``eval_limit`` for all but train and val."""
+    limits = {}
+    for name in splits:
+        wanted = [n for n in (limit, eval_limit if name not in ("train", "val") else None) if n is not None]
+        if wanted:
+            limits[name] = min(wanted)
+    return limits
+
+
+def score_run(
+    folder: Path, splits: Sequence[str], *, root: Path | None, limit: int | None, device: str
+) -> Mapping[str, Mapping[str, float]]:
+    """Score the best weights of a run's folder."""
+    from graphbench.training.evaluate import evaluate_run
+
+    return evaluate_run(folder, splits, root=root, limit=limit, device=device)
+
+
+def score_predictions(
+    dataset: str, split: str, path: Path, scores: Any, *, root: Path | None, limit: int | None
+) -> Mapping[str, Mapping[str, float]]:
+    """Score a file of predictions for one split: one row per item, in the order of the split."""
+    import numpy as np
+
+    from graphbench.evaluation.evaluator import Evaluator
+    from graphbench.loader import Loader
+
+    card = card_of(dataset)
+    card.split(split)
+    data = Loader(card.id, root=root, limit=limit).load(())[split]
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
+    if not isinstance(loaded, np.ndarray):
+        if "y_pred" not in loaded:
+            raise EvaluationError(f"{path} holds {', '.join(loaded.files) or 'nothing'}; name the array y_pred")
+        loaded = loaded["y_pred"]
+    evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
+    first = 0
+    output = card.outputs[0]
+    for batch in data.batches(4096):
+        owner = _owners(batch, output.location.value)
+        evaluator.update(batch.y, loaded[first : first + len(batch.y)], owner)
+        first += len(batch.y)
+    if first != len(loaded):
+        raise EvaluationError(
+            f"{path} has {len(loaded)} rows, {card.id} {split} has {first} items of its {output.location.value}s"
+        )
+    return {split: evaluator.compute()}
+
+
+def _owners(batch: Any, location: str) -> Any:
+    import torch
+
+    if location == "node":
+        return batch.batch
+    return batch.batch[batch.edge_index[0]] if location == "edge" else torch.arange(batch.num_graphs)
+
+
+def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
+    """Build the report of the records of the chosen datasets."""
+    from graphbench.evaluation.report import build_report
+    from graphbench.evaluation.results import load_records
+
+    chosen = set(list_datasets(selector or None))
+    found = [record for record in load_records("*", records) if record.dataset in chosen]
+    return build_report(found, output, title=title)

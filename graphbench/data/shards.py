@@ -1,0 +1,176 @@
+"""The unit of work of a build: a run of consecutive samples, drawn and written to a small file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.data.hashing import structure_hashes
+from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.seeds import stream_key
+from graphbench.data.store import ArrayFile, ArraySpec, atomic_path, map_arrays, smallest_integer, write_arrays
+from graphbench.errors import GenerationError, GraphBenchError
+
+_HASHES = "hashes"
+_VALUE = "value."  # prefix of feature arrays in a shard file
+
+
+@dataclass(frozen=True)
+class SplitTask:
+    """What a worker needs to draw samples of one split; small, and the same in every process."""
+
+    card: Card
+    split: str
+
+    @property
+    def generator(self) -> Generator:
+        """The registered generator."""
+        return find_generator(self.card.generator)
+
+    def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return the samples of the given indices, in the dtypes of the store.
+
+        Raises:
+            GenerationError: If the generator fails or returns other arrays than the card says.
+        """
+        generator = self.generator
+        key = stream_key(self.card.id, self.card.version, self.split)
+        parameters = generator.parse(self.card, self.split)
+        try:
+            samples = generator.generate(parameters, key, indices, attempts)
+        except GraphBenchError:
+            raise
+        except Exception as error:
+            raise GenerationError(
+                f"the generator {generator.name} failed on samples {indices[0]} to "
+                f"{indices[-1]} ({type(error).__name__}: {error}); this is a fault of the generator, please report it"
+            ) from error
+        return compact(self.card, samples)
+
+
+def compact(card: Card, samples: Samples) -> Samples:
+    """Return the samples with every array in its storage dtype, checked against the card.
+
+    Scalars are float32, masks uint8, class numbers, pointers and node ids the smallest safe integer.
+    """
+    names = {f.name for f in card.features}
+    if set(samples.values) != names:
+        raise GenerationError(f"{card.generator} returned {sorted(samples.values)}, the card has {sorted(names)}")
+    largest = int(samples.num_nodes.max(initial=1)) - 1
+    rows = {
+        Location.NODE: int(samples.num_nodes.sum()),
+        Location.EDGE: int(samples.num_edges.sum()),
+        Location.GRAPH: len(samples),
+    }
+    values = {}
+    for feature in card.features:
+        value = np.asarray(samples.values[feature.name])
+        expected = rows[feature.location]
+        if len(value) != expected:
+            raise GenerationError(f"{card.generator}: {feature.name} has {len(value)} rows, not {expected}")
+        problem = _value_problem(feature, value, largest)
+        if problem is not None:
+            raise GenerationError(f"{card.generator}: {feature.name} {problem}; this is a fault of the generator")
+        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest), copy=False))
+    edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
+    return Samples(samples.num_nodes, samples.num_edges, edges, values)
+
+
+def _dtype(feature: Feature, largest_id: int) -> np.dtype[Any]:
+    if feature.kind is Kind.SCALAR:
+        return np.dtype(np.float32)
+    if feature.kind in (Kind.MASK, Kind.MASK_ONE):
+        return np.dtype(np.uint8)
+    if feature.kind is Kind.CATEGORICAL:
+        return smallest_integer(feature.classes - 1)
+    return smallest_integer(largest_id)
+
+
+def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int) -> str | None:
+    """Return what is wrong with the values for the type of their feature, or None."""
+    if not value.size:
+        return None
+    if feature.kind is Kind.SCALAR:
+        return None if np.isfinite(value).all() else "has values that are not finite"
+    largest = {Kind.MASK: 1, Kind.MASK_ONE: 1, Kind.CATEGORICAL: feature.classes - 1}.get(feature.kind, largest_id)
+    if value.min() < 0 or value.max() > largest:
+        return f"has values from {value.min()} to {value.max()}, outside 0 to {largest}"
+    return None
+
+
+def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, int], path: Path) -> int:
+    """Draw samples ``first`` to ``last - 1`` and write them to a shard file; return their number.
+
+    Args:
+        task: The split.
+        first: Index of the first sample.
+        last: One past the last.
+        redraws: index -> attempt, for samples whose first draw was a duplicate.
+        path: The file to write.
+    """
+    indices = np.arange(first, last, dtype=np.int64)
+    attempts = np.array([redraws.get(int(i), 0) for i in indices], np.int64) if redraws else np.zeros_like(indices)
+    samples = task.draw(indices, attempts)
+    arrays = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
+    hashes = structure_hashes(samples) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
+    values = {f"{_VALUE}{name}": value for name, value in samples.values.items()}
+    write_arrays(path, {**arrays, **values, _HASHES: hashes})
+    return len(samples)
+
+
+def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:
+    """Return the samples of a shard file and their structure hashes, memory-mapped."""
+    arrays = map_arrays(path)
+    values = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
+    return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values), arrays[_HASHES]
+
+
+def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
+    """Write the samples of shard files, in order, to the one file of a split; return its sizes."""
+    shards = [read_shard(path)[0] for path in paths]
+    rows = {
+        Location.NODE: sum(int(s.num_nodes.sum()) for s in shards),
+        Location.EDGE: sum(int(s.num_edges.sum()) for s in shards),
+        Location.GRAPH: sum(len(s) for s in shards),
+    }
+    count = rows[Location.GRAPH]
+    specs = {
+        "node_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.NODE])),
+        "edge_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.EDGE])),
+        "edges": ArraySpec((rows[Location.EDGE], 2), np.result_type(*(s.edges.dtype for s in shards))),
+    }
+    for feature in card.features:
+        arrays = [s.values[feature.name] for s in shards]
+        shape = (rows[feature.location], *arrays[0].shape[1:])
+        specs[feature.name] = ArraySpec(shape, np.result_type(*(a.dtype for a in arrays)))
+    attributes = {"id": card.id, "version": card.version, "split": split, "count": count}
+    with atomic_path(target) as aside, ArrayFile(aside, specs, attributes) as file:
+        _copy(card, file, shards)
+    return {"count": count, "nodes": rows[Location.NODE], "edges": rows[Location.EDGE]}
+
+
+def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
+    graph = node = edge = 0
+    for name in ("node_ptr", "edge_ptr"):
+        file.write(name, 0, np.zeros(1, np.int64))
+    for shard in shards:
+        file.write("node_ptr", graph + 1, node + shard.node_ptr[1:])
+        file.write("edge_ptr", graph + 1, edge + shard.edge_ptr[1:])
+        file.write("edges", edge, shard.edges)
+        start = {Location.NODE: node, Location.EDGE: edge, Location.GRAPH: graph}
+        for feature in card.features:
+            file.write(feature.name, start[feature.location], shard.values[feature.name])
+        graph += len(shard)
+        node += int(shard.node_ptr[-1])
+        edge += int(shard.edge_ptr[-1])
+
+
+def _pointer_dtype(largest: int) -> np.dtype[Any]:
+    return np.dtype(np.int32) if largest <= np.iinfo(np.int32).max else np.dtype(np.int64)

@@ -1,0 +1,117 @@
+"""Decoders: from processed embeddings to the raw value of every output feature."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.errors import ConfigError
+from graphbench.models.encoders import Standardiser, as_rows, feature_values
+from graphbench.models.graphs import Layout
+from graphbench.models.layers import activation_function
+
+
+class Head(nn.Module):
+    """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases."""
+
+    def __init__(self, hidden: int, outputs: int, activation: str) -> None:
+        """Create a head with ``outputs`` values per row."""
+        super().__init__()
+        self.inner = nn.Linear(hidden, hidden)
+        self.activation = activation_function(activation)
+        self.norm = nn.LayerNorm(hidden)
+        self.outer = nn.Linear(hidden, outputs)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return float32 [rows, outputs] of ``rows`` [rows, d]."""
+        result: Tensor = self.outer(self.norm(self.activation(self.inner(rows))))
+        return result.float()
+
+
+class Decoder(nn.Module):
+    """The raw value of one output feature, from rows that stand for its items.
+
+    One logit per item for masks, one per class for categorical features, the value itself for scalars (standardised
+    inside, see :class:`Standardiser`, and given in the target's unit outside). A mask_one over nodes and a graph's
+    pointer are one logit per node; a node's pointer one logit per node of its graph.
+    """
+
+    def __init__(self, feature: Feature, hidden: int, activation: str, width: int = 1) -> None:
+        """Create the decoder of ``feature``; ``width`` is the number of values per item of a scalar.
+
+        Raises:
+            ConfigError: If the feature's type cannot be predicted at its location.
+        """
+        super().__init__()
+        _check_output(feature)
+        self.feature = feature
+        self.width = width if feature.kind is Kind.SCALAR else 1
+        self.scale = Standardiser(width) if feature.kind is Kind.SCALAR else None
+        self.pairwise = _is_pointer(feature) and feature.location is Location.NODE
+        self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation)
+        self.keys = nn.Linear(hidden, hidden, bias=False) if self.pairwise else None
+        self.reads_nodes = feature.location is Location.NODE or _is_pointer(feature)
+
+    def forward(self, rows: Tensor, layout: Layout) -> Tensor:
+        """Return the raw values of ``rows`` [items, d].
+
+        Returns:
+            float32 [items] or [items, k]; pointers of nodes [N, nodes of the largest graph].
+        """
+        raw: Tensor = self.head(rows)
+        if self.keys is not None:
+            return self._pair_logits(raw, self.keys(rows).float(), layout)
+        if self.scale is not None:
+            raw = self.scale.restore(raw)
+        return raw if self.feature.kind is Kind.CATEGORICAL or self.width > 1 else raw.squeeze(1)
+
+    def fit_normalisation(self, batch: Data) -> None:
+        """Take the mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
+        if self.scale is not None:
+            self.scale.fit(as_rows(feature_values(batch, self.feature), self.feature, self.width))
+
+    def _pair_logits(self, queries: Tensor, keys: Tensor, layout: Layout) -> Tensor:
+        """Return ``<query of v, key of w>`` for the nodes w of v's graph, [N, largest graph], -inf beyond its size."""
+        sizes = layout.sizes
+        largest = int(sizes.max())
+        slots = torch.arange(largest, device=sizes.device)
+        members = (layout.ptr[:-1, None] + slots).clamp(max=layout.num_nodes - 1)
+        logits: Tensor = torch.einsum("nd,nkd->nk", queries, keys[members[layout.graph]]) * queries.shape[1] ** -0.5
+        beyond = slots >= sizes[layout.graph].unsqueeze(1)
+        return logits.masked_fill(beyond, -torch.inf)
+
+
+class EdgeReadout(nn.Module):
+    """Rows for edges, from node and edge embeddings: ``h_u + h_v + e_uv``, or ``A h_u + B h_v + e_uv`` for arcs.
+
+    An undirected edge is read once, so its two directions cannot differ.
+    """
+
+    def __init__(self, hidden: int, directed: bool) -> None:
+        """Create the readout; only arcs have weights, one matrix for tails and one for heads."""
+        super().__init__()
+        self.tail = nn.Linear(hidden, hidden, bias=False) if directed else nn.Identity()
+        self.head = nn.Linear(hidden, hidden, bias=False) if directed else nn.Identity()
+
+    def forward(self, nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
+        """Return rows [M, d]; ``edges`` is [E, d] or [1, d]."""
+        tails, heads = layout.edges
+        embedded = edges if edges.shape[0] == 1 else layout.once_per_edge(edges)
+        rows: Tensor = self.tail(nodes).index_select(0, tails) + self.head(nodes).index_select(0, heads) + embedded
+        return rows
+
+
+def _is_pointer(feature: Feature) -> bool:
+    return feature.kind in (Kind.POINTER, Kind.PERMUTATION)
+
+
+def _check_output(feature: Feature) -> None:
+    on_edges = feature.location is Location.EDGE and (_is_pointer(feature) or feature.kind is Kind.MASK_ONE)
+    on_graph = feature.location is Location.GRAPH and feature.kind in (Kind.MASK_ONE, Kind.PERMUTATION)
+    if on_edges or on_graph:
+        raise ConfigError(
+            f"output feature {feature.name!r} is a {feature.type_name} at {feature.location} level, "
+            "which has no decoder; use mask, scalar or categorical there"
+        )

@@ -1,0 +1,303 @@
+"""Verify a dataset: rebuild a sample from its card and check everything that can be checked about it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card, Measured, measured_path
+from graphbench.catalog.names import catalog
+from graphbench.data.generation import SplitTask, dataset_folder, draw_samples, find_file
+from graphbench.data.hashing import samples_hash, structure_hashes
+from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.store import Manifest, default_root, write_json
+from graphbench.errors import GraphBenchError
+from graphbench.evaluation.floors import trivial_scores
+from graphbench.progress import progress_bar
+
+FIRST = 64  # samples whose bytes the card pins
+_NODE_BUDGET = 40_000  # nodes whose labels are recomputed per split: networkx needs seconds for these
+_STATISTICS_NODES = 160_000
+_SIGMAS = 5.0
+_REDRAWS = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report: a check, what it looked at, and what it found."""
+
+    split: str
+    check: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome for one dataset."""
+
+    id: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(row.passed for row in self.rows)
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """The checks that failed."""
+        return tuple(row for row in self.rows if not row.passed)
+
+
+def verify(
+    name: str,
+    *,
+    root: str | Path | None = None,
+    samples: int | None = None,
+    splits: tuple[str, ...] | None = None,
+    progress: bool | None = None,
+) -> Verification:
+    """Rebuild a sample of a dataset and check it against its card, its files, and independent implementations.
+
+    Per split: the bytes of the first samples against the card; a random sample of the stored file (where there is
+    one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy; uniqueness; mean
+    statistics against the card's. Between splits: no graph in common.
+
+    Args:
+        name: Id or alias of the dataset.
+        root: Folder of all datasets; default as for ``Loader``.
+        samples: Graphs per split whose labels are recomputed; None chooses by size.
+        splits: Splits to check; None for all.
+        progress: Show a progress bar; None for terminals only.
+    """
+    card = catalog().cards[catalog().resolve(name)[0]]
+    folder = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
+    chosen = splits or tuple(card.all_splits)
+    rows: list[Row] = []
+    with progress_bar(len(chosen) + 1, f"verify {card.id}", unit="split", enabled=progress) as bar:
+        for split in chosen:
+            rows += _SplitChecks(card, split, folder, samples).rows()
+            bar.update()
+        try:
+            rows += _leakage(card, folder, [s for s in chosen if s in card.splits])
+        except GraphBenchError as failure:
+            rows.append(Row("all", "leakage", False, str(failure)))
+        bar.update()
+    return Verification(card.id, tuple(rows))
+
+
+class _SplitChecks:
+    """All checks of one split."""
+
+    def __init__(self, card: Card, split: str, folder: Path, samples: int | None) -> None:
+        self.card, self.split, self.folder = card, split, folder
+        self.generator: Generator = find_generator(card.generator)
+        self.parameters = self.generator.parse(card, split)
+        self.count = card.split(split).count
+        first = draw_samples(card, split, np.arange(min(FIRST, self.count)))
+        self.first = first
+        nodes = float(first.num_nodes.mean())
+        self.sample_size = min(self.count, samples or max(4, int(_NODE_BUDGET / nodes)))
+        self.statistics_size = min(self.count, max(FIRST, int(_STATISTICS_NODES / nodes)))
+
+    def rows(self) -> Iterator[Row]:
+        checks: tuple[tuple[str, Callable[[], str]], ...] = (
+            ("first samples", self.first_samples),
+            ("stored file", self.stored_file),
+            ("structure and labels", self.labels),
+            ("uniqueness", self.uniqueness),
+            ("statistics", self.statistics),
+        )
+        for name, check in checks:
+            try:
+                yield Row(self.split, name, True, check())
+            except (_Failed, GraphBenchError) as failure:
+                yield Row(self.split, name, False, str(failure))
+
+    def first_samples(self) -> str:
+        """Compare the first samples, bit for bit, with the hash on the card."""
+        found = arrays_hash(self.first)
+        pinned = self.card.measured.first_samples.get(self.split) if self.card.measured else None
+        if pinned is None:
+            return f"{len(self.first)} graphs, no hash on the card yet"
+        if pinned != found:
+            raise _Failed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")
+        return f"{len(self.first)} graphs, bit for bit as on the card ({found[:12]})"
+
+    def stored_file(self) -> str:
+        """Check the file's checksum and compare a random sample of it with a fresh draw."""
+        from graphbench.data.dataset import GraphDataset
+
+        name = find_file(self.card, self.split, 1, self.folder)
+        if name is None:
+            return "not generated here"
+        Manifest(self.folder).check(name, full=True)
+        dataset = GraphDataset(self.card, self.split, self.folder / name)
+        chosen = np.sort(self._random(dataset.len(), min(self.sample_size, dataset.len())))
+        fresh = draw_samples(self.card, self.split, chosen)
+        for position, index in enumerate(chosen.tolist()):
+            stored = dataset.samples(index, index + 1)
+            if arrays_hash(stored) != arrays_hash(fresh.part(self.card, position, position + 1)):
+                self._must_be_redraw(index, stored)
+        return f"checksum right, {len(chosen)} of {dataset.len()} graphs drawn again and equal"
+
+    def _must_be_redraw(self, index: int, stored: Samples) -> None:
+        """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
+        task = SplitTask(self.card, self.split)
+        attempts = np.arange(1, _REDRAWS + 1)
+        again = task.draw(np.full(_REDRAWS, index), attempts)
+        wanted = arrays_hash(stored)
+        if not any(arrays_hash(again.part(self.card, a, a + 1)) == wanted for a in range(_REDRAWS)):
+            raise _Failed(
+                f"stored graph {index} is not what the card draws; delete {self.folder} and it will be rebuilt"
+            )
+
+    def labels(self) -> str:
+        """Check structure and labels of a random sample against independent implementations."""
+        chosen = np.sort(self._random(self.count, self.sample_size))
+        problems = self.generator.check(self.parameters, draw_samples(self.card, self.split, chosen))
+        if problems:
+            raise _Failed(f"{len(problems)} of {len(chosen)} graphs wrong, e.g. {problems[0]}")
+        return f"{len(chosen)} graphs checked against independent implementations"
+
+    def uniqueness(self) -> str:
+        """Check that no two graphs of the split have the same nodes and edges."""
+        if not self.generator.unique:
+            return "not asked for"
+        samples, where = stored_or_drawn(self.card, self.split, self.folder, self.statistics_size)
+        hashes = structure_hashes(samples)
+        repeats = len(hashes) - len(np.unique(hashes, axis=0))
+        if repeats and where == "stored":
+            raise _Failed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
+        extra = f", {repeats} first draws repeat and are redrawn when built" if repeats else ""
+        return f"{len(hashes)} {where} graphs, all different" if not repeats else f"{len(hashes)} {where} graphs{extra}"
+
+    def statistics(self) -> str:
+        """Compare mean statistics with the card's, in standard errors."""
+        measured = self.card.measured
+        found = describe(
+            self.generator, self.parameters, draw_samples(self.card, self.split, np.arange(self.statistics_size))
+        )
+        if measured is None or self.split not in measured.statistics:
+            return ", ".join(f"{name} {mean:.4g}" for name, (mean, _) in found.items())
+        known, n = measured.statistics[self.split], measured.statistics_samples[self.split]
+        parts = []
+        for name, (mean, deviation) in known.items():
+            error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + 1e-9
+            if abs(found[name][0] - mean) > _SIGMAS * error:
+                raise _Failed(f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})")
+            parts.append(f"{name} {found[name][0]:.4g}")
+        return ", ".join(parts)
+
+    def _random(self, population: int, size: int) -> NDArray[np.int64]:
+        seed = zlib.crc32(f"{self.card.id}|{self.split}|verify".encode())
+        return np.random.default_rng(seed).choice(population, size, replace=False).astype(np.int64)
+
+
+class _Failed(Exception):
+    """A check that did not pass; the message is the detail of its row."""
+
+
+def arrays_hash(samples: Samples) -> str:
+    """Return the SHA-256 of samples as they would be stored on their own."""
+    shared = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
+    return samples_hash({**shared, **samples.values})
+
+
+def stored_or_drawn(card: Card, split: str, folder: Path, size: int) -> tuple[Samples, str]:
+    """Return all stored samples of a split, or ``size`` first draws where nothing is stored; and which it was."""
+    from graphbench.data.dataset import GraphDataset
+
+    name = find_file(card, split, 1, folder)
+    if name is None:
+        return draw_samples(card, split, np.arange(size)), "drawn"
+    dataset = GraphDataset(card, split, folder / name)
+    return dataset.samples(0, dataset.len()), "stored"
+
+
+def _leakage(card: Card, folder: Path, splits: list[str]) -> Iterator[Row]:
+    """Yield one row per pair of splits of equal graph size: graphs they have in common."""
+    known: dict[str, tuple[NDArray[np.uint64], set[int], str]] = {}
+    for split in splits:
+        size = min(card.split(split).count, 10_000)
+        samples, where = stored_or_drawn(card, split, folder, size)
+        hashes = np.unique(structure_hashes(samples), axis=0)
+        known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
+    for i, first in enumerate(splits):
+        for second in splits[i + 1 :]:
+            a, sizes_a, where_a = known[first]
+            b, sizes_b, where_b = known[second]
+            pair = f"{first} / {second}"
+            if not sizes_a & sizes_b:
+                yield Row(pair, "leakage", True, "no graph size in common")
+                continue
+            common = len(a) + len(b) - len(np.unique(np.concatenate([a, b]), axis=0))
+            detail = f"{common} graphs in common ({len(a)} {where_a}, {len(b)} {where_b})"
+            yield Row(pair, "leakage", common == 0, detail)
+
+
+def describe(generator: Generator, parameters: Any, samples: Samples) -> dict[str, tuple[float, float]]:
+    """Return name -> (mean, standard deviation over graphs) of sizes and of the generator's own statistics."""
+    per_graph: Mapping[str, NDArray[Any]] = {
+        "nodes": samples.num_nodes,
+        "edges": samples.num_edges,
+        **generator.statistics(parameters, samples),
+    }
+    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items()}
+
+
+def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = None) -> Measured:
+    """Measure what stands beside the card: hashes of the first samples, statistics, scores of trivial predictors.
+
+    Args:
+        card: The dataset.
+        floor_samples: Most graphs per split on which the trivial predictors are scored.
+        progress: Show a progress bar; None for terminals only.
+    """
+    generator = find_generator(card.generator)
+    hashes, statistics, counted, floor = {}, {}, {}, {}
+    train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
+    output = card.outputs[0]
+    with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
+        for split, spec in card.all_splits.items():
+            checks = _SplitChecks(card, split, Path("/nonexistent"), None)
+            hashes[split] = arrays_hash(checks.first)
+            size = min(spec.count, max(checks.statistics_size, FIRST))
+            samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+            counted[split] = len(samples)
+            statistics[split] = describe(generator, checks.parameters, samples)
+            if split != "train":
+                part = samples.part(card, 0, min(len(samples), floor_samples))
+                counts = part.num_nodes if output.location == "node" else part.num_edges
+                batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
+                names = (card.metrics.primary, *card.metrics.also)
+                floor[split] = trivial_scores(output, train.values[output.name], part.values[output.name], batch, names)
+            bar.update()
+    return Measured(
+        version=card.version, first_samples=hashes, statistics=statistics, statistics_samples=counted, floor=floor
+    )
+
+
+def update_measured(card: Card, progress: bool | None = None) -> Path:
+    """Measure a dataset and write the result beside its card; return the file."""
+    path = measured_path(card.path, card.id.split("/", 1)[1])
+    write_json(path, rounded(measure(card, progress=progress).model_dump(mode="json")))
+    return path
+
+
+def rounded(value: Any) -> Any:
+    """Return a JSON value with floats cut to six significant digits, so that files are stable and readable."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(v) for v in value]
+    return value

@@ -1,0 +1,114 @@
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+import graphbench
+from graphbench.catalog.cards import Card
+from graphbench.catalog.names import Catalog
+from graphbench.errors import CardError, GraphBenchError, UnknownDataset
+
+
+@pytest.fixture
+def pets(write_family: Callable[..., tuple[Card, ...]]) -> Catalog:
+    variants = {
+        "cat": {"aliases": ["tom", "kitty"], "groups": ["indoor"]},
+        "dog": {"aliases": ["rex"], "groups": ["indoor", "loud"]},
+    }
+    return Catalog([*write_family("pets", variants=variants), *write_family("fish", aliases=["nemo"])])
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("algoreas/pets_cat", ["pets_cat"]),
+        (" algoreas/pets_cat ", ["pets_cat"]),
+        ("rex", ["pets_dog"]),
+        ("indoor", ["pets_cat", "pets_dog"]),
+        ("loud", ["pets_dog"]),
+        ("algoreas", ["pets_cat", "pets_dog", "fish"]),
+        ("algoreas/pets_*", ["pets_cat", "pets_dog"]),
+        ("*/fis?", ["fish"]),
+        ("algoreas/[f]*", ["fish"]),
+        (["nemo", "algoreas/pets_dog"], ["fish", "pets_dog"]),
+        (["rex", "indoor", "tom", "algoreas/*"], ["pets_dog", "pets_cat", "fish"]),
+        (("nemo", ["rex"]), ["fish", "pets_dog"]),
+    ],
+)
+def test_selectors(pets: Catalog, selector: str | list[str], expected: list[str]) -> None:
+    assert pets.resolve(selector) == [f"algoreas/{name}" for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("selector", "single"),
+    [("algoreas/fish", True), ("nemo", True), ("loud", False), ("*/fish", False), (["nemo"], False)],
+)
+def test_only_ids_and_aliases_are_single(pets: Catalog, selector: str | list[str], single: bool) -> None:
+    assert pets.is_single(selector) is single
+
+
+@pytest.mark.parametrize(
+    ("selector", "words"),
+    [
+        ("algoreas/pets_cta", ["'algoreas/pets_cta'", "did you mean 'algoreas/pets_cat'?", "'algoreas/*' shows 3"]),
+        ("kity", ["'kity'", "did you mean 'kitty'?", "graphbench list shows 3"]),
+        ("indor", ["did you mean 'indoor'?"]),
+        ("nowhere/*", ["'nowhere/*'", "graphbench list shows 3"]),
+        ("", ["unknown dataset ''"]),
+        (["nemo", "rexx"], ["'rexx'", "did you mean 'rex'?"]),
+        ([], ["empty", "graphbench list"]),
+    ],
+)
+def test_unknown_names_suggest(pets: Catalog, selector: str | list[str], words: list[str]) -> None:
+    with pytest.raises(UnknownDataset) as caught:
+        pets.resolve(selector)
+    for word in words:
+        assert word in str(caught.value)
+    assert isinstance(caught.value, KeyError)
+    assert isinstance(caught.value, GraphBenchError)
+
+
+def test_far_names_get_no_suggestion(pets: Catalog) -> None:
+    with pytest.raises(UnknownDataset) as caught:
+        pets.resolve("qqqqqqqq")
+    assert "did you mean" not in str(caught.value)
+
+
+@dataclass
+class Named:
+    """As much of a card as names need."""
+
+    id: str
+    aliases: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    domain: str = "home"
+    path: str = "here.yaml"
+
+
+@pytest.mark.parametrize(
+    ("cards", "words"),
+    [
+        ([Named("home/a"), Named("home/a", path="there.yaml")], ["home/a", "here.yaml", "there.yaml"]),
+        ([Named("home/a", ("one",)), Named("home/b", ("one",))], ["'one'", "home/a"]),
+        ([Named("home/a", ("one", "one"))], ["'one'", "taken"]),
+        ([Named("home/a"), Named("home/b", ("home/a",))], ["'home/a'", "taken"]),
+        ([Named("home/a", ("home/b",)), Named("home/b", path="there.yaml")], ["home/b", "here.yaml", "there.yaml"]),
+        ([Named("home/a", ("one",)), Named("home/b", groups=("one",))], ["'one'", "group", "home/a"]),
+        ([Named("home/a", ("home",))], ["'home'", "group"]),
+    ],
+)
+def test_a_name_means_one_thing(cards: list[Named], words: list[str]) -> None:
+    with pytest.raises(CardError) as caught:
+        Catalog(cast("list[Card]", cards))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_card_and_list_of_the_package() -> None:
+    assert graphbench.card("mst_easy").id == "algoreas/mst_easy"
+    assert graphbench.list_datasets("mst_easy") == ["algoreas/mst_easy"]
+    assert set(graphbench.list_datasets("algoreas/mst_*")) == {f"algoreas/mst_{d}" for d in ("easy", "medium", "hard")}
+    assert len(graphbench.list_datasets()) == len(set(graphbench.list_datasets())) >= 21
+    with pytest.raises(UnknownDataset, match="stands for"):
+        graphbench.card("algoreas")

@@ -1,0 +1,126 @@
+"""The command line: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import graphbench
+
+LIMIT = "60"
+
+
+def run(*arguments, root=None, expect=0):
+    command = [sys.executable, "-m", "graphbench", *arguments, *(["--root", str(root)] if root else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == expect, f"{command} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.mark.parametrize("command", ["", "list", "info", "generate", "verify", "train", "evaluate", "report"])
+def test_help_needs_no_docs(command):
+    text = run(*([command] if command else []), "--help").stdout
+    assert "Usage" in text and len(text.splitlines()) > 8
+
+
+def test_version():
+    assert run("--version").stdout.strip() == f"graphbench {graphbench.__version__}"
+
+
+def test_list_json_names_all_datasets(tmp_path):
+    rows = json.loads(run("list", "--json", root=tmp_path).stdout)
+    assert [row["id"] for row in rows] == graphbench.list_datasets()
+    assert all(row["generated"] == {} for row in rows)
+
+
+def test_list_takes_globs_and_shows_what_is_generated(tmp_path):
+    run("generate", "bridges_easy", "--limit", LIMIT, "--workers", "1", root=tmp_path)
+    rows = json.loads(run("list", "algoreas/*_easy", "--json", root=tmp_path).stdout)
+    assert len(rows) == 7
+    generated = {row["id"]: row["generated"] for row in rows}
+    assert generated["algoreas/bridges_easy"] == {"train": 60, "val": 60, "test": 60}
+    assert generated["algoreas/mst_easy"] == {}
+
+
+def test_info_shows_card_and_published_numbers(tmp_path):
+    text = run("info", "mst_easy", root=tmp_path).stdout
+    assert "algoreas/mst_easy" in text and "weight" in text and "0.6906" in text and "deviation" in text
+    content = json.loads(run("info", "mst_easy", "--json", root=tmp_path).stdout)
+    assert content["splits"]["train"]["count"] == 1_000_000
+
+
+def test_generate_json_reports_files_and_is_repeatable(tmp_path):
+    first = json.loads(run("generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--json", root=tmp_path / "a").stdout)
+    second = json.loads(
+        run("generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--workers", "1", "--json", root=tmp_path / "b").stdout
+    )
+    assert [row["split"] for row in first] == ["val"]
+    assert first[0]["graphs"] == 60
+    assert first[0]["content"] == second[0]["content"]
+
+
+def test_verify_passes_and_a_tampered_file_fails(tmp_path):
+    rows = json.loads(
+        run("generate", "bridges_easy", "--limit", LIMIT, "--splits", "val", "--json", "--workers", "1", root=tmp_path).stdout
+    )
+    arguments = ("verify", "bridges_easy", "--splits", "val", "--samples", "20", "--json")
+    assert json.loads(run(*arguments, root=tmp_path).stdout)[0]["passed"]
+    with open(rows[0]["file"], "r+b") as stream:  # noqa: PTH123
+        stream.seek(rows[0]["bytes"] // 2)
+        stream.write(b"\xff" * 2)
+    outcome = json.loads(run(*arguments, root=tmp_path, expect=1).stdout)[0]
+    failed = [row["check"] for row in outcome["rows"] if not row["passed"]]
+    assert failed == ["stored file"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("info", "mst_esy"), "did you mean 'mst_easy'"),
+        (("generate", "mst_easy", "--splits", "n999"), "n999"),
+        (("generate", "mst_easy", "--limit", "0"), "limit"),
+        (("train", "mst_easy", "--model", "ginn"), "ginn"),
+        (("train", "mst_easy", "--set", "training.lrr=1"), "lrr"),
+        (("evaluate", "no/such/folder"), "no folder of a run"),
+        (("report", "--records", "no/such/folder"), "record"),
+        (("frobnicate",), "frobnicate"),
+    ],
+)
+def test_mistakes_exit_with_2_and_a_remedy(arguments, words, tmp_path):
+    done = run(*arguments, expect=2)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_evaluate_scores_a_file_of_predictions(tmp_path):
+    splits = graphbench.Loader("mst_easy", root=tmp_path, limit=20, workers=1).load(())
+    truth = np.concatenate([splits["val"][i].y.numpy() for i in range(20)])
+    np.save(tmp_path / "right.npy", truth)
+    np.save(tmp_path / "short.npy", truth[:-3])
+    common = ("--limit", "20", "--splits", "val", "--scores", "label", "--json")
+    done = run("evaluate", "mst_easy", "--predictions", str(tmp_path / "right.npy"), *common, root=tmp_path)
+    assert json.loads(done.stdout)["val"]["f1"] == 1.0
+    done = run("evaluate", "mst_easy", "--predictions", str(tmp_path / "short.npy"), *common, root=tmp_path, expect=2)
+    assert "rows" in done.stderr
+
+
+def test_train_evaluate_report_from_end_to_end(tmp_path):
+    settings = ["model.hidden=16", "model.layers=2", "training.warmup=1", "training.eval_every=5", "training.batch_size=16"]
+    flags = [word for setting in settings for word in ("--set", setting)]
+    run(
+        *("train", "mst_easy", "--model", "gin_small", "--steps", "6", "--limit", "64", "--eval-limit", "10"),
+        *("--evaluate", "test,n192", "--seed", "0", "--seed", "1", "--output", str(tmp_path / "run"), "--device", "cpu"),
+        *("--records", str(tmp_path / "records"), *flags),
+        root=tmp_path / "data",
+    )
+    folder = tmp_path / "run" / "seed1"
+    scores = json.loads(run("evaluate", str(folder), "--limit", "10", "--json", root=tmp_path / "data").stdout)
+    record = json.loads((folder / "record.json").read_text())
+    assert scores["test"]["f1"] == pytest.approx(record["scores"]["test"]["f1"], rel=1e-6)
+    run("report", "--records", str(tmp_path / "records"), "--output", str(tmp_path / "report"))
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "mst_easy" in page and "0.6906" in page and "http-equiv" not in page

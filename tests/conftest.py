@@ -1,0 +1,100 @@
+"""Shared by all tests: custom cards in a temporary folder, and scripts run by a fresh interpreter."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import graphbench
+from graphbench.catalog.cards import Card, load_family
+
+FAMILY: dict[str, Any] = {
+    "version": 1,
+    "title": "Toy trees",
+    "summary": "Which edges belong to the minimum spanning tree.",
+    "generator": "algoreas.mst",
+    "features": {
+        "weight": ["input", "edge", "scalar"],
+        "in_tree": ["output", "edge", "mask"],
+        "model": ["meta", "graph", "categorical(6)"],
+    },
+    "parameters": {"nodes": 8, "models": {"er": {"p": 0.3}}, "mixture": {"er": 1}},
+    "splits": {
+        "train": {"count": 120},
+        "val": {"count": 20, "like": "train"},
+        "test": {"count": 20, "parameters": {"nodes": 12}, "shift": "larger graphs"},
+    },
+    "metrics": {"primary": "f1"},
+    "licence": "Apache-2.0",
+    "source": {"paper": "Toy"},
+}
+
+WriteFamily = Callable[..., tuple[Card, ...]]
+
+
+@pytest.fixture
+def write_family(tmp_path: Path) -> WriteFamily:
+    """Return a function that writes a family file and loads it.
+
+    Keyword arguments replace top-level keys (None removes one); ``text`` replaces the whole file.
+    """
+
+    def write(name: str = "toy", text: str | None = None, **changes: Any) -> tuple[Card, ...]:
+        path = tmp_path / "cards" / "algoreas" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {key: value for key, value in {**FAMILY, **changes}.items() if value is not None}
+        path.write_text(yaml.safe_dump(content, sort_keys=False) if text is None else text)
+        return load_family(path)
+
+    return write
+
+
+@pytest.fixture
+def make_card(write_family: WriteFamily) -> Callable[..., Card]:
+    """Return a function that gives the toy card with other top-level keys, generator parameters or train count."""
+
+    def make(count: int = 120, parameters: dict[str, Any] | None = None, **changes: Any) -> Card:
+        splits = {**FAMILY["splits"], "train": {"count": count}}
+        merged = {**FAMILY["parameters"], **(parameters or {})}
+        return write_family(**{"splits": splits, "parameters": merged, **changes})[0]
+
+    return make
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Return a function that starts a script in a fresh interpreter that finds this graphbench."""
+    package = Path(graphbench.__file__).resolve().parent.parent
+    number = iter(range(1000))
+
+    def start(source: str, *arguments: object, path: Path | None = None) -> subprocess.Popen[str]:
+        script = tmp_path / f"script{next(number)}.py"
+        script.write_text(source)
+        folders = [str(folder) for folder in (path, package) if folder is not None]
+        return subprocess.Popen(
+            [sys.executable, str(script), *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+@pytest.fixture
+def output_of() -> Callable[[subprocess.Popen[str]], str]:
+    """Return a function that waits for a script and gives its standard output; it must succeed."""
+
+    def wait(process: subprocess.Popen[str]) -> str:
+        output, errors = process.communicate(timeout=200)
+        assert process.returncode == 0, errors
+        return output
+
+    return wait

@@ -1,0 +1,93 @@
+"""Shared by the tests of generation and storage."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphbench.catalog.cards import Card
+from graphbench.data.generation import SplitTask
+from graphbench.data.samples import Samples
+from graphbench.data.store import Manifest, file_sha256
+
+
+@pytest.fixture(scope="session")
+def facts_of() -> Callable[[Path], dict[str, Any]]:
+    """Return a function that gives what the manifest records of a finished file, and its checksum now."""
+
+    def facts(path: Path) -> dict[str, Any]:
+        entry = Manifest(path.parent).entry(path.name)
+        assert entry is not None
+        return {**entry, "sha256 now": file_sha256(path)}
+
+    return facts
+
+
+@pytest.fixture(scope="session")
+def leftovers() -> Callable[[Path], list[str]]:
+    """Return a function that lists temporary files and build folders below a folder."""
+
+    def find(folder: Path) -> list[str]:
+        return sorted(
+            str(path.relative_to(folder))
+            for path in folder.rglob("*")
+            if path.suffix == ".tmp" or path.name.startswith(".build-")
+        )
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def graphs_of() -> Callable[[Samples], list[bytes]]:
+    """Return a function that gives, per graph, its nodes, edges and feature values as comparable bytes."""
+
+    def take_apart(card: Card, samples: Samples) -> list[bytes]:
+        graphs = []
+        for i in range(len(samples)):
+            part = samples.part(card, i, i + 1)
+            arrays = (part.num_nodes, part.edges.astype(np.int64), *(part.values[n] for n in sorted(part.values)))
+            graphs.append(b"|".join(np.ascontiguousarray(array).tobytes() for array in arrays))
+        return graphs
+
+    return take_apart
+
+
+@pytest.fixture(scope="session")
+def serial_reference() -> Callable[[Card, str, int], tuple[list[int], Samples]]:
+    """Return the rule of uniqueness spelled out: each sample takes its first attempt that no earlier sample took."""
+
+    def draw(card: Card, split: str, count: int) -> tuple[list[int], Samples]:
+        task, seen, chosen = SplitTask(card, split), set(), []
+        for i in range(count):
+            attempt = 0
+            while True:
+                sample = task.draw(np.array([i]), np.array([attempt]))
+                graph = (int(sample.num_nodes[0]), sample.edges.tobytes())
+                if graph not in seen:
+                    break
+                attempt += 1
+            seen.add(graph)
+            chosen.append(attempt)
+        return chosen, task.draw(np.arange(count), np.array(chosen))
+
+    return draw
+
+
+@pytest.fixture(scope="session")
+def in_a_fork() -> Callable[[Callable[[], object]], int]:
+    """Return a function that runs another one in a forked child and gives the child's wait status."""
+
+    def run(work: Callable[[], object]) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        return os.waitpid(child, 0)[1]
+
+    return run

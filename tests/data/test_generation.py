@@ -1,0 +1,307 @@
+"""Sample i is a function of (id, version, split, i): workers, shards and limits change no byte."""
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphbench.catalog.cards import Card
+from graphbench.data import generation, shards
+from graphbench.data.dataset import GraphDataset
+from graphbench.data.generation import dataset_folder, draw_samples, ensure_split, library_versions
+from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.seeds import sample_generator, stream_key
+from graphbench.data.store import Manifest
+from graphbench.errors import CardError, GenerationError
+
+Facts = Callable[[Path], dict[str, Any]]
+MakeCard = Callable[..., Card]
+
+
+def all_samples(card: Card, path: Path, split: str = "train") -> Samples:
+    dataset = GraphDataset(card, split, path)
+    return dataset.samples(0, len(dataset))
+
+
+@pytest.fixture
+def crowded(make_card: MakeCard) -> Card:
+    """A card of 300 of the 728 connected graphs on five nodes: duplicates abound."""
+    return make_card(300, {"nodes": 5, "models": {"er": {"p": 0.5}}})
+
+
+@contextmanager
+def no_executor() -> Iterator[None]:
+    yield None
+
+
+EXECUTORS: dict[str, Callable[[], Any]] = {
+    "this process": no_executor,
+    "threads": lambda: ThreadPoolExecutor(3),
+    "processes": lambda: ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")),
+}
+
+
+@pytest.mark.parametrize("shard_size", [1, 7, 100, None])
+def test_shard_size_changes_no_byte(crowded: Card, tmp_path: Path, facts_of: Facts, shard_size: int | None) -> None:
+    first = facts_of(ensure_split(crowded, "train", tmp_path / "a", 110, workers=1))
+    assert first["redrawn"] > 3
+    again = facts_of(ensure_split(crowded, "train", tmp_path / "b", 110, workers=1, shard_size=shard_size))
+    assert first == again
+    assert first["sha256"] == first["sha256 now"]
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_any_executor_writes_the_same_bytes(crowded: Card, tmp_path: Path, facts_of: Facts, name: str) -> None:
+    facts = {}
+    for kind in ("this process", name):
+        with EXECUTORS[kind]() as executor:
+            workers = 1 if executor is None else None
+            path = ensure_split(crowded, "train", tmp_path / kind, workers=workers, executor=executor, shard_size=70)
+        facts[kind] = facts_of(path)
+    assert facts["this process"] == facts[name]
+
+
+def test_local_pool_writes_the_same_bytes(crowded: Card, tmp_path: Path, facts_of: Facts) -> None:
+    one, two = (
+        facts_of(ensure_split(crowded, "train", tmp_path / str(workers), workers=workers, shard_size=40))
+        for workers in (1, 2)
+    )
+    assert one == two
+
+
+def test_executor_gets_the_shards(make_card: MakeCard, tmp_path: Path) -> None:
+    class Counting(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *arguments: Any, **options: Any) -> Any:
+            self.submitted += 1
+            return super().submit(*arguments, **options)
+
+    with Counting(2) as executor:
+        ensure_split(make_card(50), "train", tmp_path, executor=executor, shard_size=10)
+    assert executor.submitted == 5
+
+
+def test_the_first_samples_are_the_small_dataset(
+    crowded: Card, tmp_path: Path, graphs_of: Callable[..., list[bytes]]
+) -> None:
+    whole = graphs_of(crowded, all_samples(crowded, ensure_split(crowded, "train", tmp_path / "whole", workers=1)))
+    for limit in (1, 13, 299):
+        part = ensure_split(crowded, "train", tmp_path / "part", limit, workers=1, shard_size=11)
+        assert graphs_of(crowded, all_samples(crowded, part)) == whole[:limit]
+
+
+def test_limits_share_the_smallest_sufficient_file(make_card: MakeCard, tmp_path: Path) -> None:
+    card = make_card(100)
+
+    def name(limit: int | None) -> str:
+        return ensure_split(card, "train", tmp_path, limit, workers=1).name
+
+    assert name(10) == "train-first10.h5"
+    assert name(40) == "train-first40.h5"
+    assert name(20) == "train-first40.h5"
+    assert name(7) == "train-first10.h5"
+    assert name(None) == name(100) == name(5000) == "train.h5"
+    assert name(60) == "train.h5"
+
+
+def test_all_graphs_differ_and_redraws_follow_the_rule(
+    crowded: Card,
+    tmp_path: Path,
+    facts_of: Facts,
+    graphs_of: Callable[..., list[bytes]],
+    serial_reference: Callable[..., tuple[list[int], Samples]],
+) -> None:
+    path = ensure_split(crowded, "train", tmp_path, workers=1, shard_size=64)
+    samples = all_samples(crowded, path)
+    structures = {samples.part(crowded, i, i + 1).edges.tobytes() for i in range(300)}
+    assert len(structures) == 300
+    attempts, expected = serial_reference(crowded, "train", 300)
+    assert max(attempts) > 1
+    assert graphs_of(crowded, samples) == graphs_of(crowded, expected)
+    assert facts_of(path)["redrawn"] == np.count_nonzero(attempts)
+
+
+def test_redraws_can_exhaust_the_space(
+    make_card: MakeCard,
+    tmp_path: Path,
+    graphs_of: Callable[..., list[bytes]],
+    serial_reference: Callable[..., tuple[list[int], Samples]],
+) -> None:
+    card = make_card(38, {"nodes": 4, "models": {"er": {"p": 0.5}}})  # all connected graphs on four nodes
+    path = ensure_split(card, "train", tmp_path, workers=1, shard_size=5)
+    assert graphs_of(card, all_samples(card, path)) == graphs_of(card, serial_reference(card, "train", 38)[1])
+
+
+def test_too_few_different_graphs(make_card: MakeCard, tmp_path: Path) -> None:
+    card = make_card(5, {"nodes": 3, "models": {"er": {"p": 0.5}}})  # there are four connected graphs
+    problem = r"^algoreas/toy train: sample 4 repeats .* too few different graphs for 5"
+    with pytest.raises(GenerationError, match=problem):
+        ensure_split(card, "train", tmp_path, workers=1)
+    assert not list(tmp_path.rglob("train*.h5"))
+
+
+def test_duplicates_stay_where_the_generator_allows_them(
+    make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts_of: Facts
+) -> None:
+    relaxed = replace(find_generator("algoreas.mst"), unique=False)
+    monkeypatch.setattr(shards, "find_generator", lambda name: relaxed)
+    card = make_card(20, {"nodes": 3, "models": {"er": {"p": 0.5}}})
+    assert facts_of(ensure_split(card, "train", tmp_path, workers=1))["redrawn"] == 0
+
+
+def test_samples_depend_on_index_split_id_and_version(
+    make_card: MakeCard, graphs_of: Callable[..., list[bytes]]
+) -> None:
+    card = make_card()
+    drawn = graphs_of(card, draw_samples(card, "train", range(20)))
+    assert len(set(drawn)) == 20
+    assert graphs_of(card, draw_samples(card, "train", [3, 17, 3])) == [drawn[3], drawn[17], drawn[3]]
+    assert graphs_of(card, draw_samples(card, "val", range(20))) != drawn
+    assert graphs_of(card, draw_samples(make_card(version=2), "train", range(20))) != drawn
+    other = make_card(name="other")
+    assert graphs_of(other, draw_samples(other, "train", range(20))) != drawn
+
+
+def test_keys_and_generators_of_plain_python() -> None:
+    key = stream_key("algoreas/toy", 1, "train")
+    assert key == stream_key("algoreas/toy", 1, "train")
+    assert key.dtype == np.uint64
+    assert int(key) == 0xBA7E94A8562CEC2A
+    keys = {stream_key(i, v, s) for i in ("a/b", "a/c") for v in (1, 2) for s in ("train", "val")}
+    assert len(keys) == 8
+    draws = {sample_generator(key, index, attempt).random() for index in range(10) for attempt in range(3)}
+    assert len(draws) == 30
+    assert sample_generator(key, 4, 1).random() == sample_generator(key, 4, 1).random()
+
+
+def test_manifest_tells_the_whole_story(make_card: MakeCard, tmp_path: Path) -> None:
+    card = make_card(30)
+    path = ensure_split(card, "train", tmp_path, workers=1)
+    ensure_split(card, "val", tmp_path, 5, workers=1)
+    folder = tmp_path / "algoreas" / "toy" / f"v1-{card.fingerprint(1)}"
+    assert path.parent == folder == dataset_folder(card, tmp_path)
+    content = json.loads((folder / "manifest.json").read_text())
+    assert set(content["files"]) == {"train.h5", "val-first5.h5"}
+    assert content["files"]["train.h5"]["count"] == 30
+    assert content["files"]["train.h5"]["nodes"] == 240
+    assert content["files"]["train.h5"]["bytes"] == path.stat().st_size
+    assert content["generator"] == {"name": "algoreas.mst", "version": 1}
+    assert content["card"]["features"][0]["name"] == "weight"
+    assert content["libraries"] == library_versions()
+    assert "path" not in content["card"]
+
+
+def test_changed_parameters_build_beside_the_old_data(make_card: MakeCard, tmp_path: Path) -> None:
+    old = ensure_split(make_card(10), "train", tmp_path, workers=1)
+    new = ensure_split(make_card(10, {"nodes": 9}), "train", tmp_path, workers=1)
+    assert old.parent != new.parent
+    assert old.is_file()
+    assert new.is_file()
+
+
+def test_deleted_file_is_rebuilt_bit_for_bit(make_card: MakeCard, tmp_path: Path, facts_of: Facts) -> None:
+    card = make_card(30)
+    path = ensure_split(card, "train", tmp_path, workers=1)
+    before = facts_of(path)
+    path.unlink()
+    assert facts_of(ensure_split(card, "train", tmp_path, workers=1)) == before
+
+
+def test_nothing_is_drawn_twice(make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = make_card(30)
+    ensure_split(card, "train", tmp_path, workers=1)
+    monkeypatch.setattr(generation.SplitBuilder, "build", lambda *_: pytest.fail("built again"))
+    ensure_split(card, "train", tmp_path, workers=1)
+    ensure_split(card, "train", tmp_path, 10, workers=1)
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_impossible_numbers_of_workers(make_card: MakeCard, tmp_path: Path, workers: int) -> None:
+    with pytest.raises(GenerationError, match=f"workers must be at least 1, got {workers}"):
+        ensure_split(make_card(), "train", tmp_path, workers=workers)
+
+
+def test_impossible_limit(make_card: MakeCard, tmp_path: Path) -> None:
+    with pytest.raises(GenerationError, match="limit must be at least 1, got 0"):
+        ensure_split(make_card(), "train", tmp_path, 0)
+
+
+def test_unknown_split(make_card: MakeCard, tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="no split 'trian'"):
+        ensure_split(make_card(), "trian", tmp_path)
+
+
+def with_generator(monkeypatch: pytest.MonkeyPatch, change: Callable[[Samples], Samples]) -> None:
+    """Let the generator of the toy card return changed samples."""
+    real = find_generator("algoreas.mst")
+
+    def generate(*arguments: Any) -> Samples:
+        return change(real.generate(*arguments))
+
+    broken: Generator = replace(real, generate=generate)
+    monkeypatch.setattr(shards, "find_generator", lambda name: broken)
+
+
+def failing(samples: Samples) -> Samples:
+    raise ZeroDivisionError("no nodes left")
+
+
+def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Samples], Samples]:
+    return lambda samples: replace(samples, values={**samples.values, name: change(samples.values[name])})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            failing,
+            [
+                "algoreas/toy train: the generator algoreas.mst failed on samples 0 to 7",
+                "ZeroDivisionError: no nodes left",
+            ],
+        ),
+        (lambda s: replace(s, values={}), ["returned []", "in_tree"]),
+        (changed("weight", lambda w: w[1:]), ["weight has", "rows"]),
+        (changed("in_tree", lambda t: t + 1), ["in_tree has values from 1 to 2", "outside 0 to 1"]),
+        (changed("model", lambda m: m.astype(int) + 300), ["model has values from 300", "outside 0 to 5"]),
+        (changed("weight", lambda w: w * np.nan), ["weight", "not finite"]),
+    ],
+)
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_faults_of_a_generator_are_told(
+    make_card: MakeCard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Samples], Samples],
+    words: list[str],
+    executor: Executor | None,
+) -> None:
+    with_generator(monkeypatch, change)
+    with pytest.raises(GenerationError) as caught:
+        ensure_split(make_card(30), "train", tmp_path, workers=1, executor=executor, shard_size=8)
+    for word in words:
+        assert word in str(caught.value)
+    assert not Manifest(dataset_folder(make_card(30), tmp_path)).read()["files"]
+
+
+def test_a_fault_in_a_later_shard_is_told_with_its_samples(
+    make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = find_generator("algoreas.mst")
+
+    def generate(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:
+        if 20 in indices:
+            raise IndexError("sample 20")
+        return real.generate(parameters, key, indices, attempts)
+
+    monkeypatch.setattr(shards, "find_generator", lambda name: replace(real, generate=generate))
+    with ThreadPoolExecutor(2) as executor, pytest.raises(GenerationError, match=r"samples 16 to 23.*sample 20"):
+        ensure_split(make_card(30), "train", tmp_path, executor=executor, shard_size=8)

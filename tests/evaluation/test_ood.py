@@ -1,0 +1,91 @@
+import pytest
+
+from graphbench.catalog.names import list_datasets
+from graphbench.errors import ResultError
+from graphbench.evaluation.ood import OODRow, architecture, dataset_card, ood_table, plot_ood
+from graphbench.evaluation.plots import inline_svg, png_bytes
+from graphbench.evaluation.published import published
+from graphbench.evaluation.results import Budget, aggregate
+
+from .conftest import make_record
+
+
+def small_record(seed=0, **changes):
+    config = {"model": {"processor": "gin"}, "training": {"steps": 5}}
+    return make_record(seed, model="gin_small", config=config, budget=Budget(small=True), **changes)
+
+
+def test_rows_of_one_run(card):
+    rows = ood_table(make_record(), card)
+    assert rows[0] == OODRow("test", 128.0, 0.8, None, 0.6103, 0.4)  # Table 18, not Table 16's 0.7288
+    assert rows[1] == OODRow("n192", 192.0, pytest.approx(0.7), None, 0.8132, 0.4)
+    assert rows[2] == OODRow("n512", 512.0, pytest.approx(0.6), None, 0.8823, None)
+    assert [row.split for row in rows] == ["test", "n192", "n512"]
+
+
+def test_rows_of_several_seeds_and_another_metric(card):
+    (runs,) = aggregate([make_record(0, f1=0.7), make_record(1, f1=0.9)])
+    assert ood_table(runs, card)[0].std == pytest.approx(0.1414, abs=1e-4)
+    accuracy = ood_table(runs, card, "accuracy")
+    assert (accuracy[0].mean, accuracy[0].published, accuracy[0].floor) == (0.9, None, 0.2)
+    assert accuracy[1].mean is None
+
+
+def test_small_models_stand_beside_their_architecture(card):
+    (runs,) = aggregate([small_record()])
+    assert architecture(runs) == "gin"
+    assert ood_table(runs, card)[1].published == 0.8132
+
+
+def test_the_plot_shows_ours_published_and_floor(card):
+    results = aggregate([make_record(0, f1=0.7), make_record(1, f1=0.8), small_record()])
+    figure = plot_ood(results, card)
+    (axes,) = figure.axes
+    handles, labels = axes.get_legend_handles_labels()
+    assert set(labels) == {"gin", "gin_small (small run)", "gin, published", "best trivial"}
+    lines = dict(zip(labels, handles, strict=True))
+    assert lines["gin, published"].get_linestyle() == "--"
+    assert list(lines["gin, published"].get_xdata()) == [128, 192, 512]
+    assert list(lines["gin, published"].get_ydata()) == [0.6103, 0.8132, 0.8823]
+    assert lines["best trivial"].get_linestyle() == ":"
+    assert list(lines["gin"].lines[0].get_ydata()) == pytest.approx([0.75, 0.65, 0.55])
+    assert lines["gin"].has_yerr and not lines["gin_small (small run)"].has_yerr
+    assert axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["128", "192", "512"]
+    assert png_bytes(figure).startswith(b"\x89PNG")
+
+
+def test_svg_takes_the_pages_colour_and_repeats_exactly(card):
+    results = aggregate([make_record()])
+    first, second = (inline_svg(plot_ood(results, card), "f1 & <size>") for _ in range(2))
+    assert first == second
+    assert first.startswith("<svg") and 'role="img"' in first
+    assert "<title>f1 &amp; &lt;size&gt;</title>" in first
+    assert "currentColor" in first and "#4d4d4e" not in first
+    assert "<text" in first  # text stays text
+
+
+def test_plot_errors(card):
+    other = make_record(dataset="algoreas/mst_easy")
+    with pytest.raises(ResultError, match="one dataset, got"):
+        plot_ood(aggregate([make_record(), other]), card)
+    with pytest.raises(ResultError, match="got none"):
+        plot_ood([], card)
+    splits = {name: spec.model_copy(update={"parameters": {}}) for name, spec in card.splits.items()}
+    unsized = card.model_copy(update={"splits": splits, "ood": {}, "measured": None})
+    with pytest.raises(ResultError, match="names no ``nodes``"):
+        plot_ood(aggregate([make_record()]), unsized)
+
+
+def test_unknown_dataset_of_a_record():
+    with pytest.raises(ResultError, match="'algoreas/gone', which has no card"):
+        dataset_card("algoreas/gone")
+
+
+def test_published_datasets_and_splits_exist():
+    """Every published number belongs to a dataset and a split of the catalogue."""
+    for dataset in list_datasets("algoreas"):
+        card = dataset_card(dataset)
+        for score in published(dataset):
+            assert score.split in card.all_splits
+            assert score.metric == card.metrics.primary

@@ -1,0 +1,157 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from graphbench.errors import ResultError
+from graphbench.evaluation.report import build_report
+from graphbench.evaluation.results import Budget
+
+from .conftest import make_record
+
+ID = "algoreas/mst_medium"
+
+
+def records():
+    full = [make_record(seed, f1=value) for seed, value in enumerate((0.7, 0.8))]
+    small = make_record(0, f1=0.45, model="gin_small", budget=Budget(small=True, label="5 steps <tiny>"))
+    return [*full, small.model_copy(update={"notes": "stopped | early"})]
+
+
+@pytest.fixture
+def pages(tmp_path, card):
+    paths = build_report(records(), tmp_path / "out", cards={ID: card})
+    return {path.suffix: path for path in paths}
+
+
+class Checker(HTMLParser):
+    """Collects tags that stay open, addresses that lead away and the text of table rows."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.addresses, self.rows, self.ids = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
+        self.ids += [value for key, value in attrs if key == "id"]
+        if tag == "tr":
+            self.rows.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
+        self.ids += [value for key, value in attrs if key == "id"]
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "tr" in self.open and data.strip():
+            self.rows[-1] += f"{data.strip()}|"
+
+
+def parsed(path):
+    checker = Checker()
+    checker.feed(path.read_text(encoding="utf-8"))
+    assert checker.open == []
+    return checker
+
+
+def test_the_page_is_self_contained(pages):
+    checker = parsed(pages[".html"])
+    assert checker.addresses and all(address.startswith("#") for address in checker.addresses)
+    assert {address[1:] for address in checker.addresses} <= set(checker.ids)
+    text = pages[".html"].read_text(encoding="utf-8")
+    assert not re.search(r"@import|url\((?!#)|<script|<link|<img", text)
+    assert "prefers-color-scheme: dark" in text
+    assert text.count("<svg") == 2  # scores against size, learning curves
+
+
+def test_the_overview_sets_numbers_side_by_side(pages):
+    rows = [row for row in parsed(pages[".html"]).rows if "seed" in row and "steps" in row]
+    assert rows[0] == (
+        f"{ID}|f1 ↑|gin|0.7500 ± 0.0707|0.4000 (all positive)|0.7288 ± 0.0894|+0.0212|2 seeds, 100 steps|"
+    )
+    assert (
+        rows[1] == "gin_small|small run|0.4500|0.4000 (all positive)|0.7288 ± 0.0894|not comparable|1 seed, 100 steps|"
+    )
+
+
+def test_the_score_table_holds_trivial_ours_and_published(pages):
+    rows = parsed(pages[".html"]).rows
+    assert "all positive|trivial|0.4000|0.2000|–|" in rows  # noqa: RUF001
+    assert "all negative (majority)|trivial|0.0000|0.0000|–|" in rows  # noqa: RUF001
+    assert not any(row.startswith("majority") for row in rows)
+    assert "gin|ours|0.7500 ± 0.0707|0.9000 ± 0.0000|0.7400 ± 0.0707|2 seeds, 100 steps|" in rows
+    assert "gt|published|0.8504 ± 0.0148|–|–|GraphBench, Table 16, 3 seeds|" in rows  # noqa: RUF001
+    assert "gin_small|small run|ours|0.4500|0.9000|0.4400|1 seed, 5 steps <tiny>|" in rows
+
+
+def test_text_is_escaped(pages):
+    text = pages[".html"].read_text(encoding="utf-8")
+    assert "Which edges are &lt;special&gt; &amp; few." in text
+    assert "<tiny>" not in text
+
+
+def test_the_markdown_and_its_figures(pages):
+    text = pages[".md"].read_text(encoding="utf-8")
+    figures = re.findall(r"!\[[^\]]+\]\((figures/[^)]+)\)", text)
+    assert figures == ["figures/algoreas-mst_medium-ood.png", "figures/algoreas-mst_medium-curves.png"]
+    assert all((pages[".md"].parent / name).read_bytes().startswith(b"\x89PNG") for name in figures)
+    assert "| n512 | 512 | 0.5500 ± 0.0707 | 0.8823 | 0.2500 | – |" in text  # noqa: RUF001
+    assert "| gin_small **[small run]** | ours | 0.4500 |" in text
+    assert r"stopped \| early" in text and "0123456789"[:8] in text
+
+
+def test_every_markdown_table_is_well_formed(pages):
+    text = pages[".md"].read_text(encoding="utf-8")
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(blocks) == 6
+    for block in blocks:
+        lines = block.replace(r"\|", "").splitlines()
+        assert len(lines) > 2 and lines[1].startswith("| ---")
+        assert len({line.count("|") for line in lines}) == 1
+
+
+def test_all_sections_are_there(pages):
+    text = pages[".md"].read_text(encoding="utf-8")
+    headings = ["Splits", "Scores on the test split", "Out of distribution", "Learning curves", "Cost", "Provenance"]
+    assert re.findall("^### (.*)$", text, re.MULTILINE) == headings
+    assert "| 2.68 M | 10.5 s |" in text
+    assert "| test | 100 | 128 | 750 ± 120 | larger graphs |" in text
+
+
+def test_empty_parts_are_left_out(tmp_path, card):
+    bare = make_record(curves={}, scores={"test": {"f1": 0.5}})
+    (page,) = build_report([bare], tmp_path / "page.html", cards={ID: card})
+    text = page.read_text(encoding="utf-8")
+    assert "Out of distribution" not in text and "Learning curves" not in text and "<svg" not in text
+    assert "small run" not in text.split("</style>")[1]
+
+
+def test_scores_of_older_data_are_not_compared(tmp_path, card):
+    (page,) = build_report([make_record(dataset_version=1)], tmp_path / "page.md", cards={ID: card})
+    text = page.read_text(encoding="utf-8")
+    assert "| old data, version 1 |" in text
+    assert "version 1 (the card is at 2)" in text
+
+
+def test_the_catalogues_cards_are_used_by_default(tmp_path):
+    record = make_record(dataset="algoreas/mst_easy", dataset_version=1)
+    (page,) = build_report([record], tmp_path, formats=["md"])
+    assert page == tmp_path / "report.md"
+    assert "algoreas/mst_easy: Minimum spanning tree" in page.read_text(encoding="utf-8")
+    assert "| 0.6906 ± 0.1655 |" in page.read_text(encoding="utf-8")
+
+
+def test_errors(tmp_path, card):
+    with pytest.raises(ResultError, match="no run records to report"):
+        build_report([], tmp_path)
+    with pytest.raises(ResultError, match=r"unknown report format \['pdf'\]"):
+        build_report(records(), tmp_path, formats=["pdf"], cards={ID: card})
+    with pytest.raises(ResultError, match="no card"):
+        build_report([make_record(dataset="algoreas/gone")], tmp_path)

@@ -1,0 +1,170 @@
+import json
+import math
+import statistics
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from graphbench.errors import ResultError
+from graphbench.evaluation.results import (
+    Budget,
+    RunRecord,
+    Stat,
+    aggregate,
+    hardware,
+    load_records,
+    read_record,
+    save_record,
+)
+
+from .conftest import make_record
+
+OLD = Path(__file__).resolve().parents[1] / "data" / "records" / "v1.json"
+
+
+def test_round_trip(tmp_path):
+    record = make_record(seed=3)
+    path = save_record(record, tmp_path)
+    assert path.parent == tmp_path / "algoreas" / "mst_medium"
+    assert path.name == f"gin-{record.config_hash}-seed3.json"
+    assert read_record(path) == record
+    assert json.loads(path.read_text())["schema"] == 1
+    assert "\n   [10, 0.9187" in path.read_text()  # one point of a curve per line
+
+
+def test_an_old_file_still_loads():
+    record = read_record(OLD)
+    assert record.schema_version == 1
+    assert (record.dataset, record.model, record.seed, record.steps) == ("algoreas/mst_easy", "gin_small", 7, 300)
+    assert record.scores["test"]["f1"] == 0.6125
+    assert record.curves["train_loss"][0] == (1, 0.6931)
+    assert record.budget.small
+    assert record.started == datetime(2025, 12, 1, 10, 30, tzinfo=UTC)
+    assert record.config_hash == "c96648f8"  # the name of its file must not change
+
+
+def test_a_name_is_shared_by_seeds_alone():
+    base = make_record(0)
+    assert make_record(1).config_hash == base.config_hash
+    for changes in (
+        {"dataset_version": 3},
+        {"data_fingerprint": "x"},
+        {"model": "gt"},
+        {"config": {"model": {"processor": "gin", "layers": 2}, "training": {"steps": 100, "seed": 0}}},
+        {"budget": Budget(small=True)},
+        {"batch_size": 1},
+    ):
+        assert make_record(0, **changes).config_hash != base.config_hash, changes
+    assert make_record(0, steps=80).config_hash == base.config_hash  # early stopping is no other budget
+
+
+def test_writing_is_atomic(tmp_path, monkeypatch):
+    path = save_record(make_record(), tmp_path)
+    before = path.read_text()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(ResultError, match="disk full"):
+        save_record(make_record(f1=0.1), tmp_path)
+    assert path.read_text() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_an_exact_path(tmp_path):
+    path = save_record(make_record(), path=tmp_path / "run" / "record.json")
+    assert path == tmp_path / "run" / "record.json"
+    assert read_record(path).model == "gin"
+
+
+@pytest.mark.parametrize("dataset", ["../../etc/passwd", "mst_easy", "a/../b", "/abs/x", ""])
+def test_only_ids_become_paths(tmp_path, dataset):
+    with pytest.raises(ResultError, match="not an id"):
+        save_record(make_record(dataset=dataset), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": "red"}, "colour: Extra inputs"),
+        ({"schema": 2}, "schema: Input should be 1"),
+        ({"seed": None}, "seed"),
+        ({"scores": {"test": {"f1": "high"}}}, "scores.test.f1"),
+        ({"scores": {"test": {"f1": math.nan}}}, "scores.test.f1"),
+    ],
+)
+def test_malformed_records_name_the_key(tmp_path, change, message):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(json.loads(OLD.read_text()) | change), encoding="utf-8")
+    with pytest.raises(ResultError, match=message):
+        read_record(path)
+
+
+def test_unreadable_records(tmp_path):
+    with pytest.raises(ResultError, match="there is no record"):
+        read_record(tmp_path / "absent.json")
+    (tmp_path / "half.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ResultError, match="not a JSON record"):
+        load_records(root=tmp_path)
+    with pytest.raises(ResultError, match="no results folder"):
+        load_records(root=tmp_path / "nowhere")
+
+
+def test_selecting_records(tmp_path):
+    save_record(make_record(1), tmp_path)
+    for dataset in ("algoreas/mst_medium", "clrs/bfs", "co/rb_small:max_cut"):
+        save_record(make_record(0, dataset=dataset), tmp_path)
+    assert [(r.dataset, r.seed) for r in load_records(root=tmp_path)] == [
+        ("algoreas/mst_medium", 0), ("algoreas/mst_medium", 1), ("clrs/bfs", 0), ("co/rb_small:max_cut", 0),
+    ]  # fmt: skip
+    assert {r.dataset for r in load_records(["clrs/*", "co/*"], tmp_path)} == {"clrs/bfs", "co/rb_small:max_cut"}
+    assert load_records("sat/*", tmp_path) == []
+
+
+def test_statistics_over_seeds():
+    values = [0.8, 0.7, 0.9]
+    (runs,) = aggregate(make_record(seed, f1=value) for seed, value in enumerate(values))
+    stat = runs.score("test", "f1")
+    assert (stat.mean, stat.std, stat.n) == (pytest.approx(0.8), pytest.approx(statistics.stdev(values)), 3)
+    assert runs.seeds == (0, 1, 2)
+    assert runs.measure("wall_seconds").mean == pytest.approx(11.0)
+    assert runs.measure("latency_ms") is None
+    assert runs.score("test", "recall") is None
+    assert runs.score("n999", "f1") is None
+
+
+def test_one_run_has_no_deviation():
+    (runs,) = aggregate([make_record()])
+    assert runs.score("test", "f1") == Stat(0.8, None, 1)
+    with pytest.raises(ResultError):
+        Stat.of([])
+
+
+def test_small_and_full_runs_never_mix():
+    small = make_record(0, budget=Budget(small=True, label="demonstration"))
+    groups = aggregate([make_record(0), small, make_record(1), make_record(0, dataset_version=1)])
+    found = sorted((g.small, g.dataset_version, len(g.records)) for g in groups)
+    assert found == [(False, 1, 1), (False, 2, 2), (True, 2, 1)]
+
+
+def test_of_a_repeated_run_the_later_counts(caplog):
+    later = make_record(0, f1=0.9, started=datetime(2027, 1, 1))
+    (runs,) = aggregate([later, make_record(0, f1=0.1)])
+    assert runs.score("test", "f1").mean == 0.9
+    assert "two records of algoreas/mst_medium gin seed 0" in caplog.text
+
+
+def test_hardware_is_storable():
+    facts = hardware()
+    assert facts["cpu"] and facts["cores"] >= 1
+    assert make_record(hardware=facts).hardware == facts
+    assert json.loads(json.dumps(facts)) == facts
+
+
+def test_records_cannot_hold_what_json_cannot():
+    with pytest.raises(ValueError, match="finite"):
+        make_record(f1=math.inf)
+    with pytest.raises(ValueError, match="pattern"):
+        RunRecord.model_validate(make_record().model_dump() | {"model": "../evil"})

@@ -1,0 +1,205 @@
+"""Whole models: sizes, symmetries, gradients and learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch_geometric.data import Batch, Data
+
+from graphbench.models.build import ModelConfig, build_model, count_parameters
+from graphbench.models.losses import loss
+
+from .conftest import PROCESSOR_NAMES, SMALL, TASKS, batch_of, features_of, graph, random_batch, small_model
+
+CONFIGS = Path(__file__).parents[2] / "baselines" / "algoreas"
+
+
+def task_config(name: str, task: str) -> ModelConfig:
+    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
+    override = content.get("tasks", {}).get(task, {}).get("model", {})
+    return ModelConfig.model_validate({**content["model"], **override})
+
+
+def relabelled(data: Data, order: torch.Tensor, task: str) -> Data:
+    """Return the same graph with node ``order[i]`` renamed to ``i``; its edges keep their order."""
+    rank = torch.argsort(order)
+    result = data.clone()
+    result.edge_index = rank[data.edge_index]
+    for feature in features_of(task):
+        if feature.location.value == "node":
+            result[feature.name] = data[feature.name][order]
+    return result
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("processor", ["gin", "gt"])
+def test_parameter_counts_are_those_of_the_paper(processor: str, task: str) -> None:
+    published = yaml.safe_load((CONFIGS / f"{processor}.yaml").read_text())["parameters"][task]
+    with torch.device("meta"):
+        model = build_model(task_config(processor, task), features_of(task), directed=task == "topological_sort")
+    assert count_parameters(model) == pytest.approx(published, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["gin", "gt", "mlp", "deepsets", "gin_small", "gt_small"])
+def test_every_configuration_builds_a_model_for_every_task(name: str) -> None:
+    content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
+    assert set(content) <= {"model", "training", "tasks", "parameters"}
+    assert set(content.get("tasks", {})) <= set(TASKS)
+    for task in TASKS:
+        with torch.device("meta"):
+            build_model(task_config(name, task), features_of(task), directed=task == "topological_sort")
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("processor", PROCESSOR_NAMES)
+def test_relabelling_nodes_permutes_the_outputs(processor: str, task: str) -> None:
+    model = small_model(processor, task).eval()
+    data = graph(10, task, seed=4)
+    order = torch.randperm(10)
+    feature = model.decoders[0].feature
+    before = model(batch_of([data]))[feature.name]
+    after = model(batch_of([relabelled(data, order, task)]))[feature.name]
+    expected = before[order] if feature.location.value == "node" else before
+    torch.testing.assert_close(after, expected, atol=1e-4, rtol=0)
+    assert before.numel() == 1 or before.std() > 1e-6
+
+
+@pytest.mark.parametrize("encoding", ["rwse", "lpe"])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("processor", PROCESSOR_NAMES)
+def test_a_graph_is_treated_alike_alone_and_in_a_batch(processor: str, task: str, encoding: str) -> None:
+    model = small_model(processor, task, positional={"type": encoding, "k": 4, "hidden": 16}).eval()
+    graphs = [graph(n, task, seed=n) for n in (7, 13, 4)]
+    name = model.decoders[0].feature.name
+    if encoding == "lpe":  # signs and bases of eigenvectors are not unique, so both calls get the same
+        for g in graphs:
+            g.lpe_values, g.lpe_vectors = torch.rand(g.num_nodes, 4), torch.rand(g.num_nodes, 4)
+    together = model(batch_of(graphs))[name]
+    alone = torch.cat([model(batch_of([g]))[name] for g in graphs])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("processor", PROCESSOR_NAMES)
+def test_both_directions_of_an_edge_get_exactly_the_same_output(processor: str) -> None:
+    model = small_model(processor, "mst").eval()
+    batch = random_batch("mst")
+    output = model(batch)["in_tree"]
+    assert output.shape == (batch.edge_index.shape[1],)
+    assert torch.equal(output[::2], output[1::2])
+    turned = batch.clone()
+    turned.edge_index = batch.edge_index.flip(0)
+    torch.testing.assert_close(model(turned)["in_tree"], output, atol=1e-5, rtol=1e-5)
+
+
+def test_arcs_are_told_from_their_reverses() -> None:
+    from graphbench.catalog.features import parse_features
+
+    features = parse_features({"w": ["input", "node", "scalar"], "t": ["output", "edge", "mask"]})
+    model = build_model(ModelConfig.model_validate({**SMALL, "processor": "mlp"}), features, directed=True).eval()
+    one_way = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), w=torch.tensor([1.0, 2.0, 5.0]), num_nodes=3)
+    other_way = Data(edge_index=torch.tensor([[1, 2], [0, 1]]), w=one_way.w, num_nodes=3)
+    assert model(batch_of([one_way]))["t"].shape == (2,)
+    assert not torch.allclose(model(batch_of([one_way]))["t"], model(batch_of([other_way]))["t"])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("processor", PROCESSOR_NAMES)
+def test_every_parameter_gets_a_gradient(processor: str, task: str) -> None:
+    for encoding in ("rwse", "lpe", "none"):
+        positional = {"type": encoding, "k": 4, "hidden": 16, "self_loops": encoding == "rwse"}
+        model = small_model(processor, task, positional=positional, dropout=0.0, stochastic_depth=0.0)
+        output = model(random_batch(task))[model.decoders[0].feature.name]
+        (output * torch.randn_like(output[:1])).pow(2).sum().backward()
+        dead = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+        assert not dead
+
+
+@pytest.mark.parametrize("task", ["mst", "max_clique", "flow"])
+@pytest.mark.parametrize("processor", ["gin", "gt"])
+def test_a_tiny_problem_is_learned(processor: str, task: str) -> None:
+    model = small_model(processor, task, hidden=32, dropout=0.0, stochastic_depth=0.0)
+    batch = random_batch(task, (6, 7, 8))
+    if task == "mst":
+        batch.in_tree = (batch.weight < 5).long()
+    if task == "max_clique":  # equivalent nodes cannot be told apart, so the label must not
+        batch.in_clique = (torch.bincount(batch.edge_index[0], minlength=21) > 2).long()
+    model.fit_normalisation(batch)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    history = []
+    for _ in range(150):
+        optimizer.zero_grad()
+        current = loss(model(batch), batch, features_of(task))
+        current.backward()
+        optimizer.step()
+        history.append(current.item())
+        if history[-1] < 0.1 * history[0]:
+            break
+    assert history[-1] < 0.1 * history[0]
+
+
+@pytest.mark.parametrize("processor", PROCESSOR_NAMES)
+def test_training_mode_is_random_and_evaluation_is_not(processor: str) -> None:
+    model = small_model(processor, "steiner_tree", dropout=0.2)
+    batch = random_batch("steiner_tree")
+    assert not torch.equal(model(batch)["in_tree"], model(batch)["in_tree"])
+    model.eval()
+    assert torch.equal(model(batch)["in_tree"], model(batch)["in_tree"])
+
+
+def test_normalisation_makes_outputs_live_in_the_target_unit() -> None:
+    model = small_model("gin", "flow").eval()
+    batch = random_batch("flow", (6,) * 20)
+    batch.value = batch.value + 1000.0
+    model.fit_normalisation(batch)
+    output = model(batch)["value"]
+    assert output.shape == (20,)
+    assert 900 < output.mean() < 1100
+    model_again = small_model("gin", "flow").eval()
+    model_again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model_again(batch)["value"], output)
+
+
+def test_normalisation_removes_the_unit_of_an_input() -> None:
+    outputs = []
+    for scale in (1.0, 50.0):
+        torch.manual_seed(1)
+        model = small_model("gin", "mst").eval()
+        batch = random_batch("mst")
+        batch.weight = batch.weight * scale + 7.0
+        model.fit_normalisation(batch)
+        outputs.append(model(batch)["in_tree"])
+    torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-4)
+
+
+def test_a_constant_column_is_not_blown_up() -> None:
+    model = small_model("gin", "mst").eval()
+    batch = random_batch("mst")
+    batch.weight = torch.full_like(batch.weight, 3.0)
+    model.fit_normalisation(batch)
+    assert torch.isfinite(model(batch)["in_tree"]).all()
+
+
+def test_a_single_graph_needs_no_batch() -> None:
+    model = small_model("gin", "mst").eval()
+    data = graph(8, "mst")
+    torch.testing.assert_close(model(data)["in_tree"], model(batch_of([data]))["in_tree"])
+
+
+def test_graphs_without_edges() -> None:
+    data = Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=3)
+    for processor in PROCESSOR_NAMES:
+        assert small_model(processor, "max_clique").eval()(Batch.from_data_list([data]))["in_clique"].shape == (3,)
+
+
+@pytest.mark.parametrize("processor", ["gin", "gt"])
+def test_outputs_are_float32_under_autocast(processor: str) -> None:
+    model = small_model(processor, "mst").eval()
+    batch = random_batch("mst")
+    expected = model(batch)["in_tree"]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output = model(batch)["in_tree"]
+    assert output.dtype == torch.float32
+    torch.testing.assert_close(output, expected, atol=0.1, rtol=0.1)

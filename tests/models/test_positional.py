@@ -1,0 +1,181 @@
+"""Positional encodings: against PyG and against the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+from torch_geometric.transforms import AddRandomWalkPE
+from torch_geometric.utils import add_self_loops, get_laplacian, to_dense_adj
+
+from graphbench.models.config import PositionalConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.positional import (
+    LaplacianEncoder,
+    RandomWalkEncoder,
+    _dense_random_walk_encoding,
+    laplacian_encoding,
+    random_walk_encoding,
+)
+
+from .conftest import batch_of, graph, random_batch
+
+
+def _reference_walks(data: Data, k: int) -> torch.Tensor:
+    return AddRandomWalkPE(k)(data.clone()).random_walk_pe
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sizes=st.lists(st.sampled_from([1, 2, 5, 16, 31, 33, 70]), min_size=1, max_size=4),
+    seed=st.integers(0, 1000),
+    k=st.sampled_from([1, 2, 7, 16]),
+    directed=st.booleans(),
+    p=st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_random_walks_equal_pyg(sizes: list[int], seed: int, k: int, directed: bool, p: float) -> None:
+    task = "topological_sort" if directed else "bridges"
+    graphs = [graph(n, task, seed + i, p) for i, n in enumerate(sizes)]
+    batch = batch_of(graphs)
+    expected = torch.cat([_reference_walks(g, k) for g in graphs])
+    for symmetric in {False, not directed}:
+        kernel = random_walk_encoding(batch.edge_index, batch.ptr, k, symmetric=symmetric)
+        dense = _dense_random_walk_encoding(batch.edge_index, batch.ptr, k, symmetric=symmetric, self_loops=False)
+        torch.testing.assert_close(kernel, expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(dense, expected, atol=1e-6, rtol=0)
+
+
+def test_random_walks_of_a_directed_cycle_and_a_random_digraph() -> None:
+    cycle = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+    generator = torch.Generator().manual_seed(1)
+    adjacency = torch.rand(20, 20, generator=generator) < 0.2
+    digraph = Data(edge_index=adjacency.nonzero().t().contiguous(), num_nodes=20)
+    batch = batch_of([cycle, digraph])
+    walks = random_walk_encoding(batch.edge_index, batch.ptr, 6)
+    assert walks[:3].tolist() == [[0, 0, 1, 0, 0, 1]] * 3
+    torch.testing.assert_close(walks[3:], _reference_walks(digraph, 6), atol=1e-6, rtol=0)
+    dense = _dense_random_walk_encoding(batch.edge_index, batch.ptr, 6, symmetric=False, self_loops=False)
+    torch.testing.assert_close(dense, walks, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("task", ["topological_sort", "bridges"])
+def test_self_loops_are_added_to_every_node(task: str) -> None:
+    data = graph(9, task)
+    looped = Data(edge_index=add_self_loops(data.edge_index, num_nodes=9)[0], num_nodes=9)
+    batch = batch_of([data])
+    symmetric = task == "bridges"
+    walks = random_walk_encoding(batch.edge_index, batch.ptr, 5, symmetric=symmetric, self_loops=True)
+    dense = _dense_random_walk_encoding(batch.edge_index, batch.ptr, 5, symmetric=symmetric, self_loops=True)
+    torch.testing.assert_close(walks, _reference_walks(looped, 5), atol=1e-6, rtol=0)
+    torch.testing.assert_close(dense, walks, atol=1e-6, rtol=0)
+    assert (walks[:, 0] > 0).all()
+
+
+def test_acyclic_graphs_have_no_returns_without_self_loops() -> None:
+    batch = random_batch("topological_sort")
+    assert random_walk_encoding(batch.edge_index, batch.ptr, 8).abs().max() == 0
+
+
+def _laplacian(data: Data) -> torch.Tensor:
+    index, weight = get_laplacian(data.edge_index, num_nodes=data.num_nodes)
+    return to_dense_adj(index, edge_attr=weight, max_num_nodes=data.num_nodes)[0].double()
+
+
+def test_laplacian_pairs_satisfy_the_eigenvalue_equation() -> None:
+    sizes = (7, 12, 30, 4, 1)
+    graphs = [graph(n, "bridges", i) for i, n in enumerate(sizes)]
+    batch = batch_of(graphs)
+    values, vectors = laplacian_encoding(batch.edge_index, batch.ptr, 10)
+    for i, (n, data) in enumerate(zip(sizes, graphs, strict=True)):
+        rows = slice(int(batch.ptr[i]), int(batch.ptr[i + 1]))
+        kept = min(10, n)
+        basis, spectrum = vectors[rows, :kept].double(), values[rows, :kept].double()
+        assert (spectrum == spectrum[0]).all()
+        expected = torch.linalg.eigvalsh(_laplacian(data))[:kept] if data.num_edges else torch.zeros(kept)
+        np.testing.assert_allclose(spectrum[0], expected, atol=1e-4)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(kept), atol=1e-5)
+        if data.num_edges:
+            np.testing.assert_allclose(_laplacian(data) @ basis, basis * spectrum[0], atol=1e-4)
+        assert (values[rows, kept:] == 0).all() and (vectors[rows, kept:] == 0).all()
+    assert torch.isfinite(vectors).all()
+
+
+def test_laplacian_treats_arcs_as_edges() -> None:
+    directed = batch_of([graph(9, "topological_sort", 3)])
+    undirected = batch_of([graph(9, "bridges", 3)])
+    expected = laplacian_encoding(undirected.edge_index, undirected.ptr, 9)[0]
+    torch.testing.assert_close(laplacian_encoding(directed.edge_index, directed.ptr, 9)[0], expected)
+
+
+def test_equal_and_mixed_sizes_agree() -> None:
+    graphs = [graph(12, "bridges", i) for i in range(3)]
+    same, mixed = batch_of(graphs), batch_of([*graphs, graph(13, "bridges", 9)])
+    values = laplacian_encoding(same.edge_index, same.ptr, 6)[0]
+    torch.testing.assert_close(laplacian_encoding(mixed.edge_index, mixed.ptr, 6)[0][:36], values, atol=1e-4, rtol=0)
+
+
+def test_number_of_threads_is_restored() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        batch = random_batch("bridges")
+        laplacian_encoding(batch.edge_index, batch.ptr, 4)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def _encoder_and_layout(k: int = 6) -> tuple[LaplacianEncoder, Data, Layout]:
+    batch = random_batch("bridges", (5, 8, 8))
+    encoder = LaplacianEncoder(PositionalConfig(type="lpe", k=k, hidden=8), 4)
+    return encoder, batch, Layout.of(batch, directed=False)
+
+
+def test_signs_are_flipped_in_training_only() -> None:
+    encoder, batch, layout = _encoder_and_layout()
+    batch.lpe_values, batch.lpe_vectors = laplacian_encoding(batch.edge_index, batch.ptr, 6)
+    encoder.eval()
+    assert torch.equal(encoder(batch, layout), encoder(batch, layout))
+    encoder.train()
+    results = [encoder(batch, layout) for _ in range(8)]
+    assert not all(torch.equal(results[0], r) for r in results[1:])
+
+
+def test_a_flip_is_shared_by_the_nodes_of_a_graph() -> None:
+    encoder, batch, layout = _encoder_and_layout(k=1)
+    batch.lpe_values, batch.lpe_vectors = torch.zeros(21, 1), torch.ones(21, 1)
+    encoder.train()
+    for _ in range(5):
+        embedded = encoder(batch, layout)
+        for g in range(3):
+            rows = embedded[batch.batch == g]
+            torch.testing.assert_close(rows, rows[:1].expand_as(rows))
+
+
+def test_laplacian_embedding_equals_its_definition() -> None:
+    encoder, batch, layout = _encoder_and_layout(k=6)
+    encoder.eval()
+    with torch.no_grad():
+        encoder.shift.copy_(torch.rand(6))
+    values, vectors = laplacian_encoding(batch.edge_index, batch.ptr, 6)
+    batch.lpe_values, batch.lpe_vectors = values, vectors
+    rows = []
+    for v in range(batch.num_nodes):
+        pairs = min(6, int(layout.sizes[batch.batch[v]]))
+        points = torch.stack([vectors[v, :pairs], values[v, :pairs] + encoder.shift[:pairs]], dim=1)
+        rows.append(encoder.phi_outer(torch.relu(encoder.phi_inner(points))).sum(dim=0))
+    torch.testing.assert_close(encoder(batch, layout), encoder.rho(torch.stack(rows)), atol=1e-5, rtol=1e-4)
+
+
+def test_stored_walks_are_used() -> None:
+    encoder = RandomWalkEncoder(PositionalConfig(type="rwse", k=4, hidden=8), 3)
+    batch = random_batch("bridges")
+    layout = Layout.of(batch, directed=False)
+    computed = encoder(batch, layout)
+    batch.rwse = random_walk_encoding(batch.edge_index, batch.ptr, 4, symmetric=True)
+    torch.testing.assert_close(encoder(batch, layout), computed)
+    batch.rwse = batch.rwse + 1
+    assert not torch.allclose(encoder(batch, layout), computed)

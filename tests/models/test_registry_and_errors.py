@@ -1,0 +1,134 @@
+"""The registry of processors, and what malformed configurations and batches say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from graphbench.catalog.features import parse_features
+from graphbench.errors import ConfigError, UnknownModel
+from graphbench.models.build import ModelConfig, build_model
+from graphbench.models.layers import Dropout, StochasticDepth
+from graphbench.models.processors import PROCESSORS, Context, Processed, Processor, State, register_processor
+
+from .conftest import features_of, random_batch
+
+
+def test_a_user_can_add_a_processor() -> None:
+    @register_processor("doubling")
+    class Doubling(Processor):
+        uses_edges = False
+
+        def __init__(self, config: ModelConfig, context: Context) -> None:
+            super().__init__(config, context)
+            self.factor = nn.Parameter(torch.tensor(float(config.options["factor"])))
+
+        def forward(self, state: State) -> Processed:
+            return Processed(state.nodes * self.factor)
+
+    try:
+        config = ModelConfig(processor="doubling", hidden=8, layers=1, options={"factor": 2})
+        model = build_model(config, features_of("steiner_tree"), directed=False)
+        batch = random_batch("steiner_tree")
+        assert model(batch)["in_tree"].shape == (batch.edge_index.shape[1],)
+        with pytest.raises(ValueError, match="taken"):
+            register_processor("doubling")(PROCESSORS["gin"])
+    finally:
+        del PROCESSORS["doubling"]
+
+
+def test_an_unknown_processor_is_named_and_a_near_one_suggested() -> None:
+    with pytest.raises(UnknownModel, match=r"'deepset'.*did you mean 'deepsets'"):
+        build_model(ModelConfig(processor="deepset"), features_of("mst"), directed=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer": 3}, "layer"),
+        ({"positional": {"type": "rwpe"}}, "rwse"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"processor": "gt", "hidden": 100, "heads": 16}, "not divisible"),
+        ({"layers": 0}, "layers"),
+    ],
+)
+def test_malformed_configurations(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        ModelConfig.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"edge_tokens": True}, "edge tokens"), ({"pooling": "cls"}, "graph token")],
+)
+def test_settings_a_processor_cannot_follow(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_model(ModelConfig(processor="gin", **settings), features_of("mst"), directed=False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"inputs": ["input", "node", "scalar"]}, "no output"),
+        ({"p": ["input", "node", "pointer"], "t": ["output", "node", "mask"]}, "pointer"),
+        ({"t": ["output", "edge", "pointer"]}, "no decoder"),
+        ({"t": ["output", "graph", "mask_one"]}, "no decoder"),
+    ],
+)
+def test_features_that_cannot_be_modelled(spec: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_model(ModelConfig(hidden=8), parse_features(spec), directed=False)
+
+
+def test_a_missing_input_is_named() -> None:
+    model = build_model(ModelConfig(hidden=8, layers=1), features_of("mst"), directed=False)
+    with pytest.raises(ConfigError, match="'weight'"):
+        model(random_batch("bridges"))
+
+
+def test_an_input_of_another_width_is_refused() -> None:
+    model = build_model(ModelConfig(hidden=8, layers=1), features_of("mst"), directed=False)
+    batch = random_batch("mst")
+    batch.weight = torch.rand(batch.edge_index.shape[1], 3)
+    with pytest.raises(ConfigError, match="widths"):
+        model(batch)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64])
+def test_masks_may_have_any_integer_type(dtype: torch.dtype) -> None:
+    model = build_model(ModelConfig(hidden=8, layers=1), features_of("steiner_tree"), directed=False).eval()
+    batch = random_batch("steiner_tree")
+    expected = model(batch)["in_tree"]
+    batch.is_terminal = batch.is_terminal.to(dtype)
+    assert torch.equal(model(batch)["in_tree"], expected)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sum", "cls"])
+def test_graph_outputs_by_every_pooling(pooling: str) -> None:
+    config = ModelConfig(processor="gt", hidden=8, heads=2, layers=1, pooling=pooling)
+    model = build_model(config, features_of("flow"), directed=False)
+    assert model(random_batch("flow"))["value"].shape == (4,)
+    assert (model.processor.graph_token is not None) is (pooling == "cls")
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
+def test_dropout_drops_at_its_rate_and_keeps_the_mean(rate: float) -> None:
+    layer = Dropout(rate)
+    x = torch.ones(1001, 301, requires_grad=True)
+    y = layer(x)
+    assert float((y == 0).float().mean()) == pytest.approx(rate, abs=0.01)
+    assert float(y.mean()) == pytest.approx(1.0, abs=0.02)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert layer.eval()(x) is x
+
+
+def test_stochastic_depth_drops_whole_graphs() -> None:
+    y = StochasticDepth(0.25)(torch.ones(4000, 3, 2))
+    assert all(len(set(row.flatten().tolist())) == 1 for row in y[:100])
+    assert float((y[:, 0, 0] == 0).float().mean()) == pytest.approx(0.25, abs=0.04)
+    assert float(y.mean()) == pytest.approx(1.0, abs=0.05)

@@ -1,0 +1,142 @@
+"""`graphbench verify` passes on sound datasets and notices every kind of damage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import graphbench
+from graphbench.catalog.cards import Measured
+from graphbench.catalog.names import catalog
+from graphbench.data.generation import draw_samples
+from graphbench.data.samples import Samples
+from graphbench.domains.algoreas import generators
+from graphbench.errors import VerificationError
+from graphbench.testing import check_dataset
+from graphbench.verification import arrays_hash, measure, verify
+
+EASY = [id_ for id_ in graphbench.list_datasets("algoreas/*_easy")]
+
+
+@pytest.mark.parametrize("dataset", EASY)
+def test_shipped_dataset_passes(dataset, tmp_path):
+    splits = ("train", "val", "test")
+    outcome = verify(dataset, root=tmp_path, samples=12, splits=splits, progress=False)
+    assert outcome.passed, outcome.failures
+    assert {row.split for row in outcome.rows} >= set(splits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", graphbench.list_datasets())
+def test_shipped_dataset_passes_in_full(dataset, tmp_path):
+    check_dataset(dataset, root=tmp_path)
+
+
+@pytest.mark.parametrize("dataset", graphbench.list_datasets())
+def test_first_samples_are_the_cards(dataset):
+    card = graphbench.card(dataset)
+    assert card.measured is not None, f"run: graphbench verify {dataset} --update"
+    for split in ("train", "val"):
+        assert arrays_hash(draw_samples(card, split, range(64))) == card.measured.first_samples[split]
+
+
+def with_generator(monkeypatch, name, generate):
+    """Replace a registered generator's function for one test."""
+    changed = {**generators.GENERATORS, name: replace(generators.GENERATORS[name], generate=generate)}
+    monkeypatch.setattr(generators, "GENERATORS", changed)
+
+
+def failed_checks(dataset, root, splits=("val",)):
+    return {row.check for row in verify(dataset, root=root, samples=10, splits=splits, progress=False).failures}
+
+
+def test_a_wrong_label_is_found(monkeypatch, tmp_path):
+    original = generators.GENERATORS["mst"].generate
+
+    def spoiled(*arguments):
+        samples = original(*arguments)
+        samples.values["in_tree"][0] ^= 1
+        return samples
+
+    with_generator(monkeypatch, "mst", spoiled)
+    assert failed_checks("mst_easy", tmp_path) == {"first samples", "structure and labels"}
+    with pytest.raises(VerificationError, match="in_tree is wrong"):
+        check_dataset("mst_easy", root=tmp_path, samples=5)
+
+
+@pytest.mark.parametrize("dataset", EASY)
+def test_every_label_check_can_fail(dataset):
+    """Flip or shift the label of one graph: the check names this graph and no other."""
+    card = graphbench.card(dataset)
+    generator = generators.GENERATORS[card.generator.split(".")[1]]
+    parameters = generator.parse(card, "val")
+    samples = draw_samples(card, "val", range(6))
+    assert generator.check(parameters, samples) == []
+    name = card.outputs[0].name
+    label = samples.values[name].copy()
+    rows = len(label) // 6 if card.outputs[0].location != "edge" else int(samples.edge_ptr[2])
+    at = rows * 2 if card.outputs[0].location != "edge" else rows
+    label[at] = label[at] ^ 1 if label.dtype == np.uint8 else label[at] + 0.25
+    problems = generator.check(parameters, Samples(samples.num_nodes, samples.num_edges, samples.edges, {**samples.values, name: label}))
+    assert len(problems) == 1
+    assert problems[0].startswith("graph 2:")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda edges: edges[::-1], "not sorted"),
+        (lambda edges: np.vstack([edges[:-1], edges[-2:-1]]), "not sorted"),
+        (lambda edges: edges[:, ::-1], "not sorted|u < v"),
+        (lambda edges: np.where(edges == 15, 14, edges), "not sorted|u < v|not connected"),
+        (lambda edges: np.where(edges == 15, 16, edges), "out of range"),
+    ],
+)
+def test_broken_structure_is_found(damage, words):
+    card = graphbench.card("bridges_easy")
+    generator = generators.GENERATORS["bridges"]
+    one = draw_samples(card, "val", [0])
+    broken = Samples(one.num_nodes, one.num_edges, np.ascontiguousarray(damage(one.edges)), one.values)
+    problems = generator.check(generator.parse(card, "val"), broken)
+    assert len(problems) == 1
+    import re
+
+    assert re.search(words, problems[0])
+
+
+def test_shifted_statistics_and_bytes_are_found(monkeypatch, tmp_path):
+    card = graphbench.card("mst_easy")
+    measured = card.measured
+    assert isinstance(measured, Measured)
+    mean, deviation = measured.statistics["val"]["edges"]
+    shifted = {**measured.statistics, "val": {**measured.statistics["val"], "edges": (mean * 1.05, deviation)}}
+    changed = card.model_copy(update={"measured": measured.model_copy(update={"statistics": shifted})})
+    monkeypatch.setitem(catalog().cards, card.id, changed)
+    assert failed_checks("mst_easy", tmp_path) == {"statistics"}
+
+
+def test_leakage_between_splits_is_found(monkeypatch, tmp_path):
+    original = generators.GENERATORS["bridges"].generate
+
+    def same_for_all_splits(parameters, key, indices, attempts):
+        return original(parameters, np.uint64(7), indices, attempts)
+
+    with_generator(monkeypatch, "bridges", same_for_all_splits)
+    outcome = verify("bridges_easy", root=tmp_path, samples=4, splits=("train", "val"), progress=False)
+    leaks = [row for row in outcome.rows if row.check == "leakage"]
+    assert len(leaks) == 1 and not leaks[0].passed and "10000 graphs in common" in leaks[0].detail
+
+
+def test_measuring_gives_what_is_committed():
+    """The committed facts come from the code as it is (one small dataset; the rest by `verify`)."""
+    card = graphbench.card("flow_hard")
+    found = measure(card, progress=False)
+    assert found.first_samples == card.measured.first_samples
+    for split, values in card.measured.statistics.items():
+        for name, (mean, deviation) in values.items():
+            assert found.statistics[split][name] == pytest.approx((mean, deviation), rel=1e-5)
+    for split, predictors in card.measured.floor.items():
+        for predictor, scores in predictors.items():
+            assert found.floor[split][predictor] == pytest.approx(scores, rel=1e-5, abs=1e-6)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import errno
+
+import pytest
+import torch
+from torch import nn
+
+from graphbench.errors import CheckpointError, StoreError
+from graphbench.training import checkpoint
+
+
+def small_model(width=4):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, width), nn.Linear(width, 1))
+
+
+def step(model, optimizer):
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_tensors_and_facts_come_back(tmp_path):
+    tensors = {"a": torch.arange(6.0).reshape(2, 3).t(), "b": torch.tensor(3)}
+    checkpoint.save_tensors(tmp_path / "sub" / "c.safetensors", tensors, {"step": 7, "score": 0.1})
+    found, facts = checkpoint.load_tensors(tmp_path / "sub" / "c.safetensors")
+    assert facts == {"step": 7, "score": 0.1}
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[k], tensors[k]) for k in tensors)
+
+
+def test_tied_weights_can_be_saved(tmp_path):
+    shared = torch.ones(3)
+    checkpoint.save_tensors(tmp_path / "c", {"a": shared, "b": shared}, {})
+    assert torch.equal(checkpoint.load_tensors(tmp_path / "c")[0]["b"], shared)
+
+
+def test_optimizer_continues_as_if_nothing_happened(tmp_path):
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    for _ in range(3):
+        step(model, optimizer)
+    checkpoint.save_tensors(tmp_path / "c", checkpoint.training_tensors(model, optimizer), {})
+    other = small_model()
+    other_optimizer = torch.optim.AdamW(other.parameters(), lr=0.1)
+    checkpoint.restore_training(other, other_optimizer, checkpoint.load_tensors(tmp_path / "c")[0])
+    step(model, optimizer)
+    step(other, other_optimizer)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "c.safetensors"
+    checkpoint.save_tensors(path, {"a": torch.ones(2)}, {"step": 1})
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(StoreError, match="disk is full"):
+        checkpoint.save_tensors(path, {"a": torch.zeros(2)}, {"step": 2})
+    assert checkpoint.load_tensors(path)[1] == {"step": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["c.safetensors"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "foreign"])
+def test_damaged_files_are_refused(tmp_path, damage):
+    path = tmp_path / "c.safetensors"
+    checkpoint.save_tensors(path, {"a": torch.ones(200)}, {"step": 1})
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-50])
+    elif damage == "garbage":
+        path.write_bytes(b"not a checkpoint at all")
+    else:
+        from safetensors.torch import save_file
+
+        save_file({"a": torch.ones(1)}, path)
+    with pytest.raises(CheckpointError, match=r"is damaged .* resume=False"):
+        checkpoint.load_tensors(path)
+
+
+def test_missing_and_newer_files_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        checkpoint.load_tensors(tmp_path / "none")
+    checkpoint.save_tensors(tmp_path / "c", {"a": torch.ones(1)}, {"format": 9})
+    with pytest.raises(CheckpointError, match="has format 9"):
+        checkpoint.load_tensors(tmp_path / "c")
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    tensors = {f"model.{k}": v for k, v in small_model(5).state_dict().items()}
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        checkpoint.load_model(small_model(4), tensors)
+
+
+def test_another_fingerprint_is_refused(tmp_path):
+    checkpoint.require_fingerprint({"fingerprint": "a"}, "a", tmp_path)
+    with pytest.raises(CheckpointError, match=r"another configuration.*resume=False"):
+        checkpoint.require_fingerprint({"fingerprint": "a"}, "b", tmp_path)

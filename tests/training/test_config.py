@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from graphbench.errors import ConfigError, UnknownModel
+from graphbench.training import config as config_module
+from graphbench.training.config import TrainingConfig, fingerprint, list_configs, load_config, parse_overrides
+
+FILE = {
+    "model": {"processor": "gin", "layers": 6, "hidden": 32, "positional": {"type": "rwse", "k": 16, "hidden": 64}},
+    "training": {"steps": 11880, "batch_size": 256, "lr": 1e-4, "warmup": 1000},
+    "tasks": {"mst": {"model": {"positional": {"type": "lpe", "k": 32}}, "training": {"lr": 3e-4}}},
+    "parameters": {"mst": 2.68e6},
+}
+
+
+@pytest.fixture
+def baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("algoreas/gin", "algoreas/gt", "published/graphbench", "results/old"):
+        path = tmp_path / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(yaml.safe_dump(FILE))
+    monkeypatch.setattr(config_module, "baselines_dir", lambda: tmp_path)
+    return tmp_path
+
+
+def test_only_model_configurations_are_listed(baselines):
+    assert list_configs() == ["algoreas/gin", "algoreas/gt"]
+    assert list_configs("clrs") == []
+
+
+def test_family_overrides_file_and_user_overrides_family(baselines):
+    plain = load_config("algoreas/bridges_easy", "gin", family="bridges")
+    assert (plain.training.lr, plain.model.positional.type, plain.model.positional.k) == (1e-4, "rwse", 16)
+    tuned = load_config("algoreas/mst_easy", "gin", family="mst")
+    assert (tuned.training.lr, tuned.model.positional.type, tuned.model.positional.k) == (3e-4, "lpe", 32)
+    assert tuned.model.positional.hidden == 64
+    own = load_config("algoreas/mst_easy", "gin", family="mst", overrides=["training.lr=5e-4", "model.positional.k=8"])
+    assert (own.training.lr, own.model.positional.k, own.model.positional.type) == (5e-4, 8, "lpe")
+
+
+def test_overrides_are_the_same_in_every_form():
+    nested = {"training": {"lr": 0.1, "betas": [0.8, 0.9]}, "model": {"positional": {"k": 3}}}
+    assert parse_overrides(["training.lr=0.1", "training.betas=[0.8, 0.9]", "model.positional.k=3"]) == nested
+    assert parse_overrides({"training.lr": 0.1, "training": {"betas": [0.8, 0.9]}, "model.positional.k": 3}) == nested
+    assert parse_overrides(nested) == nested
+    assert parse_overrides(None) == {}
+
+
+def test_small_budget_keeps_the_share_of_the_warmup(baselines):
+    assert load_config("algoreas/mst_easy", "gin").training.warmup == 1000
+    assert load_config("algoreas/mst_easy", "gin", steps=1188).training.warmup == 100
+    assert load_config("algoreas/mst_easy", "gin", steps=20).training.warmup == 1
+    chosen = load_config("algoreas/mst_easy", "gin", steps=1188, overrides=["training.warmup=7"])
+    assert chosen.training.warmup == 7
+    continued = load_config("algoreas/mst_easy", "gin", steps=100, overrides=["training.schedule_steps=1188"])
+    assert continued.training.warmup == 100
+
+
+def test_small_runs_know_that_they_are_small(baselines):
+    assert not load_config("algoreas/mst_easy", "gin").is_small
+    assert load_config("algoreas/mst_easy", "gin", steps=11879).is_small
+    assert load_config("algoreas/mst_easy", "gin", limit=100).is_small
+
+
+def test_unknown_model_is_an_error_with_a_suggestion(baselines):
+    with pytest.raises(UnknownModel, match=r"unknown model 'gim' for domain 'algoreas'; did you mean 'gin'\?.*gin, gt"):
+        load_config("algoreas/mst_easy", "gim")
+    with pytest.raises(UnknownModel, match=r"nowhere\.yaml' does not exist"):
+        load_config("algoreas/mst_easy", "nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["training.lrr=1"], r"unknown key 'training.lrr'; did you mean 'training.lr'\?"),
+        (["training.layers=1"], r"unknown key 'training.layers'; did you mean 'model.layers'\?"),
+        (["lr=1"], r"override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'\?"),
+        (["training.lr"], "must have the form key=value"),
+        (["training=3"], "must start with"),
+        ("training.lr=1", "must be a mapping or a list"),
+        (["training.lr=[1"], "not valid YAML"),
+        (["training.lr=-1"], r"training.lr = -1 is refused: .*greater than 0"),
+        (["training.steps=0"], r"training.steps = 0 is refused"),
+        (["training.precision=fp8"], "training.precision = 'fp8' is refused"),
+        (["training.warmup=11880"], "warmup 11880 leaves nothing"),
+        (["training.schedule_steps=5"], "schedule_steps 5 is below steps 11880"),
+        (["training.eval_batch_size=0"], "eval_batch_size 0 must be positive"),
+    ],
+)
+def test_refused_overrides_name_the_key(baselines, overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config("algoreas/mst_easy", "gin", overrides=overrides)
+
+
+@pytest.mark.parametrize("steps", [0, -3])
+def test_a_budget_without_steps_is_refused(baselines, steps):
+    with pytest.raises(ConfigError, match=f"training.steps = {steps}"):
+        load_config("algoreas/mst_easy", "gin", steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("- 1", "expected a mapping"), ("modl: {}", "unknown key 'modl'"), ("model: {a: 1, a: 2}", "appears twice")],
+)
+def test_malformed_files_are_refused(tmp_path, text, message):
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_config("algoreas/mst_easy", path)
+
+
+def test_short_runs_validate_less_often_than_they_train():
+    assert TrainingConfig(steps=11880).validation_interval(10_000) == 594
+    assert TrainingConfig(steps=300, batch_size=128).validation_interval(10_000) == 79
+    assert TrainingConfig(steps=300, eval_every=7).validation_interval(10_000) == 7
+    assert TrainingConfig(steps=3).validation_interval(1) == 1
+
+
+def test_numbers_written_like_3e_4_are_numbers():
+    assert TrainingConfig.model_validate({"lr": "3e-4"}).lr == 3e-4
+
+
+def test_fingerprint_follows_what_decides_the_weights(baselines):
+    def of(*overrides, data="d", **kwargs):
+        return fingerprint(load_config("algoreas/mst_easy", "gin", overrides=list(overrides), **kwargs), data)
+
+    base = of()
+    assert base == of("training.log_every=3") == of("training.checkpoint_every=9", "training.eval_batch_size=4")
+    different = [
+        of("training.lr=1"),
+        of("model.layers=3"),
+        of("training.eval_every=2"),
+        of(seed=1),
+        of(steps=100),
+        of(limit=5),
+        of(data="e"),
+    ]
+    assert len({base, *different}) == len(different) + 1
+
+
+def test_runs_with_a_fixed_schedule_share_a_fingerprint_over_budgets(baselines):
+    marks = {
+        fingerprint(load_config("a/b", baselines / "algoreas/gin.yaml", steps=s, overrides=o), "d")
+        for s in (100, 200)
+        for o in [["training.schedule_steps=400"]]
+    }
+    assert len(marks) == 1

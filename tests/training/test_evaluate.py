@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from graphbench.errors import CheckpointError, ConfigError, EvaluationError
+from graphbench.evaluation.evaluator import Evaluator
+from graphbench.training import evaluate
+from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run
+from graphbench.training.failures import TrainingError
+from graphbench.training.trainer import train
+
+
+class Guess(nn.Module):
+    """Calls an edge heavy when its weight is above ``limit``; fails on batches above ``most`` graphs."""
+
+    def __init__(self, limit: float = 0.3, most: int = 10**9) -> None:
+        super().__init__()
+        self.limit = nn.Parameter(torch.tensor(limit))
+        self.most = most
+        self.seen: list[int] = []
+
+    def forward(self, batch):
+        self.seen.append(batch.num_graphs)
+        if batch.num_graphs > self.most:
+            raise torch.OutOfMemoryError("out of memory")
+        return {"heavy": batch.weight - self.limit, "total": torch.zeros(batch.num_graphs)}
+
+
+@pytest.fixture(scope="module")
+def run(make_toys, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    config = folder / "tiny.yaml"
+    config.write_text("model: {layers: 1, hidden: 8}\ntraining: {steps: 5, batch_size: 16, lr: 0.01}\n")
+    return train(data=make_toys(), model=config, output=folder / "out")
+
+
+@pytest.mark.parametrize("size", [1, 5, 24, 100, "auto"])
+def test_scores_do_not_depend_on_the_batch_size(toys, size):
+    whole = next(iter(toys.test.batches(len(toys.test))))
+    expected = Evaluator(toys.card).evaluate(whole.heavy, (whole.weight > 0.3).long())
+    found = evaluate_model(Guess(), toys.test, size, "cpu")
+    assert found.to_dict() == expected.to_dict()
+    assert 0 < found.primary < 1
+    assert found.graphs == 24
+
+
+def test_the_first_of_several_outputs_is_scored(make_toys):
+    assert evaluate_model(Guess(), make_toys("both").test, device="cpu").primary_name == "f1"
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_of_the_model_is_kept(toys, training):
+    model = Guess().train(training)
+    evaluate_model(model, toys.test, device="cpu")
+    assert model.training is training
+
+
+def test_memory_errors_halve_the_batch(toys):
+    model = Guess(most=4)
+    assert evaluate_model(model, toys.test, 24, "cpu") == evaluate_model(Guess(), toys.test, 24, "cpu")
+    assert model.seen[:4] == [24, 12, 6, 3]
+    with pytest.raises(TrainingError, match="while evaluating with 1 graphs"):
+        evaluate_model(Guess(most=0), toys.test, 2, "cpu")
+
+
+def test_batches_shrink_with_the_graphs(toys, monkeypatch):
+    largest = max(batch.num_nodes + batch.num_edges for batch in toys.test.batches(1))
+    assert evaluation_batch_size(Guess(), toys.test) == 1024
+    monkeypatch.setattr(evaluate, "_ITEMS", 7 * largest + 1)
+    assert evaluation_batch_size(Guess(), toys.test) == 7
+    monkeypatch.setattr(evaluate, "_ITEMS", 1)
+    assert evaluation_batch_size(Guess(), toys.test) == 1
+
+
+def test_predictions_that_are_not_finite_are_an_error(toys):
+    with pytest.raises(EvaluationError):
+        evaluate_model(Guess(float("nan")), toys.test, device="cpu")
+
+
+def test_an_empty_split_is_an_error(toys):
+    with pytest.raises(EvaluationError, match="'test' of toys/heavy is empty"):
+        evaluate_model(Guess(), toys.test[[]], device="cpu")
+
+
+def test_a_run_folder_scores_as_it_did_after_training(run, toys):
+    found = evaluate_run(run.path, ("val", "test", "ood"), data=toys)
+    assert found == run.scores
+    assert evaluate_run(run.path, "n12", data=toys).keys() == {"n12"}
+
+
+def test_a_run_folder_gives_its_model_back(run, toys):
+    model = load_run(run.path, toys.card)
+    assert not model.training
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
+
+
+def test_folders_and_splits_that_do_not_exist_are_refused(run, toys, tmp_path):
+    with pytest.raises(CheckpointError, match="is no run folder"):
+        evaluate_run(tmp_path)
+    with pytest.raises(ConfigError, match="unknown split 'n13'"):
+        evaluate_run(run.path, "n13", data=toys)

@@ -1,0 +1,40 @@
+"""The configurations and datasets that ship with the package, as users run them."""
+
+from __future__ import annotations
+
+import pytest
+
+import graphbench
+from graphbench.training.config import list_configs, load_config
+from graphbench.training.evaluate import evaluate_run
+
+NAMES = list_configs()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_configuration_is_valid_for_every_dataset_of_its_domain(name):
+    domain, model = name.split("/")
+    for dataset in graphbench.list_datasets(domain):
+        card = graphbench.card(dataset)
+        config = load_config(card.id, model, family=card.family)
+        assert config.reference_steps == config.training.steps
+        assert config.is_small == model.endswith("_small")
+
+
+def test_published_settings_reach_the_run():
+    config = load_config("algoreas/mst_easy", "gin", family="mst")
+    assert (config.training.lr, config.training.steps, config.training.warmup) == (3e-4, 11880, 1000)
+    assert (config.model.positional.type, config.model.positional.k, config.model.hidden) == ("lpe", 32, 384)
+
+
+@pytest.mark.parametrize("model", ["gin_small", "gt_small"])
+def test_a_name_is_enough_to_train_and_evaluate(tmp_path, model):
+    small = ["model.hidden=16", "model.layers=1", "model.heads=2", "training.batch_size=16"]
+    result = graphbench.train(
+        "mst_easy", model, steps=4, limit=32, root=tmp_path, output=tmp_path / "run", overrides=small, workers=1,
+        evaluate=("val", "test"),
+    )  # fmt: skip
+    assert result.record.dataset == "algoreas/mst_easy"
+    assert result.record.budget.small
+    found = evaluate_run(tmp_path / "run", ("val", "test"), root=tmp_path, limit=32)
+    assert found == result.scores
