@@ -10,12 +10,13 @@ from typing import Any
 from benchmarks.common import Row, Sizes, main, ours_at_most, scratch_folder
 from benchmarks.generation import PEER_TASKS
 from benchmarks.isolated import Finished, in_fresh_process
-from benchmarks.peer import ask_peer
+from benchmarks.peer import PEER, ask_peer
 
 DATASET = "algoreas/mst_easy"
 CORE = ["train", "val", "test"]
 OTHER_SHARD_SIZE = 5_003
 SETTINGS = {
+    "peer package": f"{PEER}, with the torch, PyG and networkx named above",
     "dataset": f"{DATASET}: 1,000,000 train, 10,000 val, 10,000 test (128 nodes)",
     "work": "drawn, checked for duplicates, written, flushed, hashed; kernels compiled before",
     "wall": "inside the process, from the call of the loader to open datasets; the process's own start comes on top",

@@ -1,8 +1,8 @@
 """Train the paper's baselines at the paper's budget on a GPU, score all splits, keep the records.
 
 ``python -m benchmarks.gpu`` is the one command: 3 data sets, GIN and GT, 11,880 steps of 256 graphs, one seed. Records
-go to ``baselines/results``, a summary to ``benchmarks/results/gpu.json``. Run it again after an interrupt: finished steps
-are kept, and runs that have their record are not repeated.
+go to ``baselines/results``, a summary to ``benchmarks/results/gpu.json``. Run it again after an interrupt: finished
+steps are kept, and runs that have their record are not repeated.
 """
 
 from __future__ import annotations
@@ -116,14 +116,17 @@ def _time_row(record: RunRecord) -> Row:
 def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord | None:
     """Return the record of this very run (same configuration, seed, data and card version), if there is one."""
     from graphbench import card
-    from graphbench.evaluation.results import load_records
+    from graphbench.evaluation.results import load_records, results_dir
     from graphbench.training.config import load_config
 
+    folder = options.results or results_dir()
+    if not folder.is_dir():
+        return None
     chosen = card(dataset)
     config = load_config(
         dataset, model, family=chosen.family, steps=options.steps, seed=seed, limit=options.limit, overrides=options.set
     ).model_dump(mode="json")
-    for record in load_records(dataset, root=options.results):
+    for record in load_records(dataset, root=folder):
         same = record.model == model and record.seed == seed and record.dataset_version == chosen.version
         if same and record.config == config:
             return record

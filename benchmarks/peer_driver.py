@@ -50,7 +50,8 @@ def generate(
     for model in mixture:
         _try_draw(draw, 16, task, model)  # loads what is loaded lazily, outside the timed part
     random.seed(0)
-    seconds, counts, failures = dict.fromkeys(mixture, 0.0), dict.fromkeys(mixture, 0), {}
+    seconds, counts = dict.fromkeys(mixture, 0.0), dict.fromkeys(mixture, 0)
+    failures: dict[str, int] = {}
     kept = []
     began = time.process_time()
     while True:

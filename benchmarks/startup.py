@@ -14,9 +14,10 @@ from typing import Any
 from benchmarks.common import Row, Sizes, Target, main, ours_at_most, scratch_folder
 from benchmarks.generation import PEER_TASKS
 from benchmarks.isolated import in_fresh_process
-from benchmarks.peer import peer_python
+from benchmarks.peer import PEER, peer_python
 
 SETTINGS = {
+    "peer package": PEER,
     "commands": "wall time of a fresh process from start to end, the interpreter's own start included",
     "kernels": "wall time of the first draw of 8 training graphs in a fresh process, imports of the generator included",
 }

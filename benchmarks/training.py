@@ -1,4 +1,4 @@
-"""Training: time of an optimizer step on one CPU core, and with ``--cuda`` on the GPU, as the baselines are configured."""
+"""Training: time of an optimizer step of the baselines on one CPU core, and with ``--cuda`` on the GPU."""
 
 from __future__ import annotations
 
@@ -42,8 +42,15 @@ def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: in
     what = f"{name}: a step of {BATCH} graphs"
 
     def measured() -> Row:
-        arguments = {"model": model, "dataset": dataset, "root": root, "device": device, "graphs": graphs}
-        found = in_fresh_process("benchmarks.training:time_steps", **arguments, steps=steps).value
+        found = in_fresh_process(
+            "benchmarks.training:time_steps",
+            model=model,
+            dataset=dataset,
+            root=root,
+            device=device,
+            graphs=graphs,
+            steps=steps,
+        ).value
         scaled = "" if graphs == BATCH else f"measured with {graphs} graphs per step and scaled to {BATCH}; "
         note = f"{scaled}{found['parameters'] / 1e6:.2f} M parameters, {found['precision']}"
         seconds = found["seconds"] * BATCH / graphs
@@ -54,11 +61,11 @@ def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: in
 
 def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
     """Return the time of a whole run on a GPU: from the newest record of one if there is any, else projected."""
-    from graphbench.evaluation.results import load_records
+    from graphbench.evaluation.results import load_records, results_dir
 
     runs = [
         record
-        for record in load_records(dataset)
+        for record in (load_records(dataset) if results_dir().is_dir() else ())
         if record.model == model and record.steps == BUDGET and str(record.hardware.get("device")).startswith("cuda")
     ]
     what = f"{name}, CUDA: full run of {BUDGET:,} steps"

@@ -54,6 +54,10 @@ class EvaluationError(GraphBenchError, ValueError):
     """Predictions or targets cannot be scored: wrong shape, NaN, missing graphs, empty input."""
 
 
+class TrainingError(GraphBenchError, RuntimeError):
+    """Training cannot go on: the loss is no longer finite or the device is out of memory."""
+
+
 class CheckpointError(GraphBenchError, RuntimeError):
     """A checkpoint cannot be used: it is damaged or belongs to another run."""
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card, Measured, measured_path
 from graphbench.catalog.names import catalog
-from graphbench.data.generation import SplitTask, dataset_folder, draw_samples, find_file
+from graphbench.data.generation import dataset_folder, draw_samples, find_file
 from graphbench.data.hashing import samples_hash, structure_hashes
 from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root, write_json
 from graphbench.errors import GraphBenchError
 from graphbench.evaluation.floors import trivial_scores
@@ -133,20 +134,18 @@ class _SplitChecks:
 
     def stored_file(self) -> str:
         """Check the file's checksum and compare a random sample of it with a fresh draw."""
-        from graphbench.data.dataset import GraphDataset
-
         name = find_file(self.card, self.split, 1, self.folder)
         if name is None:
             return "not generated here"
         Manifest(self.folder).check(name, full=True)
-        dataset = GraphDataset(self.card, self.split, self.folder / name)
-        chosen = np.sort(self._random(dataset.len(), min(self.sample_size, dataset.len())))
+        samples = stored_samples(self.card, self.folder / name)
+        chosen = np.sort(self._random(len(samples), min(self.sample_size, len(samples))))
         fresh = draw_samples(self.card, self.split, chosen)
         for position, index in enumerate(chosen.tolist()):
-            stored = dataset.samples(index, index + 1)
+            stored = samples.part(self.card, index, index + 1)
             if arrays_hash(stored) != arrays_hash(fresh.part(self.card, position, position + 1)):
                 self._must_be_redraw(index, stored)
-        return f"checksum right, {len(chosen)} of {dataset.len()} graphs drawn again and equal"
+        return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
 
     def _must_be_redraw(self, index: int, stored: Samples) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
@@ -213,13 +212,10 @@ def arrays_hash(samples: Samples) -> str:
 
 def stored_or_drawn(card: Card, split: str, folder: Path, size: int) -> tuple[Samples, str]:
     """Return all stored samples of a split, or ``size`` first draws where nothing is stored; and which it was."""
-    from graphbench.data.dataset import GraphDataset
-
     name = find_file(card, split, 1, folder)
     if name is None:
         return draw_samples(card, split, np.arange(size)), "drawn"
-    dataset = GraphDataset(card, split, folder / name)
-    return dataset.samples(0, dataset.len()), "stored"
+    return stored_samples(card, folder / name), "stored"
 
 
 def _leakage(card: Card, folder: Path, splits: list[str]) -> Iterator[Row]:

@@ -79,7 +79,9 @@ def test_every_label_check_can_fail(dataset):
     rows = len(label) // 6 if card.outputs[0].location != "edge" else int(samples.edge_ptr[2])
     at = rows * 2 if card.outputs[0].location != "edge" else rows
     label[at] = label[at] ^ 1 if label.dtype == np.uint8 else label[at] + 0.25
-    problems = generator.check(parameters, Samples(samples.num_nodes, samples.num_edges, samples.edges, {**samples.values, name: label}))
+    problems = generator.check(
+        parameters, Samples(samples.num_nodes, samples.num_edges, samples.edges, {**samples.values, name: label})
+    )
     assert len(problems) == 1
     assert problems[0].startswith("graph 2:")
 

@@ -20,7 +20,7 @@ def results(folder: Path = RESULTS) -> list[dict[str, Any]]:
 def shown(value: float | None) -> str:
     """Return a measured value with about four significant digits."""
     if value is None:
-        return "–"
+        return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -33,7 +33,7 @@ def result_table(result: dict[str, Any]) -> str:
             if row["note"] not in notes:
                 notes.append(row["note"])
             mark = f" [{notes.index(row['note']) + 1}]"
-        ratio = f"{shown(row['ratio'])}×" if row.get("ratio") else ""
+        ratio = f"{shown(row['ratio'])}x" if row.get("ratio") else ""
         rows.append([row["what"] + mark, row["unit"], shown(row["ours"]), shown(row.get("peer")), ratio])
     text = table(["what", "unit", "graphbench", "other", "ratio"], rows, right=(2, 3, 4))
     return text + "".join(f"\n\n[{i}] {note}" for i, note in enumerate(notes, 1))

@@ -159,7 +159,7 @@ def _mapping_table(card: Card, key: str) -> str:
 
 def _value(value: Any) -> str:
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {_value(inner)}" for name, inner in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -190,7 +190,7 @@ def _statistics(card: Card) -> str:
     published_names = [name for name in names if any(name in (printed.get(split) or {}) for split in card.all_splits)]
     rows = []
     for split in card.all_splits:
-        own = [with_deviation(*ours[split][name]) if split in ours else "–" for name in names]
+        own = [with_deviation(*ours[split][name]) if split in ours else "-" for name in names]
         theirs = printed.get(split, {})
         rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names)])
     head = ["split", *names, *(f"{name}, published" for name in published_names)]
@@ -222,7 +222,7 @@ def _floor(card: Card) -> str:
 
 
 def _score(value: float | None) -> str:
-    return "–" if value is None else number(value)
+    return "-" if value is None else number(value)
 
 
 def _results(card: Card) -> str:
@@ -278,7 +278,7 @@ def _source(card: Card) -> str:
     section = f", section {source.section}" if source.section else ""
     rows = [
         ["source", f"{source.paper}{section}{tables}"],
-        ["citation", source.citation or "–"],
+        ["citation", source.citation or "-"],
         ["licence of the data", card.licence],
         ["aliases", joined(card.aliases)],
         ["groups", joined((card.domain, *card.groups))],

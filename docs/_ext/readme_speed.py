@@ -7,10 +7,7 @@ quantities the project holds itself to.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from markdown_text import table
 from measurements import machine_line, results, shown
@@ -27,7 +24,7 @@ def speed_table(found: list[dict[str, Any]]) -> str:
     for result in found:
         for row in result["rows"]:
             if row.get("target") and row.get("ours") is not None:
-                ratio = f"{shown(row['ratio'])}×" if row.get("ratio") else ""
+                ratio = f"{shown(row['ratio'])}x" if row.get("ratio") else ""
                 rows.append([row["what"], row["unit"], shown(row["ours"]), shown(row.get("peer")), ratio])
     lines = list(dict.fromkeys(machine_line(result) for result in found))
     note = "Other: graphbench-lib 0.2.0, or PyTorch Geometric for batches and encodings; notes and all rows are in "

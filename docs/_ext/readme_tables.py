@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
-
 from markdown_text import code, table
 from overview_text import by_domain, sizes, task
 from readme_block import README, replaced

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Kind, Location
+from graphbench.catalog.features import Kind
 from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
-from graphbench.data.samples import Samples
 from graphbench.data.store import Manifest, map_arrays
 from graphbench.errors import GraphBenchError, StoreError
 
@@ -172,21 +171,6 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             items = [self.transform(item) for item in items]
         batch = Batch.from_data_list(items)
         return batch if device is None else batch.to(device)
-
-    def samples(self, first: int, last: int) -> Samples:
-        """Return graphs ``first`` to ``last - 1`` of the file as flat arrays, as generators make them."""
-        flat = self.flat
-        nodes, edges = (
-            flat.node_ptr[first : last + 1].astype(np.int64),
-            flat.edge_ptr[first : last + 1].astype(np.int64),
-        )
-        rows = {
-            Location.NODE: slice(int(nodes[0]), int(nodes[-1])),
-            Location.EDGE: slice(int(edges[0]), int(edges[-1])),
-            Location.GRAPH: slice(first, last),
-        }
-        values = {f.name: flat.values[f.name][rows[f.location]] for f in flat.features}
-        return Samples(np.diff(nodes), np.diff(edges), flat.edges[rows[Location.EDGE]], values)
 
     @property
     def content_hash(self) -> str:

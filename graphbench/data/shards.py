@@ -16,7 +16,7 @@ from graphbench.data.hashing import structure_hashes
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import stream_key
 from graphbench.data.store import ArrayFile, ArraySpec, atomic_path, map_arrays, smallest_integer, write_arrays
-from graphbench.errors import GenerationError, GraphBenchError
+from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
 _HASHES = "hashes"
 _VALUE = "value."  # prefix of feature arrays in a shard file
@@ -130,6 +130,18 @@ def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:
     arrays = map_arrays(path)
     values = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values), arrays[_HASHES]
+
+
+def stored_samples(card: Card, path: Path) -> Samples:
+    """Return all samples of a finished split file, memory-mapped."""
+    arrays = map_arrays(path)
+    missing = [
+        name for name in ("node_ptr", "edge_ptr", "edges", *(f.name for f in card.features)) if name not in arrays
+    ]
+    if missing:
+        raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
+    nodes, edges = np.diff(arrays["node_ptr"]).astype(np.int64), np.diff(arrays["edge_ptr"]).astype(np.int64)
+    return Samples(nodes, edges, arrays["edges"], {f.name: arrays[f.name] for f in card.features})
 
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:

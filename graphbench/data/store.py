@@ -25,6 +25,7 @@ from graphbench.errors import ChecksumMismatch, StoreError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+_HEADER_BYTES = 65_536
 _SPARE_BYTES = 64_000_000  # left free on the disk beyond what a build needs
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -149,29 +150,57 @@ class ArraySpec:
 
 
 class ArrayFile:
-    """An HDF5 file of contiguous arrays, being written in pieces."""
+    """An HDF5 file of contiguous arrays, being written in pieces.
+
+    HDF5 lays the file out; the rows are then written at their offsets by ordinary file operations. So a disk that
+    fills up gives an ordinary error, where the library would leave a file that it cannot close.
+    """
 
     def __init__(self, path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]) -> None:
-        import h5py
-
-        self._file = h5py.File(path, "w", libver="latest")
-        for name, value in {"format": FORMAT, **attributes}.items():
-            self._file.attrs[name] = value
-        for name, spec in specs.items():
-            self._file.create_dataset(name, shape=spec.shape, dtype=spec.dtype, track_times=False)
+        self._specs = specs
+        self._offsets = _lay_out(path, specs, {"format": FORMAT, **attributes})
+        self._stream = path.open("r+b")
 
     def write(self, name: str, first: int, rows: Array) -> None:
-        """Write ``rows`` at row ``first`` of the array ``name``."""
-        if len(rows):
-            self._file[name][first : first + len(rows)] = rows
+        """Write ``rows`` at row ``first`` of the array ``name``, cast to its type."""
+        spec, offset = self._specs[name], self._offsets[name]
+        if rows.shape[1:] != spec.shape[1:] or first + len(rows) > spec.shape[0]:
+            raise ValueError(
+                f"rows {first} to {first + len(rows)} of shape {rows.shape} do not fit {name} {spec.shape}"
+            )
+        if rows.size == 0 or offset is None:
+            return
+        content = np.ascontiguousarray(rows, spec.dtype)
+        self._stream.seek(offset + first * (content.nbytes // len(content)))
+        self._stream.write(memoryview(content).cast("B"))
 
     def __enter__(self) -> ArrayFile:
         """Return the file itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file; where the disk is full this may fail, too."""
-        self._file.close()
+        """Write out what is buffered and close the file."""
+        self._stream.close()
+
+
+def _lay_out(path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]) -> dict[str, int | None]:
+    """Create an HDF5 file whose arrays have their place but no content; return their offsets in bytes."""
+    import h5py
+
+    path.write_bytes(bytes(_HEADER_BYTES))  # is there room at all? An ordinary error says so better than HDF5's
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_layout(h5py.h5d.CONTIGUOUS)
+    settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    settings.set_obj_track_times(False)
+    offsets = {}
+    with h5py.File(path, "w", libver="latest") as file:
+        for name, value in attributes.items():
+            file.attrs[name] = value
+        for name, spec in specs.items():
+            space, kind = h5py.h5s.create_simple(spec.shape), h5py.h5t.py_create(spec.dtype, logical=True)
+            offsets[name] = h5py.h5d.create(file.id, name.encode(), kind, space, settings).get_offset()
+    return offsets
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array], attributes: Mapping[str, Any] | None = None) -> None:
@@ -217,9 +246,7 @@ def _check_format(path: Path, found: Any) -> None:
             f"{path} has the store format {found}, newer than this version reads ({FORMAT}); "
             "update graphbench, or choose another --root"
         )
-    raise StoreError(
-        f"{path} has store format {found!r}, this version reads {FORMAT}; delete it and it will be rebuilt"
-    )
+    raise StoreError(f"{path} has store format {found}, this version reads {FORMAT}; delete it and it will be rebuilt")
 
 
 def file_sha256(path: Path) -> str:

@@ -90,15 +90,16 @@ def run_jobs(
     while jobs:
         lost, waiting, error = _run_until_loss(pool(), submit, jobs, done)
         losses.update(lost)
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
         worst = max(lost, key=lambda job: losses[job], default=(0, 0))
         if losses[worst] >= _TRIES:
             raise GenerationError(
-                f"samples {worst[0]} to {worst[1] - 1} failed {_TRIES} times ({type(error).__name__}: {error}); "
+                f"samples {worst[0]} to {worst[1] - 1} failed {_TRIES} times ({reason}); "
                 "a worker may have run out of memory: use fewer workers. Finished shards are kept, run the same "
                 "command again"
             ) from error
         if lost:
-            _LOG.warning("%d shards lost (%s: %s), trying again", len(lost), type(error).__name__, error)
+            _LOG.warning("%d shards lost (%s), trying again", len(lost), reason)
         jobs = sorted([*lost, *waiting])
 
 

@@ -1,0 +1,1 @@
+"""Domains: one package per field, with generators, labels and their checks."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from graphbench.errors import GraphBenchError
-
-
-class TrainingError(GraphBenchError, RuntimeError):
-    """Training cannot go on: the loss is no longer finite or the device is out of memory."""
+from graphbench.errors import TrainingError
 
 
 def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) -> TrainingError:

@@ -21,7 +21,7 @@ from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.results import Budget, RunRecord, hardware, save_record
 from graphbench.loader import Loader, Splits
-from graphbench.models.build import build_model
+from graphbench.models.build import build_model, count_parameters
 from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.distributed import World, join_world
@@ -206,7 +206,7 @@ def _record(loop: TrainingLoop, data: Splits, scores: dict[str, Score], hashes: 
         data_hashes=hashes,
         model=config.model_name,
         config=config.model_dump(mode="json"),
-        parameters=sum(p.numel() for p in loop.model.parameters() if p.requires_grad),
+        parameters=count_parameters(loop.model),
         seed=config.training.seed,
         steps=state.step,
         batch_size=config.training.batch_size,

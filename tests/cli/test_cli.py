@@ -54,9 +54,13 @@ def test_info_shows_card_and_published_numbers(tmp_path):
 
 
 def test_generate_json_reports_files_and_is_repeatable(tmp_path):
-    first = json.loads(run("generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--json", root=tmp_path / "a").stdout)
+    first = json.loads(
+        run("generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--json", root=tmp_path / "a").stdout
+    )
     second = json.loads(
-        run("generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--workers", "1", "--json", root=tmp_path / "b").stdout
+        run(
+            "generate", "mst_easy", "--limit", LIMIT, "--splits", "val", "--workers", "1", "--json", root=tmp_path / "b"
+        ).stdout
     )
     assert [row["split"] for row in first] == ["val"]
     assert first[0]["graphs"] == 60
@@ -65,7 +69,9 @@ def test_generate_json_reports_files_and_is_repeatable(tmp_path):
 
 def test_verify_passes_and_a_tampered_file_fails(tmp_path):
     rows = json.loads(
-        run("generate", "bridges_easy", "--limit", LIMIT, "--splits", "val", "--json", "--workers", "1", root=tmp_path).stdout
+        run(
+            "generate", "bridges_easy", "--limit", LIMIT, "--splits", "val", "--json", "--workers", "1", root=tmp_path
+        ).stdout
     )
     arguments = ("verify", "bridges_easy", "--splits", "val", "--samples", "20", "--json")
     assert json.loads(run(*arguments, root=tmp_path).stdout)[0]["passed"]
@@ -86,7 +92,7 @@ def test_verify_passes_and_a_tampered_file_fails(tmp_path):
         (("train", "mst_easy", "--model", "ginn"), "ginn"),
         (("train", "mst_easy", "--set", "training.lrr=1"), "lrr"),
         (("evaluate", "no/such/folder"), "no folder of a run"),
-        (("report", "--records", "no/such/folder"), "record"),
+        (("report", "--records", "no/such/folder"), "no/such/folder"),
         (("frobnicate",), "frobnicate"),
     ],
 )
@@ -109,11 +115,28 @@ def test_evaluate_scores_a_file_of_predictions(tmp_path):
 
 
 def test_train_evaluate_report_from_end_to_end(tmp_path):
-    settings = ["model.hidden=16", "model.layers=2", "training.warmup=1", "training.eval_every=5", "training.batch_size=16"]
+    settings = [
+        "model.hidden=16",
+        "model.layers=2",
+        "training.warmup=1",
+        "training.eval_every=5",
+        "training.batch_size=16",
+    ]
     flags = [word for setting in settings for word in ("--set", setting)]
     run(
         *("train", "mst_easy", "--model", "gin_small", "--steps", "6", "--limit", "64", "--eval-limit", "10"),
-        *("--evaluate", "test,n192", "--seed", "0", "--seed", "1", "--output", str(tmp_path / "run"), "--device", "cpu"),
+        *(
+            "--evaluate",
+            "test,n192",
+            "--seed",
+            "0",
+            "--seed",
+            "1",
+            "--output",
+            str(tmp_path / "run"),
+            "--device",
+            "cpu",
+        ),
         *("--records", str(tmp_path / "records"), *flags),
         root=tmp_path / "data",
     )

@@ -14,10 +14,10 @@ import pytest
 
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, shards
-from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import dataset_folder, draw_samples, ensure_split, library_versions
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import sample_generator, stream_key
+from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.errors import CardError, GenerationError
 
@@ -25,9 +25,8 @@ Facts = Callable[[Path], dict[str, Any]]
 MakeCard = Callable[..., Card]
 
 
-def all_samples(card: Card, path: Path, split: str = "train") -> Samples:
-    dataset = GraphDataset(card, split, path)
-    return dataset.samples(0, len(dataset))
+def all_samples(card: Card, path: Path) -> Samples:
+    return stored_samples(card, path)
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from graphbench.errors import CheckpointError, ConfigError, EvaluationError
+from graphbench.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.training import evaluate
 from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run
-from graphbench.training.failures import TrainingError
 from graphbench.training.trainer import train
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphbench.errors import CheckpointError, ConfigError, MissingDependency
+from graphbench.errors import CheckpointError, ConfigError, MissingDependency, TrainingError
 from graphbench.evaluation.results import read_record
 from graphbench.training import checkpoint, loop, trainer
-from graphbench.training.failures import TrainingError
 from graphbench.training.trainer import train
 
 

@@ -110,6 +110,7 @@ def _scan_outside(g: Graph, f: Forest, b: int) -> None:
 
 @inner
 def put_label(g: Graph, f: Forest, b: int, label: int, entry: int) -> None:
+    """Add outermost blossom b to the tree now; ``entry`` is the arc that reached it, used for inner ones."""
     f.node[b].label, f.node[b].since, f.node[b].entry = label, f.scalar[NOW], entry
     f.tree[f.scalar[TREE_SIZE]] = b
     f.scalar[TREE_SIZE] += 1

@@ -98,6 +98,14 @@ def test_directions_have_their_own_capacity():
     assert max_flow(2, edge, capacity, 1, 0) == 2
 
 
+def test_later_paths_may_send_flow_back():
+    # The shortest path 0-1-2-3 must give up its middle arc to 0-1-6-7-3 and 0-4-5-2-3.
+    arcs = {(0, 1): 1, (1, 2): 1, (2, 3): 1, (0, 4): 1, (4, 5): 1, (5, 2): 1, (1, 6): 1, (6, 7): 1, (7, 3): 1}
+    edges = sorted({tuple(sorted(arc)) for arc in arcs})
+    capacity = np.array([[arcs.get((u, v), 0), arcs.get((v, u), 0)] for u, v in edges])
+    assert max_flow(8, np.array(edges, np.int32), capacity, 0, 3) == 2
+
+
 def test_without_a_path_nothing_flows():
     edges = np.array([[0, 1], [2, 3]], np.int32)
     assert max_flow(4, edges, np.full((2, 2), 7), 0, 3) == 0
