@@ -56,12 +56,13 @@ html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "changelog": [], "glossary": [], "comparison": []}
+html_sidebars = {"*": []}  # only folders of pages have a tree to show beside them
 html_theme_options = {
     "logo": {"text": "graphbench"},
     "show_prev_next": True,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
+    "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],

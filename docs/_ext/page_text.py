@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_text import code, joined, number, table, with_deviation
+from sample_drawing import CANDIDATES
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
@@ -36,7 +37,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         card.description or "",
         "" if picture is None else _figure(card, picture, sample_index),
         _loading(card),
-        "## Features",
+        "## Features and metrics",
         _features(card),
         "## Splits",
         _splits(card),
@@ -68,7 +69,8 @@ def _figure(card: Card, picture: str, index: int) -> str:
     label = joined(f.name for f in card.outputs)
     return (
         f":::{{figure}} {picture}\n:alt: One training graph of {card.id} with its label highlighted\n"
-        f":class: gb-sample\n:width: 100%\n\nTraining graph {index}, drawn from the card. The label is {label}.\n:::"
+        f":class: gb-sample\n:width: 100%\n\nTraining graph {index}, drawn from the card: "
+        f"one of the sparser ones among the first {CANDIDATES}. The label is {label}.\n:::"
     )
 
 
@@ -78,7 +80,7 @@ import graphbench
 
 splits = graphbench.Loader("{card.id}", limit=1000).load()
 splits.train[0]  # a PyTorch Geometric Data object
-evaluator = graphbench.Evaluator("{card.id}")  # {", ".join(_metric_names(card))}
+evaluator = graphbench.Evaluator("{card.id}")
 ```
 
 ```console
@@ -87,14 +89,12 @@ $ graphbench train {card.id} --model gin_small
 ```"""
 
 
-def _metric_names(card: Card) -> tuple[str, ...]:
-    return (card.metrics.primary, *card.metrics.also)
-
-
 def _features(card: Card) -> str:
     rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in card.features]
     kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
-    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\nGraphs are {kind}."
+    metrics = f"Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
+    note = f"Graphs are {kind}. {metrics}"
+    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}"
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def parameter_meanings(card: Card) -> dict[str, str]:
         for line in text.splitlines():
             name, colon, meaning = line.strip().partition(": ")
             if colon and name in model.model_fields:
-                found[name] = meaning
+                found[name] = meaning.replace("->", "to")
     return found
 
 

@@ -22,6 +22,7 @@ from graphbench.data.samples import Samples
 
 MASKS = (Kind.MASK, Kind.MASK_ONE)
 CANDIDATES = 64
+SHARES = ((0.1, 0.75), (0.0, 1.0))  # of positive labels; the first range that any candidate meets counts
 INK, GREY, ACCENT, PALE = "#1f3a5f", "#b5bcc6", "#d1603d", "#e8edf3"
 MARKS = ("#1f8a70", "#8e44ad", "#c79a00")
 
@@ -42,12 +43,19 @@ class Sample:
 
 
 def pick_sample(card: Card, split: str = "train") -> Sample:
-    """Return the first sample of a split that shows the task: a mask label with both values, if there is one."""
+    """Return a sample that is easy to read: few edges, mask labels neither rare nor everywhere.
+
+    Of the first samples of the split whose labels tell something, it is the one at the lower quartile of edges: the
+    sparsest ones are often trees, on which many tasks are trivial.
+    """
     drawn = draw_samples(card, split, np.arange(min(CANDIDATES, card.split(split).count)))
     samples = [_one(card, drawn, i) for i in range(len(drawn))]
     masks = [f.name for f in card.outputs if f.kind in MASKS]
-    telling = [s for s in samples if all(0 < s.values[name].mean() < 1 for name in masks)]
-    return (telling or samples)[0]
+    for low, high in SHARES:
+        telling = [s for s in samples if all(low < s.values[name].mean() < high for name in masks)]
+        if telling:
+            return sorted(telling, key=lambda s: len(s.edges))[len(telling) // 4]
+    return samples[0]
 
 
 def _one(card: Card, drawn: Samples, i: int) -> Sample:
@@ -57,7 +65,7 @@ def _one(card: Card, drawn: Samples, i: int) -> Sample:
 
 def draw(sample: Sample, path: Path) -> None:
     """Write the picture of a sample; the file's bytes depend on the sample alone."""
-    figure = Figure(figsize=(8.2, 5.0), layout="constrained")
+    figure = Figure(figsize=(6.6, 4.7), layout="constrained")
     axes = figure.add_subplot()
     axes.set_axis_off()
     graph = nx.DiGraph() if sample.card.directed else nx.Graph()
@@ -70,7 +78,7 @@ def draw(sample: Sample, path: Path) -> None:
         axes.set_title(title, fontsize=11, color=ACCENT, fontweight="bold")
     axes.margins(0.08)
     if legend:
-        figure.legend(handles=legend, loc="outside right upper", frameon=False, fontsize=9)
+        figure.legend(handles=legend, loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": sample.card.id, "svg.fonttype": "none"}):
         figure.savefig(path, metadata={"Date": None, "Creator": None})
@@ -82,7 +90,7 @@ def _draw_edges(axes: Any, graph: nx.Graph, places: Mapping[int, Any], sample: S
     marked = sample.values[labels[0].name].astype(bool) if labels else np.zeros(len(edges), bool)
     plain = [e for e, hit in zip(edges, marked, strict=True) if not hit]
     hits = [e for e, hit in zip(edges, marked, strict=True) if hit]
-    style = {"arrowsize": 11, "node_size": 330} if sample.card.directed else {}
+    style = {"arrowsize": 11, "node_size": 260} if sample.card.directed else {}
     nx.draw_networkx_edges(graph, places, edgelist=plain, ax=axes, edge_color=GREY, width=1.2, **style)
     nx.draw_networkx_edges(graph, places, edgelist=hits, ax=axes, edge_color=ACCENT, width=3.2, **style)
     legend = [Line2D([], [], color=ACCENT, linewidth=3.2, label=f"{labels[0].name} = 1")] if labels else []
@@ -99,7 +107,7 @@ def _edge_numbers(
     text = {edge: " / ".join(f"{v:.1f}" for v in row) for edge, row in zip(edges, rows, strict=True)}
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.85}
     nx.draw_networkx_edge_labels(
-        graph, places, text, ax=axes, font_size=6.5, font_color="#444444", rotate=False, bbox=box
+        graph, places, text, ax=axes, font_size=7, font_color="#444444", rotate=False, bbox=box
     )
     note = " (u to v / v to u, u < v)" if rows.shape[1] == 2 else ""
     return Line2D([], [], linestyle="none", label=f"numbers: {feature.name}{note}")
@@ -115,12 +123,18 @@ def _draw_nodes(axes: Any, graph: nx.Graph, places: Mapping[int, Any], sample: S
             rings[node], widths[node] = colour, 3.4
         legend.append(_dot(PALE, colour, f"{feature.name} = 1"))
     nx.draw_networkx_nodes(
-        graph, places, ax=axes, node_color=colours, edgecolors=rings, linewidths=widths, node_size=330
+        graph, places, ax=axes, node_color=colours, edgecolors=rings, linewidths=widths, node_size=260
     )
     dark = [_is_dark(colour) for colour in colours]
     for shade, ink in ((True, "white"), (False, INK)):
         names = {v: str(v) for v in range(sample.nodes) if dark[v] is shade}
-        nx.draw_networkx_labels(graph, places, names, ax=axes, font_size=8, font_color=ink)
+        nx.draw_networkx_labels(graph, places, names, ax=axes, font_size=7.5, font_color=ink)
+    scalars = [f for f in sample.features(Stage.INPUT, Location.NODE) if f.kind is Kind.SCALAR]
+    if scalars:
+        below = {v: (x, y - 0.105) for v, (x, y) in places.items()}
+        text = {v: f"{value:.2f}" for v, value in enumerate(sample.values[scalars[0].name].tolist())}
+        nx.draw_networkx_labels(graph, below, text, ax=axes, font_size=7, font_color="#444444")
+        legend.append(Line2D([], [], linestyle="none", label=f"numbers: {scalars[0].name}"))
     return legend
 
 

@@ -224,6 +224,18 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             f"a GraphDataset stays on disk and cannot move to {device!r}; use batches(..., device={device!r})"
         )
 
+    def __getattr__(self, key: str) -> torch.Tensor:
+        """Return a field of all selected graphs, stacked as in one batch: ``dataset.y``, ``dataset.edge_index``."""
+        names = {"x", "y", "edge_index", "edge_attr", *(f.name for f in self.__dict__["card"].features)}
+        if key in names and len(self):
+            plain = copy.copy(self)
+            plain.transform = None
+            numbers = plain.graph_numbers
+            batch = plain.make_batch(slice(0, len(self)) if numbers is None else numbers)
+            if key in batch:
+                return batch[key]
+        raise AttributeError(f"GraphDataset has no attribute {key!r}")
+
     def index_select(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any]) -> GraphDataset:
         """Return a view of the chosen graphs."""
         chosen: GraphDataset = super().index_select(idx)

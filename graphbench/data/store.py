@@ -170,7 +170,7 @@ class ArrayFile:
             )
         if rows.size == 0 or offset is None:
             return
-        content = np.ascontiguousarray(rows, spec.dtype)
+        content: Any = np.ascontiguousarray(rows, spec.dtype)
         self._stream.seek(offset + first * (content.nbytes // len(content)))
         self._stream.write(memoryview(content).cast("B"))
 

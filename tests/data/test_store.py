@@ -14,6 +14,7 @@ from graphbench.catalog.cards import Card
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.data.hashing import samples_hash
+from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest, default_root, map_arrays, smallest_integer, write_arrays
 from graphbench.errors import ChecksumMismatch, StoreError
 
@@ -100,7 +101,7 @@ def test_arrays_are_mapped_and_writing_never_reaches_the_disk(card: Card, built:
     for batch in (*dataset.batches(7), *dataset.batches(7, shuffle=True)):
         batch.weight[:] = -1
         batch.in_tree[:] = 9
-    dataset.samples(0, 30).values["weight"][:] = -1
+    stored_samples(card, built).values["weight"][:] = -1
     assert built.read_bytes() == before
     assert (GraphDataset(card, "train", built)[0].weight > 0).all()
 

@@ -18,7 +18,10 @@ ZERO = np.uint64(0)
 _LOW6 = np.uint64(63)
 
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function that only other compiled functions call: leaving its Python wrapper out saves compile time."""
+"""Compiles a function for calls from compiled functions only: without its Python wrapper it compiles faster.
+
+Calling such a function from Python crashes the interpreter.
+"""
 
 
 @intrinsic

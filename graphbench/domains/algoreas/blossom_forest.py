@@ -22,7 +22,10 @@ NOW, HEAP_SIZE, TREE_SIZE, END_TIME, END_EVENT, FREE_SIZE, MARK = 0, 1, 2, 3, 4,
 NEVER = 2**62
 
 inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function that only other compiled functions call: leaving its Python wrapper out saves compile time."""
+"""Compiles a function for calls from compiled functions only: without its Python wrapper it compiles faster.
+
+Calling such a function from Python crashes the interpreter.
+"""
 
 
 class Graph(NamedTuple):

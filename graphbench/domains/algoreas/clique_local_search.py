@@ -75,7 +75,7 @@ def _count_misses(
             one[w] = (one[w] | bit) if misses[u] == 1 else (one[w] & ~bit)
 
 
-@inner
+@njit(cache=True)
 def stranger_rows(adjacency: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return for each node the set of other nodes it has no edge to, ``uint64[n, W]``."""
     n, words = adjacency.shape
