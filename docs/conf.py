@@ -24,6 +24,7 @@ extensions = [
     "dataset_pages",
     "command_line",
     "benchmark_tables",
+    "mathtext_formulas",
 ]
 exclude_patterns = ["_build", "jupyter_execute", "examples", "**.ipynb_checkpoints"]
 
@@ -49,6 +50,7 @@ toc_object_entries_show_parents = "hide"
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = "$ "
 
+html_math_renderer = "mathtext"
 html_theme = "pydata_sphinx_theme"
 html_title = "graphbench"
 html_logo = "_static/logo.svg"

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.data.runs import take_runs
+from graphbench.data.samples import offsets
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -54,34 +56,22 @@ class FlatGraphs:
             ``edge_index`` int64 ``[2, E]``, ``batch`` int64 ``[N]``, ``ptr`` int64 ``[B + 1]``, ``edge_ptr`` int64
             ``[B + 1]`` (columns of ``edge_index``), and one array per feature.
         """
-        if isinstance(graphs, slice):
-            first_node, last_node = (
-                self.node_ptr[graphs.start : graphs.stop],
-                self.node_ptr[graphs.start + 1 : graphs.stop + 1],
-            )
-            first_edge, last_edge = (
-                self.edge_ptr[graphs.start : graphs.stop],
-                self.edge_ptr[graphs.start + 1 : graphs.stop + 1],
-            )
-        else:
-            first_node, last_node = self.node_ptr[graphs], self.node_ptr[graphs + 1]
-            first_edge, last_edge = self.edge_ptr[graphs], self.edge_ptr[graphs + 1]
-        nodes = (last_node - first_node).astype(np.int64)
-        edges = (last_edge - first_edge).astype(np.int64)
-        ptr, edge_ptr = _offsets(nodes), _offsets(edges)
-        if isinstance(graphs, slice):
-            rows: dict[Location, Any] = {
-                Location.NODE: slice(int(first_node[0]), int(last_node[-1])),
-                Location.EDGE: slice(int(first_edge[0]), int(last_edge[-1])),
-                Location.GRAPH: graphs,
-            }
-        else:
-            rows = {
-                Location.NODE: _ranges(first_node, nodes, ptr),
-                Location.EDGE: _ranges(first_edge, edges, edge_ptr),
-                Location.GRAPH: graphs,
-            }
-        local = self.edges[rows[Location.EDGE]]
+        whole = isinstance(graphs, slice)
+        following = slice(graphs.start + 1, graphs.stop + 1) if isinstance(graphs, slice) else graphs + 1
+        first_node, first_edge = self.node_ptr[graphs], self.edge_ptr[graphs]
+        nodes = (self.node_ptr[following] - first_node).astype(np.int64)
+        edges = (self.edge_ptr[following] - first_edge).astype(np.int64)
+        ptr, edge_ptr = offsets(nodes), offsets(edges)
+
+        def rows(array: Array, location: Location) -> Array:
+            if location is Location.GRAPH:
+                return array[graphs]
+            first, to = (first_node, ptr) if location is Location.NODE else (first_edge, edge_ptr)
+            if whole:
+                return array[int(first[0]) : int(first[0]) + int(to[-1])]
+            return take_runs(array, first, to)
+
+        local = rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)
         copies = 1 if self.directed else 2
         fields: dict[str, Any] = {
@@ -91,7 +81,7 @@ class FlatGraphs:
             "edge_ptr": edge_ptr * copies,
         }
         for feature in self.features:
-            fields[feature.name] = self._field(feature, self.values[feature.name][rows[feature.location]])
+            fields[feature.name] = self._field(feature, rows(self.values[feature.name], feature.location))
         return fields
 
     def _field(self, feature: Feature, rows: Array) -> Array:
@@ -101,19 +91,6 @@ class FlatGraphs:
         if rows.ndim == 2:  # one column per direction
             return rows.astype(dtype).reshape(-1)
         return np.repeat(rows.astype(dtype), 2)
-
-
-def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    ptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ptr[1:])
-    return ptr
-
-
-def _ranges(first: Array, counts: NDArray[np.int64], ptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the concatenation of ``first[i] .. first[i] + counts[i] - 1``."""
-    rows = np.arange(ptr[-1])
-    rows += np.repeat(first - ptr[:-1], counts)
-    return rows
 
 
 def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:
@@ -154,20 +131,22 @@ def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
     return values.float().view(len(values), -1)
 
 
+_BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG makes this class anew, slowly, for every Batch()
+
+
 def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
     """Return a PyG ``Batch`` of the given graphs."""
     fields = {name: torch.from_numpy(array) for name, array in flat.gather(graphs).items()}
-    edge_ptr = fields.pop("edge_ptr")
+    ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
     if device is not None:
         fields = {name: _move(tensor, device) for name, tensor in fields.items()}
     fields.update(standard_fields(fields, flat.features))
-    count = len(edge_ptr) - 1
-    batch = Batch(_base_cls=Data)
-    store = batch._store
-    store._mapping.update(fields)
-    store._mapping["num_nodes"] = len(fields["batch"])
-    batch._num_graphs = count
-    _remember_slices(batch, fields, fields["ptr"], edge_ptr, flat.features)
+    batch = object.__new__(_BATCH_CLASS)
+    Data.__init__(batch)
+    batch._store._mapping.update(fields)
+    batch._store._mapping["num_nodes"] = len(fields["batch"])
+    batch._num_graphs = len(edge_ptr) - 1
+    _remember_slices(batch, fields, ptr, edge_ptr, flat.features)
     return batch
 
 
@@ -187,17 +166,16 @@ def _remember_slices(
 ) -> None:
     """Fill the tables from which PyG takes a batch apart again (``batch[i]``, ``to_data_list``)."""
     count = len(edge_ptr) - 1
-    cpu_ptr = ptr.cpu() if ptr.is_cuda else ptr
     graph_ptr = torch.arange(count + 1)
-    by_location = {Location.NODE: cpu_ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
+    by_location = {Location.NODE: ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
     outputs = select(features, Stage.OUTPUT)
     slices = {f.name: by_location[f.location] for f in features}
-    slices |= {"x": cpu_ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": by_location[outputs[0].location]}
+    slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": by_location[outputs[0].location]}
     names = [name for name in fields if name not in ("batch", "ptr")]
     zero = torch.zeros(count, dtype=torch.long)
     batch._slice_dict = {name: slices[name] for name in names}
-    batch._inc_dict = {name: cpu_ptr[:-1] if name == "edge_index" else zero for name in names}
-    batch._store.__dict__["_num_nodes"] = (cpu_ptr[1:] - cpu_ptr[:-1]).tolist()
+    batch._inc_dict = {name: ptr[:-1] if name == "edge_index" else zero for name in names}
+    batch._store.__dict__["_num_nodes"] = (ptr[1:] - ptr[:-1]).tolist()
 
 
 class BatchPlan:

@@ -224,7 +224,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             f"a GraphDataset stays on disk and cannot move to {device!r}; use batches(..., device={device!r})"
         )
 
-    def __getattr__(self, key: str) -> torch.Tensor:
+    def __getattr__(self, key: str) -> Any:
         """Return a field of all selected graphs, stacked as in one batch: ``dataset.y``, ``dataset.edge_index``."""
         names = {"x", "y", "edge_index", "edge_attr", *(f.name for f in self.__dict__["card"].features)}
         if key in names and len(self):

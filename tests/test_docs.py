@@ -1,0 +1,288 @@
+"""The documentation keeps its word: its code runs, its tables are those of the catalogue, its commands exist."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import graphbench
+from graphbench.catalog import names
+from graphbench.catalog.cards import load_family
+from graphbench.catalog.resources import baselines_dir
+from graphbench.data.samples import find_generator
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.published import published
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+EXAMPLE = DOCS / "examples" / "new_dataset"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
+
+sys.path.insert(0, str(DOCS / "_ext"))
+page_text, overview_text, sample_drawing, readme_tables, readme_speed, readme_block, measurements = (
+    importlib.import_module(name)
+    for name in (
+        "page_text",
+        "overview_text",
+        "sample_drawing",
+        "readme_tables",
+        "readme_speed",
+        "readme_block",
+        "measurements",
+    )
+)
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def code_blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+# The README
+
+
+def test_the_readme_example_runs_with_a_small_limit(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GRAPHBENCH_ROOT", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (block,) = code_blocks(ROOT / "README.md", "python")
+    small, limits = re.subn(r"limit=[\d_]+", "limit=40", block)
+    small, budgets = re.subn(r"steps=\d+", "steps=2", small)
+    assert (limits, budgets) == (1, 1)
+    exec(compile(small, "README.md", "exec"), {})
+    data, streamed, trained = capsys.readouterr().out.strip().splitlines()
+    assert data.startswith("Data(") and "in_tree=" in data
+    assert streamed.startswith("Score(f1=") and "40 graphs" in streamed
+    assert trained.startswith("Score(f1=")
+
+
+def test_the_readme_table_is_the_catalogue():
+    table = readme_block.block("datasets", readme())
+    assert table == readme_tables.datasets_table(), "run `python docs/_ext/readme_tables.py`"
+    listed = set(re.findall(r"`([a-z_]+_(?:easy|medium|hard))`", table))
+    assert {f"algoreas/{name}" for name in listed} == set(graphbench.list_datasets("algoreas"))
+    assert len(listed) == 21
+
+
+def test_the_readme_speeds_are_the_measured_ones():
+    block, found = readme_block.block("speed", readme()), measurements.results()
+    if found:
+        assert block == readme_speed.speed_table(found), "run `python docs/_ext/readme_speed.py`"
+    else:
+        assert "Not measured" in block and "|" not in block
+
+
+def test_a_speed_table_shows_rows_with_a_target_and_no_other():
+    machine = {"cpu": "A CPU", "cores": 2, "python": "3.11.0", "numpy": "2.0"}
+    rows = [
+        {
+            "what": "mst, 16 nodes",
+            "unit": "us",
+            "ours": 4.0,
+            "peer": 12000.0,
+            "ratio": 3000.0,
+            "target": {"of": "ratio"},
+        },
+        {"what": "for information", "unit": "s", "ours": 1.0, "peer": None, "ratio": None, "target": None},
+    ]
+    result = {"title": "T", "date": "2026-01-01T00:00:00", "machine": machine, "rows": rows}
+    table = readme_speed.speed_table([result])
+    assert "| mst, 16 nodes | us | 4 | 12,000 | 3,000x |" in table
+    assert "for information" not in table and "for information" in measurements.result_table(result)
+    assert "A CPU, 2 cores" in table
+
+
+def test_quick_measurements_are_left_out(tmp_path):
+    for name, quick in (("full", False), ("quick", True)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "quick": quick, "rows": []}))
+    assert [result["name"] for result in measurements.results(tmp_path)] == ["full"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_files(name):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / name).read_text(encoding="utf-8"))
+    assert links and not [link for link in links if not (ROOT / link).is_file()]
+
+
+def test_versions_agree():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == graphbench.__version__
+    assert f"## {graphbench.__version__}" in (DOCS / "changelog.md").read_text(encoding="utf-8")
+
+
+# Commands and names in the text
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    found = []
+    for path in PAGES:
+        for block in code_blocks(path, "console"):
+            lines = [line.removeprefix("$ ") for line in block.splitlines()]
+            found += [(path.name, line) for line in lines if line.startswith("graphbench ")]
+    return found
+
+
+def test_every_command_shown_exists_with_its_options():
+    from graphbench.cli.app import app
+
+    shown = shown_commands()
+    assert len(shown) >= 10
+    for page, line in shown:
+        words = shlex.split(line, comments=True)
+        outcome = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, [words[1], "--help"])
+        assert outcome.exit_code == 0, f"{page}: there is no command {words[1]!r}"
+        for option in (word for word in words[2:] if word.startswith("--")):
+            assert option in outcome.output, f"{page}: {words[1]} has no option {option}"
+
+
+def test_every_metric_has_its_formula():
+    text = (DOCS / "evaluation.md").read_text(encoding="utf-8").replace("\\_", "_")
+    for name in METRICS:
+        assert f"\\text{{{name}}}" in text or f"`{name}` is the share" in text or f"`{name}` the share" in text, name
+
+
+def test_files_named_in_the_text_exist():
+    for path in PAGES:
+        named = re.findall(
+            r"`((?:docs|graphbench|datasets|baselines|benchmarks)/[\w/]+\.\w+)`", path.read_text("utf-8")
+        )
+        missing = [n for n in named if not (ROOT / n).exists() and not (EXAMPLE / n).exists()]
+        made_up = {"datasets/algoreas/mst_dense.yaml", "datasets/algoreas/measured/mst_dense.json"}
+        assert not set(missing) - made_up, path.name
+
+
+# Pages of datasets
+
+
+@pytest.mark.parametrize("id_", graphbench.list_datasets())
+def test_the_page_of_a_dataset_says_what_its_card_says(id_):
+    card = graphbench.card(id_)
+    text = page_text.page(card)
+    for name in (*card.all_splits, *card.aliases, *card.groups, *(f.name for f in card.features)):
+        assert f"`{name}`" in text
+    for line in (card.summary, card.licence, card.source.paper, *card.source.deviations):
+        assert line in text
+    for score in published(card.id):
+        assert score.reference in text
+    assert all(f"{spec.count:,}" in text for spec in card.all_splits.values())
+
+
+def test_a_page_shows_the_value_of_a_parameter_under_the_splits_that_share_it():
+    text = page_text.page(graphbench.card("mst_easy"))
+    assert "| `models` | train, val | test, n192, n256, n384, n512 |" in text
+    assert "| `er` | p = 0.19 | p = 0.17 |" in text
+
+
+def test_published_statistics_belong_to_datasets_and_splits():
+    rows = page_text.published_statistics()
+    assert set(rows) == set(graphbench.list_datasets("algoreas"))
+    for id_, (where, row) in rows.items():
+        card = graphbench.card(id_)
+        splits = {name: values for name, values in row.items() if name != "edge_directions"}
+        assert where == "GraphBench, table 2" and set(splits) == {"train", "val", "test"}
+        for split, values in splits.items():
+            assert values["nodes"] == card.split(split).parameters["nodes"]
+            assert values["edges"] > 0.9 * values["nodes"]
+
+
+def test_statistics_lie_where_readers_of_scores_do_not_look():
+    stray = [p.name for p in (baselines_dir() / "published").glob("*.yaml") if "rows" in yaml.safe_load(p.read_text())]
+    assert not stray
+
+
+def distinct_tasks() -> list[str]:
+    seen = {}
+    for id_ in graphbench.list_datasets():
+        card = graphbench.card(id_)
+        seen.setdefault((card.outputs[0].location, card.outputs[0].kind, card.directed), id_)
+    return list(seen.values())
+
+
+@pytest.mark.parametrize("id_", distinct_tasks())
+def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path):
+    card = graphbench.card(id_)
+    for name in ("a.svg", "b.svg"):
+        sample_drawing.draw(sample_drawing.pick_sample(card), tmp_path / name)
+    drawn = (tmp_path / "a.svg").read_bytes()
+    assert drawn == (tmp_path / "b.svg").read_bytes()
+    assert card.outputs[0].name.encode() in drawn
+
+
+def test_the_picture_shows_the_label(tmp_path):
+    card = graphbench.card("mst_easy")
+    sample = sample_drawing.pick_sample(card)
+    sample_drawing.draw(sample, tmp_path / "tree.svg")
+    accents = (tmp_path / "tree.svg").read_text().count(sample_drawing.ACCENT)
+    assert sample.values["in_tree"].sum() == sample.nodes - 1 <= accents
+
+
+def test_the_overview_links_every_dataset_once():
+    cards = list(names.catalog().cards.values())
+    text = overview_text.overview(cards)
+    assert all(text.count(f"(generated/{page_text.page_name(card)}.md)") == 1 for card in cards)
+    assert f"{len(cards)} datasets" in text
+
+
+def test_the_extensions_know_no_domain():
+    domains = {card.domain for card in names.catalog().cards.values()}
+    for path in sorted((DOCS / "_ext").glob("*.py")):
+        assert not [d for d in domains if d in path.read_text(encoding="utf-8")], path.name
+
+
+# The worked examples
+
+
+def test_the_card_of_the_first_example_is_valid(tmp_path):
+    path = tmp_path / "algoreas" / "mst_dense.yaml"
+    path.parent.mkdir()
+    (example,) = code_blocks(DOCS / "adding_a_dataset.md", "yaml")
+    path.write_text(example)
+    (card,) = load_family(path)
+    assert card.id == "algoreas/mst_dense"
+    for split in card.all_splits:
+        assert find_generator(card.generator).parse(card, split).nodes in (32, 128)
+
+
+@pytest.fixture
+def toy_domain(monkeypatch):
+    """Make the three files of the example part of the package, as they would be after copying them."""
+    import graphbench.domains
+
+    monkeypatch.setattr(
+        graphbench.domains, "__path__", [*graphbench.domains.__path__, str(EXAMPLE / "graphbench" / "domains")]
+    )
+    monkeypatch.setattr(names, "datasets_dir", lambda: EXAMPLE / "datasets")
+    names.catalog.cache_clear()
+    yield
+    monkeypatch.undo()
+    names.catalog.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("graphbench.domains.toy")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_a_triangle_with_a_tail_has_three_nodes_on_a_triangle",
+        "test_every_conformance_check_passes",
+        "test_it_loads_like_any_other_dataset",
+    ],
+)
+def test_the_worked_example(name, toy_domain, tmp_path):
+    path = EXAMPLE / "tests" / "domains" / "toy" / "test_triangles.py"
+    spec = importlib.util.spec_from_file_location("toy_test_triangles", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert {n for n in vars(module) if n.startswith("test_")} >= {name}
+    function = getattr(module, name)
+    function(**({"tmp_path": tmp_path} if "tmp_path" in function.__code__.co_varnames else {}))

@@ -1,0 +1,187 @@
+"""A name goes in, splits come out."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from graphbench.data import generation
+from graphbench.data.dataset import GraphDataset
+from graphbench.errors import CardError, GenerationError, UnknownDataset
+from graphbench.loader import Loader, Splits
+
+# The listing of the paper, as printed in the documentation; then what the documentation promises about it.
+# There is no `if __name__ == "__main__"` guard, on purpose: 40000 graphs are three shards, built by two processes.
+LISTING = """
+import sys
+import loky
+import graphbench
+
+pools = []
+real = loky.get_reusable_executor
+loky.get_reusable_executor = lambda **options: (pools.append(options["max_workers"]), real(**options))[1]
+pre_filter = pre_transform = transform = None
+
+loader = graphbench.Loader("algoreas/mst_easy", pre_filter, pre_transform, transform, root=sys.argv[1],
+                           limit={"train": 40_000, "val": 50, "test": 50}, workers=2)
+splits = loader.load()
+data = splits.train[0]
+batches = splits.train.batches(256, shuffle=True, seed=0)
+
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+
+assert type(data) is Data and data.num_nodes == 16
+assert sum(batch.num_graphs for batch in batches) == 40_000
+assert next(iter(DataLoader(splits.train, batch_size=32))).num_graphs == 32
+assert (len(splits.train), len(splits.val), len(splits.test)) == (40_000, 50, 50)
+assert splits.card.id == "algoreas/mst_easy" and list(splits.ood) == ["n192", "n256", "n384", "n512"]
+print("pools", pools, "batches", len(list(batches)))
+"""
+
+
+def test_listing_runs_as_a_script_without_a_main_guard(
+    tmp_path: Path,
+    run_script: Callable[..., subprocess.Popen[str]],
+    output_of: Callable[[subprocess.Popen[str]], str],
+) -> None:
+    assert output_of(run_script(LISTING, tmp_path / "root")) == "pools [2] batches 157\n"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("root")
+
+
+def load(name: Any, root: Path, *arguments: Any, limit: Any = 20, **options: Any) -> Any:
+    return Loader(name, *arguments, root=root, limit=limit, workers=1, **options).load()
+
+
+def test_splits_by_attribute_and_by_name(root: Path) -> None:
+    splits = load("mst_easy", root)
+    assert type(splits) is Splits
+    assert type(splits.train) is GraphDataset
+    assert [len(split) for split in (splits.train, splits.val, splits.test)] == [20, 20, 20]
+    assert splits["val"] is splits.val
+    assert [splits.train[0].num_nodes, splits.test[0].num_nodes] == [16, 128]
+    assert list(splits) == ["train", "val", "test", "n192", "n256", "n384", "n512"]
+    assert len(splits) == 7
+    assert repr(splits).startswith("Splits(algoreas/mst_easy: train=1000000, val=10000")
+    assert isinstance(next(iter(splits.train.batches(4))), Batch)
+
+
+def test_unknown_splits(root: Path) -> None:
+    splits = load("mst_easy", root)
+    with pytest.raises(CardError, match="no split 'valid'; it has train, val, test, n192"):
+        splits["valid"]
+    with pytest.raises(CardError, match="no ood split 'train'; it has n192, n256"):
+        splits.ood["train"]
+    with pytest.raises(CardError, match="it has none"):
+        load("flow_easy", root).ood["n192"]
+    with pytest.raises(CardError, match="no split 'tset'"):
+        Loader("mst_easy", root=root, limit=2).load(["tset"])
+
+
+def test_ood_splits_are_built_when_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    real = generation.SplitBuilder.build
+    monkeypatch.setattr(
+        generation.SplitBuilder, "build", lambda self, *a: (built.append(self.split), real(self, *a))[1]
+    )
+    splits = load("algoreas/bridges_hard", root, limit=3)
+    assert built == ["train", "val", "test"]
+    assert "n192" in splits.ood
+    assert "train" not in splits.ood
+    assert len(splits.ood) == 4
+    assert built == ["train", "val", "test"]
+    assert splits.ood["n192"][0].num_nodes == 192
+    assert splits.ood["n192"] is splits["n192"]
+    assert built == ["train", "val", "test", "n192"]
+
+
+def test_only_the_splits_named_are_built(tmp_path: Path) -> None:
+    loader = Loader("mst_easy", root=tmp_path, limit=3, workers=1)
+    loader.load(())
+    assert not list(tmp_path.rglob("*.h5"))
+    loader.load(["val"])
+    assert [path.name for path in tmp_path.rglob("*.h5")] == ["val-first3.h5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        (["mst_easy"], ["algoreas/mst_easy"]),
+        (["mst_easy", "bridges_easy", "algoreas/mst_easy"], ["algoreas/mst_easy", "algoreas/bridges_easy"]),
+        ("algoreas/mst_eas?", ["algoreas/mst_easy"]),
+        ("algoreas/mst_*", ["algoreas/mst_easy", "algoreas/mst_medium", "algoreas/mst_hard"]),
+    ],
+)
+def test_several_names_give_a_mapping(root: Path, name: Any, ids: list[str]) -> None:
+    loaded = load(name, root, limit=3)
+    assert list(loaded) == ids
+    assert {id_: splits.card.id for id_, splits in loaded.items()} == dict(zip(ids, ids, strict=True))
+
+
+def test_unknown_name_suggests(root: Path) -> None:
+    with pytest.raises(UnknownDataset, match="unknown dataset 'algoreas/mst_esay'; did you mean 'algoreas/mst_easy'"):
+        Loader("algoreas/mst_esay", root=root)
+
+
+def test_limits_per_split(root: Path) -> None:
+    splits = load("mst_easy", root, limit={"train": 30, "val": 4, "test": 2})
+    assert [len(split) for split in (splits.train, splits.val, splits.test)] == [30, 4, 2]
+    assert len(load("mst_easy", root, limit={"train": 5, "val": 5, "test": 5}).train) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
+        ({"limit": {"train": 5, "val": -1}}, ValueError, "limit must be at least 1, got -1"),
+        ({"limit": {"trian": 5}}, CardError, "limit names the split 'trian', which none of algoreas/mst_easy has"),
+    ],
+)
+def test_bad_limits(root: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Loader("mst_easy", root=root, **options)
+
+
+def test_bad_number_of_workers(tmp_path: Path) -> None:
+    with pytest.raises(GenerationError, match="workers must be at least 1, got 0"):
+        Loader("mst_easy", root=tmp_path, limit=3, workers=0).load()
+
+
+def test_filter_and_transforms_in_the_order_of_the_paper(root: Path) -> None:
+    def dense(data: Data) -> bool:
+        return bool(data.num_edges > 60)
+
+    def halve(data: Data) -> Data:
+        data.weight = data.weight / 2
+        return data
+
+    def negate(data: Data) -> Data:
+        data.weight = -data.weight
+        return data
+
+    plain = load("mst_easy", root).train
+    changed = load("mst_easy", root, dense, halve, negate).train
+    kept = [data for data in plain if dense(data)]
+    assert 0 < len(kept) < 20
+    assert len(changed) == len(kept)
+    assert all(torch.equal(a.weight, -b.weight / 2) for a, b in zip(changed, kept, strict=True))
+
+
+def test_root_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHBENCH_ROOT", str(tmp_path / "here"))
+    splits = Loader("mst_easy", limit=2, workers=1).load(["train"])
+    assert splits.train.path.is_relative_to(tmp_path / "here" / "algoreas" / "mst_easy")
+    assert Loader("mst_easy", root="~/there").root == Path.home() / "there"
+
+
+def test_small_and_large_limits_agree(root: Path, tmp_path: Path) -> None:
+    large, small = load("mst_easy", root, limit=20).train, load("mst_easy", tmp_path, limit=7).train
+    assert torch.equal(next(iter(small.batches(7))).weight, next(iter(large.batches(7))).weight)

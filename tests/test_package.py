@@ -1,0 +1,131 @@
+"""The package as a whole: light to import, data-only folders, a wheel that works."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import graphbench
+from graphbench import errors
+from graphbench.catalog import resources
+
+REPOSITORY = Path(graphbench.__file__).resolve().parent.parent
+DATA_FOLDERS = ("datasets", "baselines", "hpo")
+Start = Callable[..., subprocess.Popen[str]]
+Output = Callable[[subprocess.Popen[str]], str]
+
+
+def test_data_folders_hold_no_python() -> None:
+    found = [path for name in DATA_FOLDERS for path in (REPOSITORY / name).rglob("*.py*")]
+    assert found == []
+    assert list((REPOSITORY / "datasets").rglob("*.yaml"))
+
+
+def test_import_is_light(run_script: Start, output_of: Output) -> None:
+    script = "import sys, graphbench; graphbench.__version__; print(*sorted(m.split('.')[0] for m in sys.modules))"
+    loaded = set(output_of(run_script(script)).split())
+    assert "graphbench" in loaded
+    assert not loaded & {"torch", "torch_geometric", "numba", "h5py", "pydantic", "numpy", "scipy", "networkx", "yaml"}
+
+
+def test_listing_datasets_needs_neither_torch_nor_numba(run_script: Start, output_of: Output) -> None:
+    script = "import sys, graphbench; graphbench.list_datasets(); graphbench.card('mst_easy'); print(*sys.modules)"
+    loaded = {name.split(".")[0] for name in output_of(run_script(script)).split()}
+    assert "pydantic" in loaded
+    assert not loaded & {"torch", "torch_geometric", "numba", "h5py"}
+
+
+def test_star_import_gives_the_exported_names() -> None:
+    names: dict[str, object] = {}
+    exec("from graphbench import *", names)
+    exported = set(graphbench.__all__)
+    assert exported <= set(names)
+    assert {"Loader", "Evaluator", "train", "list_datasets", "card", "__version__"} <= exported
+    assert set(names) - exported == {"__builtins__"}
+    assert exported <= set(dir(graphbench))
+
+
+def test_unknown_attribute_lists_the_exported_names() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'Lodaer'; it exports .*Loader"):
+        graphbench.Lodaer  # noqa: B018
+
+
+def test_error_classes_share_a_base_and_keep_their_messages() -> None:
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    assert len(classes) > 10
+    for kind in classes:
+        assert issubclass(kind, errors.GraphBenchError)
+        assert str(kind("what is wrong; what to do")) == "what is wrong; what to do"
+    assert issubclass(errors.UnknownDataset, KeyError)
+    assert issubclass(errors.StoreError, OSError)
+    assert issubclass(errors.MissingDependency, ImportError)
+
+
+def test_missing_data_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "graphbench")
+    with pytest.raises(FileNotFoundError, match="'datasets' is missing from this installation; reinstall graphbench"):
+        resources.datasets_dir()
+
+
+def test_versions_agree() -> None:
+    text = (REPOSITORY / "pyproject.toml").read_text()
+    assert f'version = "{graphbench.__version__}"' in text
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    built = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (path,) = folder.glob("graphbench-*.whl")
+    return path
+
+
+def test_wheel_holds_code_and_data_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "graphbench/_data/datasets/algoreas/mst.yaml" in names
+    assert "graphbench/_data/baselines/published/graphbench.yaml" in names
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"graphbench", f"graphbench-{graphbench.__version__}.dist-info"}
+    assert not [name for name in names if "__pycache__" in name]
+    assert not [name for name in names if name.startswith("graphbench/_data/") and name.endswith(".py")]
+    shipped = {name for name in names if name.endswith(".py")}
+    assert shipped == {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "graphbench").rglob("*.py")}
+
+
+INSTALLED = """
+import json, sys
+import graphbench
+from graphbench.catalog.resources import baselines_dir, datasets_dir
+print(json.dumps({
+    "file": graphbench.__file__,
+    "ids": graphbench.list_datasets(),
+    "datasets": str(datasets_dir()),
+    "baselines": str(baselines_dir()),
+    "card": str(graphbench.card("mst_easy").path),
+}))
+"""
+
+
+def test_installed_wheel_lists_all_datasets(wheel: Path, tmp_path: Path, output_of: Output, run_script: Start) -> None:
+    home = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--target", str(home)]
+    installed = subprocess.run([*pip, str(wheel)], capture_output=True, text=True, check=False)
+    assert installed.returncode == 0, installed.stderr
+    found = json.loads(output_of(run_script(INSTALLED, path=home)))
+    assert Path(found["file"]).is_relative_to(home)
+    assert found["ids"] == graphbench.list_datasets()
+    assert len(found["ids"]) >= 21
+    for name in ("datasets", "baselines"):
+        assert Path(found[name]) == home / "graphbench" / "_data" / name
+    assert Path(found["card"]).is_relative_to(home)
+    metadata = next(iter(importlib.metadata.distributions(path=[str(home)])))
+    assert metadata.version == graphbench.__version__
+    assert [entry.value for entry in metadata.entry_points if entry.name == "graphbench"] == ["graphbench.cli:main"]
