@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 import graphbench
 from graphbench.catalog import names
-from graphbench.catalog.cards import load_family
+from graphbench.catalog.cards import Measured, load_family
 from graphbench.catalog.resources import baselines_dir
 from graphbench.data.samples import find_generator
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.published import published
+from graphbench.evaluation.results import read_record
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -181,6 +182,24 @@ def test_a_page_shows_the_value_of_a_parameter_under_the_splits_that_share_it():
     text = page_text.page(graphbench.card("mst_easy"))
     assert "| `models` | train, val | test, n192, n256, n384, n512 |" in text
     assert "| `er` | p = 0.19 | p = 0.17 |" in text
+
+
+def test_a_page_shows_measured_numbers_beside_published_ones(monkeypatch):
+    measured = Measured(
+        version=1,
+        statistics={"train": {"nodes": (16.0, 0.0), "edges": (31.25, 7.5), "mean_in_tree": (0.5, 0.125)}},
+        floor={"test": {"all_positive": {"f1": 0.338}, "majority": {"f1": 0.0}}},
+    )
+    record = read_record(ROOT / "tests" / "data" / "records" / "v1.json")
+    card = graphbench.card(record.dataset).model_copy(update={"measured": measured})
+    monkeypatch.setattr(page_text, "load_records", lambda dataset: [record])
+    text = page_text.page(card)
+    assert "| `train` | 16 | 31.25 ± 7.50 | 0.5000 ± 0.1250 |" in text
+    assert "| `all_positive` | 0.3380 |" in text and "| `majority` | 0 |" in text
+    score = record.scores["test"][card.metrics.primary]
+    assert f"| `test` | {record.model} | {card.metrics.primary} | {score:.4f} | 1 | measured" in text
+    assert "published (GraphBench, Table" in text
+    assert ("(*small*)" in text) == record.budget.small
 
 
 def test_published_statistics_belong_to_datasets_and_splits():

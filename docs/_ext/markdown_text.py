@@ -33,5 +33,8 @@ def number(value: float) -> str:
 
 
 def with_deviation(mean: float, deviation: float | None) -> str:
-    """Return ``mean ± deviation``; the mean alone where there is no deviation."""
-    return f"{number(mean)} ± {number(deviation)}" if deviation else number(mean)
+    """Return ``mean ± deviation`` with as many decimals as the mean; the mean alone where there is no deviation."""
+    if not deviation:
+        return number(mean)
+    decimals = len(number(mean).partition(".")[2]) or 2
+    return f"{mean:,.{decimals}f} ± {deviation:,.{decimals}f}"

@@ -129,7 +129,7 @@ def parameter_meanings(card: Card) -> dict[str, str]:
         for line in text.splitlines():
             name, colon, meaning = line.strip().partition(": ")
             if colon and name in model.model_fields:
-                found[name] = meaning.replace("->", "to")
+                found[name] = meaning.replace("->", "→")
     return found
 
 

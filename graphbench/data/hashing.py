@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.data.samples import Samples
+from graphbench.kernels import kernel
 
 _MULTIPLIERS = np.array([0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53], np.uint64)
 _SHIFT = np.uint64(32)
@@ -25,7 +25,7 @@ def structure_hashes(samples: Samples) -> NDArray[np.uint64]:
     return _hash_graphs(samples.num_nodes, samples.edge_ptr, np.ascontiguousarray(samples.edges), _MULTIPLIERS)
 
 
-@njit(cache=True)
+@kernel
 def _hash_graphs(
     num_nodes: NDArray[np.int64], edge_ptr: NDArray[np.int64], edges: NDArray[Any], multipliers: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:

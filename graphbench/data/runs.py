@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from graphbench.kernels import kernel
 
 
 def take_runs(array: NDArray[Any], first: NDArray[Any], ptr: NDArray[np.int64]) -> NDArray[Any]:
@@ -20,11 +21,13 @@ def take_runs(array: NDArray[Any], first: NDArray[Any], ptr: NDArray[np.int64]) 
     taken = np.empty((int(ptr[-1]), *array.shape[1:]), array.dtype)
     width = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
     if taken.size:
-        _copy_runs(array.reshape(-1).view(np.uint8), first.astype(np.int64), ptr, width, taken.reshape(-1).view(np.uint8))
+        _copy_runs(
+            array.reshape(-1).view(np.uint8), first.astype(np.int64), ptr, width, taken.reshape(-1).view(np.uint8)
+        )
     return taken
 
 
-@njit(cache=True)
+@kernel
 def _copy_runs(
     source: NDArray[np.uint8], first: NDArray[np.int64], ptr: NDArray[np.int64], width: int, target: NDArray[np.uint8]
 ) -> int:

@@ -9,8 +9,9 @@ by powers of two are used: the bits do not depend on the platform's libm.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from graphbench.kernels import kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,14 +22,14 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _TWO_M53 = 2.0**-53
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _mix(z: np.uint64) -> np.uint64:
     z = (z ^ (z >> _S30)) * _MIX1
     z = (z ^ (z >> _S27)) * _MIX2
     return z ^ (z >> _S31)
 
 
-@njit(cache=True)
+@kernel
 def seed(key: np.uint64, index: int, attempt: int, stream: int) -> NDArray[np.uint64]:
     """Return the state ``uint64[4]`` of the generator of one sample.
 
@@ -49,7 +50,7 @@ def seed(key: np.uint64, index: int, attempt: int, stream: int) -> NDArray[np.ui
     return state
 
 
-@njit(cache=True, inline="always")
+@kernel
 def next_u64(state: NDArray[np.uint64]) -> np.uint64:
     """Return 64 random bits and advance ``state``."""
     total = state[0] + state[3]
@@ -64,13 +65,13 @@ def next_u64(state: NDArray[np.uint64]) -> np.uint64:
     return result
 
 
-@njit(cache=True, inline="always")
+@kernel
 def uniform(state: NDArray[np.uint64]) -> float:
     """Return a float64 uniform on [0, 1), a multiple of 2**-53."""
     return float(next_u64(state) >> _S11) * _TWO_M53
 
 
-@njit(cache=True, inline="always")
+@kernel
 def below(state: NDArray[np.uint64], n: int) -> int:
     """Return an int64 uniform on 0 .. n-1, without bias (n below 2**32)."""
     bound = np.uint64(n)
@@ -81,7 +82,7 @@ def below(state: NDArray[np.uint64], n: int) -> int:
             return np.int64(product >> _S32)  # type: ignore[return-value]
 
 
-@njit(cache=True)
+@kernel
 def shuffle(state: NDArray[np.uint64], values: NDArray[np.int64]) -> None:
     """Permute a one-dimensional array in place, uniformly (Fisher-Yates)."""
     for i in range(values.shape[0] - 1, 0, -1):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from graphbench.kernels import kernel
 
-@njit(cache=True)
+
+@kernel
 def neighbour_lists(
     num_nodes: int, edges: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

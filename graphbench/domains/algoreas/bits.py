@@ -9,19 +9,15 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from graphbench.kernels import kernel
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
 _LOW6 = np.uint64(63)
-
-inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function for calls from compiled functions only: without its Python wrapper it compiles faster.
-
-Calling such a function from Python crashes the interpreter.
-"""
 
 
 @intrinsic
@@ -52,37 +48,37 @@ def _leading_zeros(typing_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@njit(cache=True, inline="always")
+@kernel
 def highest_bit(word: np.uint64) -> int:
     """Return the position of the highest set bit of a ``uint64``, -1 if there is none."""
     return 63 - _leading_zeros(word)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def bit_of(node: int) -> np.uint64:
     """Return the word in which only the bit of ``node`` is set."""
     return ONE << (np.uint64(node) & _LOW6)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def contains(row: NDArray[np.uint64], node: int) -> bool:
     """Return whether ``node`` is in the set ``row``."""
     return (row[node >> 6] & bit_of(node)) != ZERO
 
 
-@njit(cache=True, inline="always")
+@kernel
 def insert(row: NDArray[np.uint64], node: int) -> None:
     """Add ``node`` to the set ``row``."""
     row[node >> 6] |= bit_of(node)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def discard(row: NDArray[np.uint64], node: int) -> None:
     """Remove ``node`` from the set ``row``."""
     row[node >> 6] &= ~bit_of(node)
 
 
-@njit(cache=True)
+@kernel
 def count(row: NDArray[np.uint64]) -> int:
     """Return the number of nodes in the set ``row``."""
     total = 0
@@ -91,7 +87,7 @@ def count(row: NDArray[np.uint64]) -> int:
     return total
 
 
-@njit(cache=True)
+@kernel
 def adjacency_rows(num_nodes: int, edges: NDArray[np.int32]) -> NDArray[np.uint64]:
     """Return the neighbour sets ``uint64[n, words]`` of an undirected graph given as ``edges [m, 2]``."""
     rows = np.zeros((num_nodes, (num_nodes + 63) >> 6), np.uint64)

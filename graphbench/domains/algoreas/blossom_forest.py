@@ -14,18 +14,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from graphbench.kernels import inner, kernel
 
 OUTSIDE, OUTER, INNER, ADOPTED = 0, 1, 2, 3
 NOW, HEAP_SIZE, TREE_SIZE, END_TIME, END_EVENT, FREE_SIZE, MARK = 0, 1, 2, 3, 4, 5, 6
 NEVER = 2**62
-
-inner = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a function for calls from compiled functions only: without its Python wrapper it compiles faster.
-
-Calling such a function from Python crashes the interpreter.
-"""
 
 
 class Graph(NamedTuple):
@@ -72,7 +67,7 @@ class Forest(NamedTuple):
     scalar: NDArray[np.int64]  # [7] see the names above
 
 
-@njit(cache=True)
+@kernel
 def make_forest(num_nodes: int, num_edges: int) -> Forest:
     """Allocate working memory for graphs of ``num_nodes`` nodes and up to ``num_edges`` edges."""
     n = num_nodes
@@ -87,7 +82,7 @@ def make_forest(num_nodes: int, num_edges: int) -> Forest:
     )
 
 
-@njit(cache=True)
+@kernel
 def clear_forest(f: Forest) -> None:
     """Make every node its own outermost blossom, free and with dual 0."""
     n = f.num_nodes

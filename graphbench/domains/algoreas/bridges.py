@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.adjacency import neighbour_lists
+from graphbench.kernels import kernel
 
 
-@njit(cache=True)
+@kernel
 def find_bridges(num_nodes: int, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return which edges are bridges.
 
@@ -64,7 +64,7 @@ def find_bridges(num_nodes: int, edges: NDArray[np.int32]) -> NDArray[np.bool_]:
     return is_bridge
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

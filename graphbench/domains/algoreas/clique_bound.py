@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, inner, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
+from graphbench.kernels import inner, kernel
 
 
 class Scratch(NamedTuple):
@@ -36,7 +36,7 @@ class Scratch(NamedTuple):
     free: NDArray[np.uint64]  # [W] a working set
 
 
-@njit(cache=True)
+@kernel
 def make_scratch(num_nodes: int, words: int) -> Scratch:
     """Allocate the working memory of the bound."""
     return Scratch(

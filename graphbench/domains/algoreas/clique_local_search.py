@@ -8,11 +8,11 @@ and drop the members it misses. A node enters once between two such restarts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, inner, insert, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, insert, lowest_bit, popcount
 from graphbench.domains.rng import below
+from graphbench.kernels import inner, kernel
 
 
 @inner
@@ -75,7 +75,7 @@ def _count_misses(
             one[w] = (one[w] | bit) if misses[u] == 1 else (one[w] & ~bit)
 
 
-@njit(cache=True)
+@kernel
 def stranger_rows(adjacency: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return for each node the set of other nodes it has no edge to, ``uint64[n, W]``."""
     n, words = adjacency.shape
@@ -87,7 +87,7 @@ def stranger_rows(adjacency: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return strangers
 
 
-@njit(cache=True)
+@kernel
 def improve_clique(
     adjacency: NDArray[np.uint64],
     strangers: NDArray[np.uint64],

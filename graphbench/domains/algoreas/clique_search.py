@@ -6,15 +6,15 @@ The nodes must be numbered so that later nodes have smaller core numbers, see `s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, highest_bit, inner, insert, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, highest_bit, insert, lowest_bit, popcount
 from graphbench.domains.algoreas.clique_bound import Scratch, must_branch
 from graphbench.domains.rng import below
+from graphbench.kernels import inner, kernel
 
 
-@njit(cache=True)
+@kernel
 def search_order(adjacency: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the search order and the core number of each place in it, both ``int64[n]``.
 
@@ -48,7 +48,7 @@ def search_order(adjacency: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDAr
     return order, core
 
 
-@njit(cache=True)
+@kernel
 def find_clique(
     adjacency: NDArray[np.uint64],
     allowed: NDArray[np.uint64],
@@ -140,7 +140,7 @@ def _nth_node(row: NDArray[np.uint64], skip: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@kernel
 def estimate_nodes(
     adjacency: NDArray[np.uint64],
     allowed: NDArray[np.uint64],

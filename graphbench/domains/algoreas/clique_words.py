@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, inner, lowest_bit, popcount
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
+from graphbench.kernels import inner, kernel
 
 
 @inner
@@ -43,7 +43,7 @@ def _greedy_size(neighbours: NDArray[np.uint64], candidates: np.uint64) -> int:
     return size
 
 
-@njit(cache=True)
+@kernel
 def first_maximum_clique(
     num_nodes: int,
     neighbours: NDArray[np.uint64],

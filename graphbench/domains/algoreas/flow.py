@@ -7,17 +7,17 @@ integers, so its value is exact.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.rng import below, seed
+from graphbench.kernels import kernel
 
 CAPACITY_STEP = 2.0**-22
 _CAPACITY_BOUND = 3 * 2**22
 
 
-@njit(cache=True)
+@kernel
 def _set_distances_to(
     sink: int,
     source: int,
@@ -43,7 +43,7 @@ def _set_distances_to(
                 tail += 1
 
 
-@njit(cache=True)
+@kernel
 def _push_along(path: NDArray[np.int64], length: int, residual: NDArray[np.int64]) -> tuple[int, int]:
     """Saturate the path of arcs; return the amount and the position of the first arc that is full."""
     amount = residual[path[0]]
@@ -58,7 +58,7 @@ def _push_along(path: NDArray[np.int64], length: int, residual: NDArray[np.int64
     return amount, full
 
 
-@njit(cache=True)
+@kernel
 def max_flow(num_nodes: int, edges: NDArray[np.int32], capacity: NDArray[np.int64], source: int, sink: int) -> int:
     """Return the value of a maximum flow from ``source`` to ``sink``, by Dinic's algorithm (1970).
 
@@ -111,7 +111,7 @@ def max_flow(num_nodes: int, edges: NDArray[np.int32], capacity: NDArray[np.int6
                     cursor[node] += 1
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

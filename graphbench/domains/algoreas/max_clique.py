@@ -11,7 +11,6 @@ label is the best clique met by a long local search, and the graph is reported a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.bits import (
@@ -21,7 +20,6 @@ from graphbench.domains.algoreas.bits import (
     bit_of,
     contains,
     discard,
-    inner,
     insert,
     lowest_bit,
 )
@@ -30,6 +28,7 @@ from graphbench.domains.algoreas.clique_local_search import improve_clique, stra
 from graphbench.domains.algoreas.clique_search import estimate_nodes, find_clique, search_order
 from graphbench.domains.algoreas.clique_words import first_maximum_clique
 from graphbench.domains.rng import seed
+from graphbench.kernels import inner, kernel
 
 DEFAULT_NODE_LIMIT = 2_000_000
 """Search nodes per graph: proves random graphs of density 0.9 up to 192 nodes and of density 0.75 up to 256."""
@@ -136,7 +135,7 @@ def _first_of_size(
     return budget
 
 
-@njit(cache=True)
+@kernel
 def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.uint64], bool]:
     """Return what `maximum_clique` returns, for a graph of any size, with the members as a set ``uint64[W]``."""
     adjacency = adjacency_rows(num_nodes, edges)
@@ -172,7 +171,7 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
         stage, steps = (_LAST, _LAST_STEPS) if unspent == 0 else (_SECOND, _SECOND_STEPS)
 
 
-@njit(cache=True)
+@kernel
 def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.bool_], bool]:
     """Return the lexicographically smallest maximum clique of an undirected graph.
 
@@ -201,7 +200,7 @@ def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) ->
     return members, proved
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

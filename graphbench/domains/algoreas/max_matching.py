@@ -18,7 +18,6 @@ when it is due and dropped if it is out of date. All numbers are integers: nothi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.adjacency import neighbour_lists
@@ -36,7 +35,6 @@ from graphbench.domains.algoreas.blossom_forest import (
     Graph,
     clear_forest,
     head_of,
-    inner,
     make_forest,
     pop_event,
     rotate,
@@ -46,6 +44,7 @@ from graphbench.domains.algoreas.blossom_forest import (
 from graphbench.domains.algoreas.blossom_tree import expand, grow, put_label, scan_outer, shrink, tight_time
 from graphbench.domains.algoreas.weights import distinct_integers, grid_step
 from graphbench.domains.rng import seed
+from graphbench.kernels import inner, kernel
 
 WEIGHT_SCALE = 5.0
 """Weights are uniform in (0, WEIGHT_SCALE)."""
@@ -134,7 +133,7 @@ def _start_greedily(g: Graph, f: Forest) -> None:
             f.node[v].mate_arc, f.node[head_of(g, tight)].mate_arc = tight, tight ^ 1
 
 
-@njit(cache=True)
+@kernel
 def solve_matching(g: Graph, f: Forest) -> None:
     """Leave a maximum-weight matching in ``f.mate_arc`` and the duals that prove it in ``f``."""
     clear_forest(f)
@@ -144,7 +143,7 @@ def solve_matching(g: Graph, f: Forest) -> None:
             _run_stage(g, f, v)
 
 
-@njit(cache=True)
+@kernel
 def maximum_weight_matching(num_nodes: int, edges: NDArray[np.int32], weight: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the mate of every node in a matching of maximum total weight.
 
@@ -169,7 +168,7 @@ def maximum_weight_matching(num_nodes: int, edges: NDArray[np.int32], weight: ND
     return mate
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import seed
+from graphbench.kernels import kernel
 
 WEIGHT_SCALE = 10.0
 
 
-@njit(cache=True)
+@kernel
 def minimum_spanning_tree(num_nodes: int, edges: NDArray[np.int32], weight: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which edges make up the minimum spanning tree (a forest, where the graph is not connected).
 
@@ -56,7 +56,7 @@ def minimum_spanning_tree(num_nodes: int, edges: NDArray[np.int32], weight: NDAr
     return in_tree
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

@@ -7,18 +7,18 @@ three terminals), so trying every meeting node gives the true optimum, not an ap
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import below, seed
+from graphbench.kernels import kernel
 
 NUM_TERMINALS = 3
 WEIGHT_SCALE = 10.0
 
 
-@njit(cache=True)
+@kernel
 def _shortest_distances(
     source: int,
     start: NDArray[np.int32],
@@ -49,7 +49,7 @@ def _shortest_distances(
     return distance
 
 
-@njit(cache=True)
+@kernel
 def _slot_to_root(
     node: int,
     distance: NDArray[np.float64],
@@ -65,7 +65,7 @@ def _slot_to_root(
     return -1
 
 
-@njit(cache=True)
+@kernel
 def steiner_tree(
     num_nodes: int, edges: NDArray[np.int32], weight: NDArray[np.float32], terminals: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
@@ -109,7 +109,7 @@ def steiner_tree(
     return (paths_over > 0) & (paths_over < NUM_TERMINALS)
 
 
-@njit(cache=True)
+@kernel
 def _draw_terminals(state: NDArray[np.uint64], num_nodes: int) -> NDArray[np.int64]:
     """Return ``int64[3]`` different nodes, uniform."""
     terminals = np.empty(NUM_TERMINALS, np.int64)
@@ -125,7 +125,7 @@ def _draw_terminals(state: NDArray[np.uint64], num_nodes: int) -> NDArray[np.int
     return terminals
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

@@ -6,14 +6,14 @@ The order is Kahn's (1962), with a binary heap for the available nodes: O(m + n 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import seed, shuffle
+from graphbench.kernels import kernel
 
 
-@njit(cache=True)
+@kernel
 def orient_edges(num_nodes: int, edges: NDArray[np.int32], position: NDArray[np.int64]) -> NDArray[np.int32]:
     """Direct every edge from the smaller to the larger position.
 
@@ -43,7 +43,7 @@ def orient_edges(num_nodes: int, edges: NDArray[np.int32], position: NDArray[np.
     return arcs
 
 
-@njit(cache=True)
+@kernel
 def _push(heap: NDArray[np.int64], size: int, node: int, priority: NDArray[np.float32]) -> None:
     """Add ``node`` to the heap of ``size`` nodes."""
     hole = size
@@ -56,7 +56,7 @@ def _push(heap: NDArray[np.int64], size: int, node: int, priority: NDArray[np.fl
     heap[hole] = node
 
 
-@njit(cache=True)
+@kernel
 def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> int:
     """Remove and return the node of smallest priority of the heap of ``size`` nodes."""
     smallest = int(heap[0])
@@ -76,7 +76,7 @@ def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> i
     return smallest
 
 
-@njit(cache=True)
+@kernel
 def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return each node's place in the order that always takes the available node of smallest priority.
 
@@ -124,7 +124,7 @@ def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray
     return rank
 
 
-@njit(cache=True)
+@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],

@@ -9,15 +9,15 @@ scale 3, 2**-21 for 5 and 2**-20 (about 1e-6) for 10.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from graphbench.domains.rng import below
+from graphbench.kernels import kernel
 
 _MANTISSA = 2**24
 
 
-@njit(cache=True)
+@kernel
 def grid_step(scale: float) -> float:
     """Return the distance between neighbouring weights of the interval (0, scale), for scale >= 1."""
     step = 1.0 / _MANTISSA
@@ -26,7 +26,7 @@ def grid_step(scale: float) -> float:
     return step
 
 
-@njit(cache=True)
+@kernel
 def distinct_integers(state: NDArray[np.uint64], count: int, bound: int) -> NDArray[np.int64]:
     """Return ``int64[count]`` integers, uniform on 1 .. bound-1, all different.
 
@@ -55,7 +55,7 @@ def distinct_integers(state: NDArray[np.uint64], count: int, bound: int) -> NDAr
     return values
 
 
-@njit(cache=True)
+@kernel
 def distinct_weights(state: NDArray[np.uint64], count: int, scale: float) -> NDArray[np.float32]:
     """Return ``float32[count]`` weights, uniform on the grid in (0, scale), all different.
 
