@@ -11,7 +11,7 @@ import hashlib
 import heapq
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class SplitBuilder:
     def _build(self, target: Path, pool: Pool | None, progress: bool | None) -> dict[str, Any]:
         with clear_errors(self.work, "create"):
             self.work.mkdir(parents=True, exist_ok=True)
-        self._warm_up()
+        self._warm_up(pool)
         label = f"{self.card.id} {self.split}"
         with progress_bar(self.count, label, unit="graph", enabled=progress) as bar:
             self._run_shards({}, pool, bar)
@@ -84,8 +84,12 @@ class SplitBuilder:
         sizes = join_shards(self.card, self.split, paths, target)
         return {"split": self.split, **sizes, "redrawn": len(redraws), "content": samples_hash(map_arrays(target))}
 
-    def _warm_up(self) -> None:
-        """Compile the kernels once, in this process, so that workers load them from the cache; estimate the size."""
+    def _warm_up(self, pool: Pool | None) -> None:
+        """Compile the kernels once, so that workers load them from the cache; estimate the size."""
+        if pool is not None:
+            with suppress(BrokenExecutor):  # a lost worker costs time only: what is missing is compiled below
+                executor = pool()
+                wait([executor.submit(job, self.parameters) for job in self.task.generator.compile_jobs])
         few = min(8, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         structure_hashes(sample)

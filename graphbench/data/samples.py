@@ -92,6 +92,8 @@ class Generator:
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         unique: Whether every graph of a split must differ from all others.
+        compile_jobs: ``parameters -> None`` functions, importable by name, that compile independent parts of the
+            generator's kernels to disk; a first use runs them side by side on the workers.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Generator:
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
     unique: bool = True
+    compile_jobs: tuple[Callable[[Any], None], ...] = ()
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split.

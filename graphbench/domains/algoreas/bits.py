@@ -93,6 +93,6 @@ def adjacency_rows(num_nodes: int, edges: NDArray[np.int32]) -> NDArray[np.uint6
     rows = np.zeros((num_nodes, (num_nodes + 63) >> 6), np.uint64)
     for e in range(edges.shape[0]):
         u, v = np.int64(edges[e, 0]), np.int64(edges[e, 1])
-        rows[u, v >> 6] |= bit_of(v)
-        rows[v, u >> 6] |= bit_of(u)
+        rows[u, v >> 6] |= bit_of(v)  # type: ignore[arg-type]
+        rows[v, u >> 6] |= bit_of(u)  # type: ignore[arg-type]
     return rows

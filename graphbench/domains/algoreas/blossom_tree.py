@@ -23,13 +23,13 @@ from graphbench.domains.algoreas.blossom_forest import (
     Graph,
     dual_now,
     head_of,
-    inner,
     is_odd_place,
     push_event,
     settle,
     slack_now,
     tail_of,
 )
+from graphbench.kernels import inner
 
 
 @inner

@@ -17,6 +17,7 @@ from graphbench.domains.algoreas.graph_models import check_models, pack_mixture,
 _SHARD_NODES = 262_144  # nodes per unit of work: about 0.1 s for most tasks
 Keys = tuple[np.uint64, NDArray[np.int64], NDArray[np.int64]]
 Labelled = tuple[NDArray[Any], dict[str, NDArray[Any]]]
+LabelFunction = Callable[[Any, Keys, NDArray[np.int64], NDArray[np.int32]], Labelled]
 
 
 class GraphParameters(BaseModel):
@@ -53,7 +54,7 @@ class CliqueParameters(GraphParameters):
 
 
 def _generate(
-    label: Callable[[GraphParameters, Keys, NDArray[np.int64], NDArray[np.int32]], Labelled],
+    label: LabelFunction,
     parameters: GraphParameters,
     key: np.uint64,
     indices: NDArray[np.int64],
@@ -158,12 +159,28 @@ def _statistics(output: str, parameters: GraphParameters, samples: Samples) -> d
     return found
 
 
+def compile_structure(parameters: GraphParameters) -> None:
+    """Compile the kernel that draws graphs, by drawing one."""
+    one = np.zeros(1, np.int64)
+    _generate(lambda *_: (np.empty((0, 2), np.int32), {}), parameters, np.uint64(0), one, one)
+
+
+def compile_labels(label: LabelFunction, nodes: int, parameters: GraphParameters) -> None:
+    """Compile the kernel that labels graphs, by labelling a path of a few nodes."""
+    ids = np.arange(nodes, dtype=np.int32)
+    path = np.stack([ids[:-1], ids[1:]], axis=1)
+    one = np.zeros(1, np.int64)
+    keys = np.uint64(0), one, one
+    label(parameters.model_copy(update={"nodes": nodes}), keys, np.array([0, len(path)]), path)
+
+
 def _make(
     name: str,
-    label: Callable[[Any, Keys, NDArray[np.int64], NDArray[np.int32]], Labelled],
+    label: LabelFunction,
     output: str,
     parameters: type[GraphParameters] = GraphParameters,
     shard_size: Callable[[Any], int] = _shard_size,
+    label_kernels: tuple[int, ...] = (16,),  # one graph size for every kernel of the label
 ) -> Generator:
     return Generator(
         name=f"algoreas.{name}",
@@ -173,6 +190,7 @@ def _make(
         check=partial(checks.check, checks.LABEL_CHECKS[name], name == "topological_sort"),
         statistics=partial(_statistics, output),
         shard_size=shard_size,
+        compile_jobs=(*(partial(compile_labels, label, n) for n in label_kernels), compile_structure),
     )
 
 
@@ -181,7 +199,7 @@ GENERATORS: Mapping[str, Generator] = {
     "mst": _make("mst", _mst, "in_tree"),
     "bridges": _make("bridges", _bridges, "is_bridge"),
     "steiner_tree": _make("steiner_tree", _steiner_tree, "in_tree"),
-    "max_clique": _make("max_clique", _max_clique, "in_clique", CliqueParameters, _clique_shard_size),
+    "max_clique": _make("max_clique", _max_clique, "in_clique", CliqueParameters, _clique_shard_size, (65, 16)),
     "flow": _make("flow", _flow, "value"),
     "max_matching": _make("max_matching", _max_matching, "matched"),
 }

@@ -172,6 +172,23 @@ def search_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> 
 
 
 @kernel
+def _label_small(
+    num_nodes: int, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32], node_limit: int, in_clique: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Mark the cliques of graphs of at most 64 nodes; return 1 where the search ended within its limit, 0 elsewhere."""
+    proved = np.zeros(edge_ptr.shape[0] - 1, np.uint8)
+    candidates = np.empty(num_nodes + 1, np.uint64)
+    path = np.empty(num_nodes + 1, np.int64)
+    for s in range(proved.shape[0]):
+        neighbours = adjacency_rows(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]])[:, 0].copy()
+        clique, left = first_maximum_clique(num_nodes, neighbours, node_limit, candidates, path)
+        if left >= 0:
+            proved[s] = 1
+            for v in range(num_nodes):
+                in_clique[s * num_nodes + v] = (clique & bit_of(v)) != ZERO
+    return proved
+
+
 def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) -> tuple[NDArray[np.bool_], bool]:
     """Return the lexicographically smallest maximum clique of an undirected graph.
 
@@ -184,23 +201,26 @@ def maximum_clique(num_nodes: int, edges: NDArray[np.int32], node_limit: int) ->
         ``members bool[n]``, and whether it is proved that no clique is larger and that no clique of this size comes
         first. If not proved, the members are still a clique, the best one found.
     """
-    members = np.zeros(num_nodes, np.bool_)
+    members, proved = _label(num_nodes, np.array([0, len(edges)]), edges, node_limit)
+    return members.astype(np.bool_), bool(proved[0])
+
+
+def _label(
+    num_nodes: int, edge_ptr: NDArray[np.int64], edges: NDArray[np.int32], node_limit: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    # A loop in Python costs large graphs nothing; compiled, it would have the whole search optimised a second time.
+    count = len(edge_ptr) - 1
+    in_clique = np.zeros(count * num_nodes, np.uint8)
+    proved = np.zeros(count, np.uint8)
     if num_nodes <= _WORD_NODES:
-        neighbours = adjacency_rows(num_nodes, edges)[:, 0].copy()
-        candidates = np.empty(num_nodes + 1, np.uint64)
-        path = np.empty(num_nodes + 1, np.int64)
-        clique, left = first_maximum_clique(num_nodes, neighbours, node_limit, candidates, path)
-        if left >= 0:
-            for v in range(num_nodes):
-                members[v] = (clique & bit_of(v)) != ZERO
-            return members, True
-    row, proved = search_clique(num_nodes, edges, node_limit)
-    for v in range(num_nodes):
-        members[v] = contains(row, v)
-    return members, proved
+        proved = _label_small(num_nodes, edge_ptr, edges, node_limit, in_clique)
+    for s in np.flatnonzero(proved == 0):
+        words, proved[s] = search_clique(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]], node_limit)
+        members = np.unpackbits(words.view(np.uint8), bitorder="little")
+        in_clique[s * num_nodes : (s + 1) * num_nodes] = members[:num_nodes]
+    return in_clique, proved
 
 
-@kernel
 def label_shard(
     key: np.uint64,
     indices: NDArray[np.int64],
@@ -214,7 +234,7 @@ def label_shard(
 
     Args:
         key: Key of the split; not used.
-        indices: Positions of the samples in the split, ``int64[S]``.
+        indices: Positions of the samples in the split, ``int64[S]``; not used.
         attempts: Redraw counts of the samples, ``int64[S]``; not used.
         num_nodes: Number of nodes n of every graph.
         edge_ptr: The edges of sample s are ``edges[edge_ptr[s]:edge_ptr[s + 1]]``, ``int64[S + 1]``.
@@ -224,12 +244,4 @@ def label_shard(
     Returns:
         The labels ``uint8[S * n]``, 1 for a member, and ``uint8[S]``, 1 where the label is proved.
     """
-    count = indices.shape[0]
-    in_clique = np.zeros(count * num_nodes, np.uint8)
-    proved = np.zeros(count, np.uint8)
-    for s in range(count):
-        members, certain = maximum_clique(num_nodes, edges[edge_ptr[s] : edge_ptr[s + 1]], node_limit)
-        proved[s] = certain
-        for v in range(num_nodes):
-            in_clique[s * num_nodes + v] = members[v]
-    return in_clique, proved
+    return _label(num_nodes, edge_ptr, edges, node_limit)
