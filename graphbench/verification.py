@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +83,14 @@ def verify(
     folder = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = []
+    checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.id}", unit="split", enabled=progress) as bar:
         for split in chosen:
-            rows += _SplitChecks(card, split, folder, samples).rows()
+            checks[split] = _SplitChecks(card, split, folder, samples)
+            rows += checks[split].rows()
             bar.update()
         try:
-            rows += _leakage(card, folder, [s for s in chosen if s in card.splits])
+            rows += _leakage(card, folder, {split: checks[split] for split in chosen if split in card.splits})
         except GraphBenchError as failure:
             rows.append(Row("all", "leakage", False, str(failure)))
         bar.update()
@@ -102,11 +105,16 @@ class _SplitChecks:
         self.generator: Generator = find_generator(card.generator)
         self.parameters = self.generator.parse(card, split)
         self.count = card.split(split).count
-        first = draw_samples(card, split, np.arange(min(FIRST, self.count)))
-        self.first = first
-        nodes = float(first.num_nodes.mean())
-        self.sample_size = min(self.count, samples or max(4, int(_NODE_BUDGET / nodes)))
-        self.statistics_size = min(self.count, max(FIRST, int(_STATISTICS_NODES / nodes)))
+        self.first = draw_samples(card, split, np.arange(min(FIRST, self.count)))
+        nodes = float(self.first.num_nodes.mean())
+        work = self.generator.shard_size(self.parameters)  # graphs that cost about the same, whatever their size
+        self.sample_size = min(self.count, samples or max(4, min(int(_NODE_BUDGET / nodes), 4 * work)))
+        self.statistics_size = min(self.count, max(FIRST, min(int(_STATISTICS_NODES / nodes), 30 * work)))
+
+    @cached_property
+    def many(self) -> Samples:
+        """First draws of the samples that statistics are taken from."""
+        return draw_samples(self.card, self.split, np.arange(self.statistics_size))
 
     def rows(self) -> Iterator[Row]:
         checks: tuple[tuple[str, Callable[[], str]], ...] = (
@@ -170,7 +178,8 @@ class _SplitChecks:
         """Check that no two graphs of the split have the same nodes and edges."""
         if not self.generator.unique:
             return "not asked for"
-        samples, where = stored_or_drawn(self.card, self.split, self.folder, self.statistics_size)
+        stored = stored_of(self.card, self.split, self.folder)
+        samples, where = (self.many, "drawn") if stored is None else (stored, "stored")
         hashes = structure_hashes(samples)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
@@ -210,20 +219,19 @@ def arrays_hash(samples: Samples) -> str:
     return samples_hash({**shared, **samples.values})
 
 
-def stored_or_drawn(card: Card, split: str, folder: Path, size: int) -> tuple[Samples, str]:
-    """Return all stored samples of a split, or ``size`` first draws where nothing is stored; and which it was."""
+def stored_of(card: Card, split: str, folder: Path) -> Samples | None:
+    """Return all stored samples of a split, or None where nothing is stored."""
     name = find_file(card, split, 1, folder)
-    if name is None:
-        return draw_samples(card, split, np.arange(size)), "drawn"
-    return stored_samples(card, folder / name), "stored"
+    return None if name is None else stored_samples(card, folder / name)
 
 
-def _leakage(card: Card, folder: Path, splits: list[str]) -> Iterator[Row]:
+def _leakage(card: Card, folder: Path, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
     """Yield one row per pair of splits of equal graph size: graphs they have in common."""
     known: dict[str, tuple[NDArray[np.uint64], set[int], str]] = {}
+    splits = list(checks)
     for split in splits:
-        size = min(card.split(split).count, 10_000)
-        samples, where = stored_or_drawn(card, split, folder, size)
+        stored = stored_of(card, split, folder)
+        samples, where = (checks[split].many, "drawn") if stored is None else (stored, "stored")
         hashes = np.unique(structure_hashes(samples), axis=0)
         known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
     for i, first in enumerate(splits):
@@ -262,11 +270,10 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
     output = card.outputs[0]
     with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
-        for split, spec in card.all_splits.items():
+        for split in card.all_splits:
             checks = _SplitChecks(card, split, Path("/nonexistent"), None)
             hashes[split] = arrays_hash(checks.first)
-            size = min(spec.count, max(checks.statistics_size, FIRST))
-            samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+            samples = train if split == "train" else checks.many
             counted[split] = len(samples)
             statistics[split] = describe(generator, checks.parameters, samples)
             if split != "train":
