@@ -193,7 +193,7 @@ def test_the_heavier_middle_edge_beats_two_light_ones():
 
 @pytest.mark.parametrize("num_nodes", [16, 64])
 def test_labels_equal_networkx(shard, num_nodes):
-    graphs = shard(num_nodes, 4000 // num_nodes)
+    graphs = shard(num_nodes, 2000 // num_nodes)
     weight, matched = label_shard(*graphs)
     for rows, edges in graphs.graphs():
         expected = nx.max_weight_matching(weighted_graph(num_nodes, edges, weight[rows].astype(np.float64)))
@@ -244,7 +244,7 @@ def test_another_attempt_draws_other_weights(shard):
 def test_matching_follows_a_relabelling(random_edges, num_nodes, p, seed):
     edges = random_edges(num_nodes, p, seed)
     rng = np.random.default_rng(seed)
-    weight = rng.permutation(2 ** np.arange(len(edges)) if len(edges) < 36 else 10**8 + rng.permutation(10**8)[: len(edges)])
+    weight = 10**9 + rng.integers(10**9, size=len(edges))  # sums of different edge sets differ
     name = rng.permutation(num_nodes)
     renamed = np.sort(name[edges].astype(np.int32).reshape(-1, 2), axis=1)
     order = np.lexsort((renamed[:, 1], renamed[:, 0]))
