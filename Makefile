@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 DEMO        ?= demo
 DEMO_STEPS  ?= 400
 DEMO_TRAIN  ?= 1000000
-DEMO_TEST   ?= 100
+DEMO_TEST   ?= 50
 DEMO_SEEDS  ?= 0
 
 .PHONY: demo test test-all lint docs bench clean

@@ -33,6 +33,11 @@ def inner(function: _F) -> _F:
     return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
+def is_cached(function: Any) -> bool:
+    """Return whether a compiled version of a kernel, made from the sources as they are, lies on disk."""
+    return bool(function._cache._cache_file._load_index())
+
+
 def _compiled(function: _F, **options: Any) -> _F:
     dispatcher = njit(cache=True, **options)(function)
     _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)

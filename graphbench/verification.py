@@ -27,6 +27,7 @@ FIRST = 64  # samples whose bytes the card pins
 _NODE_BUDGET = 40_000  # nodes whose labels are recomputed per split: networkx needs seconds for these
 _STATISTICS_NODES = 160_000
 _SIGMAS = 5.0
+_ROUNDING = 1e-6  # the card's numbers have six digits
 _REDRAWS = 20
 
 
@@ -198,7 +199,7 @@ class _SplitChecks:
         known, n = measured.statistics[self.split], measured.statistics_samples[self.split]
         parts = []
         for name, (mean, deviation) in known.items():
-            error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + 1e-9
+            error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + _ROUNDING * abs(mean)
             if abs(found[name][0] - mean) > _SIGMAS * error:
                 raise _Failed(f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})")
             parts.append(f"{name} {found[name][0]:.4g}")

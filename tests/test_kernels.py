@@ -24,7 +24,9 @@ print(json.dumps({"value": value, "hits": sum(outer.stats.cache_hits.values())})
 
 def run_toy(root: Path) -> dict[str, int]:
     environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True, cwd=root
+    )
     return json.loads(done.stdout)
 
 

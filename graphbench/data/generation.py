@@ -11,7 +11,7 @@ import hashlib
 import heapq
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, wait
+from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,11 @@ class SplitBuilder:
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
-        if pool is not None:
-            with suppress(BrokenExecutor):  # a lost worker costs time only: what is missing is compiled below
+        jobs = [] if pool is None else [job for job in self.task.generator.compile_jobs if not job.is_done()]
+        if pool is not None and len(jobs) > 1:
+            with suppress(RuntimeError):  # a broken pool costs time only: what is missing is compiled below
                 executor = pool()
-                wait([executor.submit(job, self.parameters) for job in self.task.generator.compile_jobs])
+                wait([executor.submit(job.run, self.parameters) for job in jobs])
         few = min(8, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         structure_hashes(sample)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
 from graphbench.errors import CardError
+from graphbench.kernels import is_cached
 
 Array = NDArray[Any]
 
@@ -77,6 +78,24 @@ StatisticsFunction = Callable[[Any, Samples], dict[str, NDArray[np.float64]]]
 
 
 @dataclass(frozen=True)
+class CompileJob:
+    """A part of a generator's kernels that can be compiled on its own.
+
+    Attributes:
+        kernel: ``<module>:<function>`` of the kernel that is compiled last.
+        run: ``parameters -> None``, importable by name: compiles it to disk, by calling it on something small.
+    """
+
+    kernel: str
+    run: Callable[[Any], None]
+
+    def is_done(self) -> bool:
+        """Return whether the kernel lies compiled on disk."""
+        module, _, name = self.kernel.partition(":")
+        return is_cached(getattr(importlib.import_module(module), name))
+
+
+@dataclass(frozen=True)
 class Generator:
     """A registered generator: the only code behind a dataset.
 
@@ -92,8 +111,7 @@ class Generator:
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         unique: Whether every graph of a split must differ from all others.
-        compile_jobs: ``parameters -> None`` functions, importable by name, that compile independent parts of the
-            generator's kernels to disk; a first use runs them side by side on the workers.
+        compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
     """
 
     name: str
@@ -104,7 +122,7 @@ class Generator:
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
     unique: bool = True
-    compile_jobs: tuple[Callable[[Any], None], ...] = ()
+    compile_jobs: tuple[CompileJob, ...] = ()
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,6 +16,9 @@ from graphbench.models.config import PositionalConfig
 from graphbench.models.graphs import Layout
 
 _CHUNK_BYTES = 1 << 28  # dense matrices held at once
+_LARGEST_COMPILED = 256  # nodes; beyond, the matrices of several graphs fit no cache
+_SMALL_COMPILED = 64  # nodes; above, torch is faster if fewer than _FEW graphs are over half as large as the largest,
+_FEW = 8  # because lanes that are empty or hold small graphs cost as much as the others
 _SIZE_STEP = 8  # graphs are padded to a multiple of this many nodes when their sizes differ
 
 
@@ -49,7 +53,8 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
     """Return the k lowest eigenpairs of every graph's Laplacian ``L = D - A`` (LPE; Mueller and Morris, 2024).
 
     The eigenvalue 0 is included. Arcs of directed graphs count in both directions. Pairs beyond a graph's size are
-    zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1).
+    zero; an all-zero column of a graph's eigenvectors marks them (a true eigenvector has norm 1). On the CPU a compiled
+    kernel solves several graphs of up to 256 nodes at once; elsewhere torch does.
 
     Args:
         edge_index: int64 [2, E].
@@ -60,21 +65,17 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         Eigenvalues float32 [N, k], the same for all nodes of a graph, ascending, and eigenvectors' entries float32
         [N, k], with arbitrary signs. Both on the device of ``edge_index``.
     """
-    values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
-    vectors = torch.zeros_like(values)
-    for group in _dense_groups(edge_index, ptr):
-        adjacency = (group.adjacency + group.adjacency.transpose(1, 2)).clamp(max=1.0)
-        degree = adjacency.sum(dim=2)
-        # Padding gets an eigenvalue above all others (2 * max degree bounds them), so it never mixes with the graph.
-        degree = torch.where(group.real, degree, 2.0 * degree.max() + 1.0)
-        with _one_thread(adjacency.device):
-            spectrum, basis = torch.linalg.eigh(torch.diag_embed(degree) - adjacency)
-        kept = min(k, group.size)
-        inside = torch.arange(kept, device=ptr.device) < group.real.sum(dim=1, keepdim=True)
-        rows = torch.zeros(*basis.shape[:2], kept, device=ptr.device) + spectrum[:, None, :kept].clamp(min=0.0)
-        values[group.nodes, :kept] = (rows * inside[:, None])[group.real]
-        vectors[group.nodes, :kept] = (basis[:, :, :kept] * inside[:, None])[group.real]
-    return values, vectors
+    if edge_index.device.type == "cpu" and _fits_compiled_kernel(ptr):
+        from graphbench.models._lpe_cpu import lowest_pairs
+        from graphbench.models._rwse_cpu import neighbour_lists
+
+        source, target = edge_index.contiguous().numpy()
+        bounds = ptr.numpy()
+        arcs = neighbour_lists(source, target, bounds[-1], False)
+        found_values, found_vectors, converged = lowest_pairs(*arcs, bounds, np.diff(bounds).argsort(kind="stable"), k)
+        if converged:
+            return torch.from_numpy(found_values), torch.from_numpy(found_vectors)
+    return _dense_laplacian_encoding(edge_index, ptr, k)
 
 
 class RandomWalkEncoder(nn.Module):
@@ -194,6 +195,34 @@ def _dense_group(
     real[slot[chosen]] = True
     nodes = chosen.nonzero().squeeze(1)
     return _DenseGroup(size, adjacency.view(-1, size, size), real.view(-1, size), nodes)
+
+
+def _fits_compiled_kernel(ptr: Tensor) -> bool:
+    """Return whether the compiled kernel is the faster one for graphs of these sizes."""
+    sizes = ptr.diff()
+    largest = int(sizes.max()) if sizes.numel() else 0
+    if largest <= _SMALL_COMPILED:
+        return True
+    return largest <= _LARGEST_COMPILED and int((2 * sizes > largest).sum()) >= _FEW
+
+
+def _dense_laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return what :func:`laplacian_encoding` does, by torch's batched eigensolver."""
+    values = torch.zeros(int(ptr[-1]), k, device=ptr.device)
+    vectors = torch.zeros_like(values)
+    for group in _dense_groups(edge_index, ptr):
+        adjacency = (group.adjacency + group.adjacency.transpose(1, 2)).clamp(max=1.0)
+        degree = adjacency.sum(dim=2)
+        # Padding gets an eigenvalue above all others (2 * max degree bounds them), so it never mixes with the graph.
+        degree = torch.where(group.real, degree, 2.0 * degree.max() + 1.0)
+        with _one_thread(adjacency.device):
+            spectrum, basis = torch.linalg.eigh(torch.diag_embed(degree) - adjacency)
+        kept = min(k, group.size)
+        inside = torch.arange(kept, device=ptr.device) < group.real.sum(dim=1, keepdim=True)
+        rows = torch.zeros(*basis.shape[:2], kept, device=ptr.device) + spectrum[:, None, :kept].clamp(min=0.0)
+        values[group.nodes, :kept] = (rows * inside[:, None])[group.real]
+        vectors[group.nodes, :kept] = (basis[:, :, :kept] * inside[:, None])[group.real]
+    return values, vectors
 
 
 def _dense_random_walk_encoding(

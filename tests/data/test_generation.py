@@ -83,6 +83,7 @@ def test_executor_gets_the_shards(make_card: MakeCard, tmp_path: Path) -> None:
             self.submitted += 1
             return super().submit(*arguments, **options)
 
+    draw_samples(make_card(50), "train", [0])  # compiles the kernels, which would be jobs of their own
     with Counting(2) as executor:
         ensure_split(make_card(50), "train", tmp_path, executor=executor, shard_size=10)
     assert executor.submitted == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -11,12 +12,15 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import add_self_loops, get_laplacian, to_dense_adj
 
+from graphbench.models import _lpe_cpu
 from graphbench.models.config import PositionalConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.positional import (
     LaplacianEncoder,
     RandomWalkEncoder,
+    _dense_laplacian_encoding,
     _dense_random_walk_encoding,
+    _fits_compiled_kernel,
     laplacian_encoding,
     random_walk_encoding,
 )
@@ -103,6 +107,108 @@ def test_laplacian_pairs_satisfy_the_eigenvalue_equation() -> None:
     assert torch.isfinite(vectors).all()
 
 
+def _data(drawn: nx.Graph) -> Data:
+    drawn = nx.convert_node_labels_to_integers(drawn)
+    pairs = np.array(sorted(drawn.edges()), dtype=np.int64).reshape(-1, 2)
+    return Data(edge_index=torch.tensor(np.concatenate([pairs, pairs[:, ::-1]]).T.copy()), num_nodes=len(drawn))
+
+
+def _assert_lowest_pairs(graphs: list[nx.Graph], k: int) -> None:
+    """Check values against NumPy in float64, residuals, orthonormality and the zeros beyond a graph's size."""
+    batch = batch_of([_data(g) for g in graphs])
+    values, vectors = (t.double().numpy() for t in laplacian_encoding(batch.edge_index, batch.ptr, k))
+    assert values.shape == vectors.shape == (batch.num_nodes, k)
+    for g, first, last in zip(graphs, batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
+        laplacian = nx.laplacian_matrix(g).toarray().astype(float)
+        kept = min(k, len(g))
+        spectrum, basis = values[first, :kept], vectors[first:last, :kept]
+        assert (values[first:last, :kept] == spectrum).all()
+        np.testing.assert_allclose(spectrum, np.linalg.eigvalsh(laplacian)[:kept], atol=1e-4)
+        np.testing.assert_allclose(laplacian @ basis, basis * spectrum, atol=1e-4)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(kept), atol=1e-5)
+        assert (values[first:last, kept:] == 0).all() and (vectors[first:last, kept:] == 0).all()
+
+
+SYMMETRIC_GRAPHS = {
+    "complete": nx.complete_graph(40),
+    "star": nx.star_graph(39),
+    "cycle": nx.cycle_graph(40),
+    "path": nx.path_graph(40),
+    "no edges": nx.empty_graph(20),
+    "copies": nx.disjoint_union_all([nx.cycle_graph(5)] * 6),
+    "components": nx.disjoint_union_all([nx.complete_graph(7), nx.star_graph(5), nx.empty_graph(4), nx.path_graph(9)]),
+    "hypercube": nx.hypercube_graph(5),
+    "bipartite": nx.complete_bipartite_graph(3, 30),
+    "barbell": nx.barbell_graph(15, 8),
+}
+
+
+@pytest.mark.parametrize("k", [1, 3, 17, 45])
+@pytest.mark.parametrize("name", SYMMETRIC_GRAPHS)
+def test_repeated_eigenvalues_have_orthonormal_vectors(name: str, k: int) -> None:
+    _assert_lowest_pairs([SYMMETRIC_GRAPHS[name]] * 7, k)
+
+
+def test_graphs_side_by_side_do_not_disturb_each_other() -> None:
+    _assert_lowest_pairs([*SYMMETRIC_GRAPHS.values(), nx.empty_graph(1), *reversed(SYMMETRIC_GRAPHS.values())], 12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 32), min_size=1, max_size=20),
+    seed=st.integers(0, 1000),
+    k=st.integers(1, 34),
+    p=st.sampled_from([0.0, 0.05, 0.2, 0.5, 1.0]),
+)
+def test_lowest_pairs_of_random_graphs(sizes: list[int], seed: int, k: int, p: float) -> None:
+    _assert_lowest_pairs([nx.gnp_random_graph(n, p, seed=seed + i) for i, n in enumerate(sizes)], k)
+
+
+def test_lowest_pairs_of_large_graphs() -> None:
+    _assert_lowest_pairs([nx.barabasi_albert_graph(128 - i, 3, seed=i) for i in range(8)], 32)
+
+
+@pytest.mark.parametrize("sizes", [(3, 30, 9), (40,) * 8, (300, 5)])
+def test_both_laplacian_solvers_return_the_same_values(sizes: tuple[int, ...]) -> None:
+    batch = random_batch("bridges", sizes)
+    values, vectors = laplacian_encoding(batch.edge_index, batch.ptr, 12)
+    expected, basis = _dense_laplacian_encoding(batch.edge_index, batch.ptr, 12)
+    torch.testing.assert_close(values, expected, atol=1e-3, rtol=1e-5)
+    assert values.dtype == expected.dtype == vectors.dtype == basis.dtype == torch.float32
+    assert torch.equal((vectors == 0).all(dim=0), (basis == 0).all(dim=0))
+
+
+def test_order_of_arcs_double_arcs_and_loops_do_not_matter() -> None:
+    batch = random_batch("bridges")
+    expected = laplacian_encoding(batch.edge_index, batch.ptr, 5)[0]
+    extra = torch.tensor([[3, 8], [3, 8]])
+    arcs = torch.cat([batch.edge_index, batch.edge_index[:, :4], extra], dim=1)
+    arcs = arcs[:, torch.randperm(arcs.shape[1])]
+    torch.testing.assert_close(laplacian_encoding(arcs, batch.ptr, 5)[0], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(_dense_laplacian_encoding(arcs, batch.ptr, 5)[0], expected, atol=1e-5, rtol=0)
+
+
+def test_a_batch_without_graphs_has_no_pairs() -> None:
+    values, vectors = laplacian_encoding(torch.zeros(2, 0, dtype=torch.int64), torch.zeros(1, dtype=torch.int64), 4)
+    assert values.shape == vectors.shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "compiled"),
+    [([64], True), ([65], False), ([128] * 7, False), ([128] * 8, True), ([128] + [8] * 15, False), ([257] * 8, False)],
+)
+def test_sizes_choose_the_laplacian_solver(sizes: list[int], compiled: bool) -> None:
+    assert _fits_compiled_kernel(torch.tensor([0, *sizes]).cumsum(0)) is compiled
+
+
+def test_torch_solves_what_the_kernel_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = random_batch("bridges")
+    expected = laplacian_encoding(batch.edge_index, batch.ptr, 5)[0]
+    nothing = np.zeros((batch.num_nodes, 5), np.float32)
+    monkeypatch.setattr(_lpe_cpu, "lowest_pairs", lambda *arguments: (nothing, nothing, False))
+    torch.testing.assert_close(laplacian_encoding(batch.edge_index, batch.ptr, 5)[0], expected, atol=1e-5, rtol=0)
+
+
 def test_laplacian_treats_arcs_as_edges() -> None:
     directed = batch_of([graph(9, "topological_sort", 3)])
     undirected = batch_of([graph(9, "bridges", 3)])
@@ -122,7 +228,7 @@ def test_number_of_threads_is_restored() -> None:
     torch.set_num_threads(2)
     try:
         batch = random_batch("bridges")
-        laplacian_encoding(batch.edge_index, batch.ptr, 4)
+        _dense_laplacian_encoding(batch.edge_index, batch.ptr, 4)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

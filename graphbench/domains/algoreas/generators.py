@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from graphbench.data.samples import Generator, Samples
+from graphbench.data.samples import CompileJob, Generator, Samples
 from graphbench.domains.algoreas import checks
 from graphbench.domains.algoreas.graph_models import check_models, pack_mixture, pack_models
 
@@ -180,8 +181,14 @@ def _make(
     output: str,
     parameters: type[GraphParameters] = GraphParameters,
     shard_size: Callable[[Any], int] = _shard_size,
-    label_kernels: tuple[int, ...] = (16,),  # one graph size for every kernel of the label
+    label_kernels: Mapping[str, int] = MappingProxyType({"label_shard": 16}),  # kernel -> nodes of a graph it labels
 ) -> Generator:
+    package = __package__
+    structure = CompileJob(f"{package}.random_graphs:draw_graphs", compile_structure)
+    labels = (
+        CompileJob(f"{package}.{name}:{kernel}", partial(compile_labels, label, nodes))
+        for kernel, nodes in label_kernels.items()
+    )
     return Generator(
         name=f"algoreas.{name}",
         version=1,
@@ -190,16 +197,25 @@ def _make(
         check=partial(checks.check, checks.LABEL_CHECKS[name], name == "topological_sort"),
         statistics=partial(_statistics, output),
         shard_size=shard_size,
-        compile_jobs=(*(partial(compile_labels, label, n) for n in label_kernels), compile_structure),
+        compile_jobs=(*labels, structure),
     )
 
+
+_CLIQUE_KERNELS = {"search_clique": 65, "_label_small": 16}
 
 GENERATORS: Mapping[str, Generator] = {
     "topological_sort": _make("topological_sort", _topological_sort, "rank"),
     "mst": _make("mst", _mst, "in_tree"),
     "bridges": _make("bridges", _bridges, "is_bridge"),
     "steiner_tree": _make("steiner_tree", _steiner_tree, "in_tree"),
-    "max_clique": _make("max_clique", _max_clique, "in_clique", CliqueParameters, _clique_shard_size, (65, 16)),
+    "max_clique": _make(
+        "max_clique",
+        _max_clique,
+        "in_clique",
+        CliqueParameters,
+        _clique_shard_size,
+        {"search_clique": 65, "_label_small": 16},
+    ),
     "flow": _make("flow", _flow, "value"),
     "max_matching": _make("max_matching", _max_matching, "matched"),
 }

@@ -99,7 +99,7 @@ def _run_stage(g: Graph, f: Forest, root: int) -> None:
         f.scalar[NOW] = time
         if event >= arcs:
             b = event - arcs
-            if f.node[b].label == INNER and f.node[b].since + f.node[b].dual // 2 == time:
+            if f.node[b].label == INNER:
                 expand(g, f, b)
         elif tight_time(g, f, event) == time:
             if f.node[f.node[head_of(g, event)].top].label == OUTER:
