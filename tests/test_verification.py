@@ -29,6 +29,7 @@ def test_shipped_dataset_passes(dataset, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("dataset", graphbench.list_datasets())
 def test_shipped_dataset_passes_in_full(dataset, tmp_path):
     check_dataset(dataset, root=tmp_path)
