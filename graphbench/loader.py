@@ -53,7 +53,7 @@ class Splits:
 
     @property
     def val(self) -> GraphDataset:
-        """The validation split: the one models are selected on."""
+        """The validation split, on which models are selected."""
         return self["val"]
 
     @property

@@ -186,14 +186,17 @@ def _finish(
         splits = choose_splits(data, evaluate)
         scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision, progress)
         hashes = {name: split.content_hash for name, split in {"train": data.train, "val": data.val, **splits}.items()}
-        record = _record(loop, data, scores, hashes)
+        counts = {name: len(split) for name, split in splits.items()}
+        record = _record(loop, data, scores, hashes, counts)
         save_record(record, path=folder / RECORD)
         answer = record, scores
     record, scores = world.from_leader(answer)
     return RunResult(record, loop.model, scores, folder)
 
 
-def _record(loop: TrainingLoop, data: Splits, scores: dict[str, Score], hashes: dict[str, str]) -> RunRecord:
+def _record(
+    loop: TrainingLoop, data: Splits, scores: dict[str, Score], hashes: dict[str, str], counts: dict[str, int]
+) -> RunRecord:
     from graphbench import __version__
 
     config, state, card = loop.config, loop.state, loop.card
@@ -223,14 +226,20 @@ def _record(loop: TrainingLoop, data: Splits, scores: dict[str, Score], hashes: 
         curves={"train_loss": state.train_loss, f"val_{card.metrics.primary}": state.val_curve},
         scores={name: score.to_dict() for name, score in scores.items()},
         best_step=loop.best.step if loop.best is not None else None,
-        notes=_notes(loop),
+        notes=_notes(loop, counts),
     )
 
 
-def _notes(loop: TrainingLoop) -> str:
+def _notes(loop: TrainingLoop, counts: dict[str, int]) -> str:
+    """Return what a reader of the scores must know, in sentences."""
+    notes = []
     if loop.state.step < loop.settings.steps:
-        return f"stopped early after {loop.settings.patience} validations without improvement"
-    return ""
+        notes.append(f"stopped early after {loop.settings.patience} validations without improvement")
+    full = {name: loop.card.split(name).count for name in counts}
+    partly = [f"{name} {count:,} of {full[name]:,}" for name, count in counts.items() if count < full[name]]
+    if partly:
+        notes.append(f"graphs scored: {', '.join(partly)}")
+    return "; ".join(notes)
 
 
 @contextmanager
