@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.domains.algoreas.bits import ZERO, bit_of
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import seed, shuffle
 from graphbench.kernels import kernel
@@ -77,6 +78,41 @@ def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> i
 
 
 @kernel
+def _small_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return what ``topological_ranks`` returns, for at most 64 nodes: one word of predecessors per node.
+
+    A graph this small has no list of neighbours and no heap: the first available node in order of priority is found
+    by looking. Nodes on a cycle get the rank -1.
+    """
+    waiting_for = np.zeros(num_nodes, np.uint64)
+    for j in range(arcs.shape[0]):
+        waiting_for[arcs[j, 1]] |= bit_of(arcs[j, 0])
+    queue = np.empty(num_nodes, np.int64)  # by priority
+    for node in range(num_nodes):
+        place = node
+        while place > 0 and priority[queue[place - 1]] > priority[node]:
+            queue[place] = queue[place - 1]
+            place -= 1
+        queue[place] = node
+    rank = np.full(num_nodes, -1, np.int64)
+    taken = ZERO
+    left = num_nodes
+    for position in range(num_nodes):
+        for place in range(left):
+            node = queue[place]
+            if waiting_for[node] & ~taken == ZERO:
+                break
+        else:
+            return rank
+        rank[node] = position
+        taken |= bit_of(node)
+        left -= 1
+        for later in range(place, left):
+            queue[later] = queue[later + 1]
+    return rank
+
+
+@kernel
 def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return each node's place in the order that always takes the available node of smallest priority.
 
@@ -93,6 +129,11 @@ def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray
     Raises:
         ValueError: The arcs close a cycle.
     """
+    if num_nodes <= 64:
+        small = _small_ranks(num_nodes, arcs, priority)
+        if small.min() < 0:
+            raise ValueError("the arcs close a cycle, so there is no topological order; pass an acyclic graph")
+        return small
     first = np.zeros(num_nodes + 1, np.int64)
     waiting_for = np.zeros(num_nodes, np.int64)
     for j in range(arcs.shape[0]):
