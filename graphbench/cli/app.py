@@ -5,7 +5,6 @@ Exit codes: 0 success, 1 a check failed, 2 wrong usage or a clear error, 130 int
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from pathlib import Path
@@ -272,11 +271,6 @@ def report(
 
     for path in write_report(selector, records, output, title):
         typer.echo(f"wrote {path}")
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON on standard output."""
-    typer.echo(json.dumps(value, indent=2, default=str))
 
 
 def main(arguments: list[str] | None = None) -> None:
