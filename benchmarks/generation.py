@@ -44,7 +44,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         if family == "max_clique":
             yield _clique_quality(sizes)
     for family in PEER_TASKS:
-        yield _row(family, "test", sizes(200, 24), sizes(10, 1), sizes)
+        yield _row(family, "test", sizes(240, 24), sizes(60, 1), sizes)
     try:
         yield from _large_matchings(sizes)
     except Exception as error:

@@ -75,11 +75,12 @@ def uniform(state: NDArray[np.uint64]) -> float:
 def below(state: NDArray[np.uint64], n: int) -> int:
     """Return an int64 uniform on 0 .. n-1, without bias (n below 2**32)."""
     bound = np.uint64(n)
-    threshold = ((_LOW32 + np.uint64(1)) - bound) % bound
-    while True:
-        product = (next_u64(state) >> _S32) * bound
-        if (product & _LOW32) >= threshold:
-            return np.int64(product >> _S32)  # type: ignore[return-value]
+    product = (next_u64(state) >> _S32) * bound
+    if (product & _LOW32) < bound:  # the threshold is below the bound: a division is rarely needed (Lemire, 2019)
+        threshold = ((_LOW32 + np.uint64(1)) - bound) % bound
+        while (product & _LOW32) < threshold:
+            product = (next_u64(state) >> _S32) * bound
+    return np.int64(product >> _S32)  # type: ignore[return-value]
 
 
 @kernel

@@ -8,40 +8,40 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.algoreas.bits import ZERO, bit_of
+from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import seed, shuffle
 from graphbench.kernels import kernel
 
 
 @kernel
-def orient_edges(num_nodes: int, edges: NDArray[np.int32], position: NDArray[np.int64]) -> NDArray[np.int32]:
+def orient_edges(
+    edges: NDArray[np.int32], position: NDArray[np.int64], arcs: NDArray[np.int32], row_end: NDArray[np.int64]
+) -> None:
     """Direct every edge from the smaller to the larger position.
 
     Args:
-        num_nodes: Number of nodes n.
         edges: ``int32[m, 2]``, ``u < v``, lexicographic.
         position: ``int64[n]``, different numbers.
-
-    Returns:
-        ``int32[m, 2]`` arcs (source, target), lexicographic.
+        arcs: ``int32[m, 2]``, overwritten with the arcs (source, target), lexicographic.
+        row_end: ``int64[n]``, overwritten: the arcs of source ``u`` end before ``arcs[row_end[u]]``.
     """
-    num_edges = edges.shape[0]
-    arcs = np.empty((num_edges, 2), np.int32)
-    next_row = np.zeros(num_nodes + 1, np.int64)
-    for j in range(num_edges):
+    row_end[:] = 0
+    for j in range(edges.shape[0]):
         u, v = edges[j, 0], edges[j, 1]
-        next_row[(u if position[u] < position[v] else v) + 1] += 1
-    for node in range(num_nodes):
-        next_row[node + 1] += next_row[node]
+        row_end[u if position[u] < position[v] else v] += 1
+    total = 0
+    for node in range(position.shape[0]):
+        degree = row_end[node]
+        row_end[node] = total
+        total += degree
     # A stable counting sort by source is enough: at one node, edges to smaller ids come first, in ascending order.
-    for j in range(num_edges):
+    for j in range(edges.shape[0]):
         u, v = edges[j, 0], edges[j, 1]
         source, target = (u, v) if position[u] < position[v] else (v, u)
-        row = next_row[source]
-        next_row[source] = row + 1
+        row = row_end[source]
+        row_end[source] = row + 1
         arcs[row, 0], arcs[row, 1] = source, target
-    return arcs
 
 
 @kernel
@@ -78,91 +78,105 @@ def _pop(heap: NDArray[np.int64], size: int, priority: NDArray[np.float32]) -> i
 
 
 @kernel
-def _small_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return what ``topological_ranks`` returns, for at most 64 nodes: one word of predecessors per node.
+def _small_ranks(
+    arcs: NDArray[np.int32],
+    row_end: NDArray[np.int64],
+    waiting_for: NDArray[np.int64],
+    priority: NDArray[np.float32],
+    rank: NDArray[np.int64],
+    by_priority: NDArray[np.int64],
+) -> int:
+    """Fill ``rank`` for at most 64 nodes and return how many were reached.
 
-    A graph this small has no list of neighbours and no heap: the first available node in order of priority is found
-    by looking. Nodes on a cycle get the rank -1.
+    The available nodes are the bits of one word, in order of priority, so that the next one is its lowest bit.
     """
-    waiting_for = np.zeros(num_nodes, np.uint64)
-    for j in range(arcs.shape[0]):
-        waiting_for[arcs[j, 1]] |= bit_of(arcs[j, 0])
-    queue = np.empty(num_nodes, np.int64)  # by priority
+    num_nodes = rank.shape[0]
     for node in range(num_nodes):
-        place = node
-        while place > 0 and priority[queue[place - 1]] > priority[node]:
-            queue[place] = queue[place - 1]
-            place -= 1
-        queue[place] = node
-    rank = np.full(num_nodes, -1, np.int64)
-    taken = ZERO
-    left = num_nodes
-    for position in range(num_nodes):
-        for place in range(left):
-            node = queue[place]
-            if waiting_for[node] & ~taken == ZERO:
-                break
-        else:
-            return rank
-        rank[node] = position
-        taken |= bit_of(node)
-        left -= 1
-        for later in range(place, left):
-            queue[later] = queue[later + 1]
-    return rank
+        smaller = 0
+        for other in range(num_nodes):
+            smaller += 1 if priority[other] < priority[node] else 0
+        rank[node] = smaller  # the node's bit, until it is taken
+        by_priority[smaller] = node
+    available = ZERO
+    for node in range(num_nodes):
+        if waiting_for[node] == 0:
+            available |= bit_of(rank[node])
+    taken = 0
+    while available != ZERO:
+        node = by_priority[lowest_bit(available)]
+        available &= available - ONE
+        rank[node] = taken
+        taken += 1
+        for j in range(row_end[node - 1] if node > 0 else 0, row_end[node]):
+            target = arcs[j, 1]
+            waiting_for[target] -= 1
+            if waiting_for[target] == 0:
+                available |= bit_of(rank[target])
+    return taken
 
 
 @kernel
-def topological_ranks(num_nodes: int, arcs: NDArray[np.int32], priority: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return each node's place in the order that always takes the available node of smallest priority.
-
-    A node is available when all its predecessors are taken.
-
-    Args:
-        num_nodes: Number of nodes n.
-        arcs: ``int32[m, 2]`` arcs (source, target), sorted by source.
-        priority: ``float32[n]``, different numbers.
-
-    Returns:
-        ``int64[n]``, a permutation of 0 .. n-1.
-
-    Raises:
-        ValueError: The arcs close a cycle.
-    """
-    if num_nodes <= 64:
-        small = _small_ranks(num_nodes, arcs, priority)
-        if small.min() < 0:
-            raise ValueError("the arcs close a cycle, so there is no topological order; pass an acyclic graph")
-        return small
-    first = np.zeros(num_nodes + 1, np.int64)
-    waiting_for = np.zeros(num_nodes, np.int64)
-    for j in range(arcs.shape[0]):
-        first[arcs[j, 0] + 1] += 1
-        waiting_for[arcs[j, 1]] += 1
-    for node in range(num_nodes):
-        first[node + 1] += first[node]
-    heap = np.empty(num_nodes, np.int64)
+def _large_ranks(
+    arcs: NDArray[np.int32],
+    row_end: NDArray[np.int64],
+    waiting_for: NDArray[np.int64],
+    priority: NDArray[np.float32],
+    rank: NDArray[np.int64],
+    heap: NDArray[np.int64],
+) -> int:
+    """Fill ``rank`` and return how many nodes were reached."""
     size = 0
-    for node in range(num_nodes):
+    for node in range(rank.shape[0]):
         if waiting_for[node] == 0:
             _push(heap, size, node, priority)
             size += 1
-    rank = np.empty(num_nodes, np.int64)
     taken = 0
     while size > 0:
         node = _pop(heap, size, priority)
         size -= 1
         rank[node] = taken
         taken += 1
-        for j in range(first[node], first[node + 1]):
+        for j in range(row_end[node - 1] if node > 0 else 0, row_end[node]):
             target = arcs[j, 1]
             waiting_for[target] -= 1
             if waiting_for[target] == 0:
                 _push(heap, size, target, priority)
                 size += 1
-    if taken < num_nodes:
+    return taken
+
+
+@kernel
+def topological_ranks(
+    arcs: NDArray[np.int32],
+    row_end: NDArray[np.int64],
+    priority: NDArray[np.float32],
+    rank: NDArray[np.int64],
+    scratch: NDArray[np.int64],
+) -> None:
+    """Find each node's place in the order that always takes the available node of smallest priority.
+
+    A node is available when all its predecessors are taken.
+
+    Args:
+        arcs: ``int32[m, 2]`` arcs (source, target), sorted by source.
+        row_end: ``int64[n]``: the arcs of source ``u`` end before ``arcs[row_end[u]]``.
+        priority: ``float32[n]``, different numbers.
+        rank: ``int64[n]``, overwritten with a permutation of 0 .. n-1.
+        scratch: ``int64[2, n]``.
+
+    Raises:
+        ValueError: The arcs close a cycle.
+    """
+    waiting_for = scratch[0]
+    waiting_for[:] = 0
+    for j in range(arcs.shape[0]):
+        waiting_for[arcs[j, 1]] += 1
+    if rank.shape[0] <= 64:
+        taken = _small_ranks(arcs, row_end, waiting_for, priority, rank, scratch[1])
+    else:
+        taken = _large_ranks(arcs, row_end, waiting_for, priority, rank, scratch[1])
+    if taken < rank.shape[0]:
         raise ValueError("the arcs close a cycle, so there is no topological order; pass an acyclic graph")
-    return rank
 
 
 @kernel
@@ -197,17 +211,18 @@ def label_shard(
     rank = np.empty(num_graphs * num_nodes, np.float32)
     last = max(num_nodes - 1, 1)
     position = np.empty(num_nodes, np.int64)
+    row_end = np.empty(num_nodes, np.int64)
+    own_rank = np.empty(num_nodes, np.int64)
+    scratch = np.empty((2, num_nodes), np.int64)
     for s in range(num_graphs):
         state = seed(key, indices[s], attempts[s], 1)
         for node in range(num_nodes):
             position[node] = node
         shuffle(state, position)
-        begin, at = edge_ptr[s], s * num_nodes
-        own_arcs = orient_edges(num_nodes, edges[begin : edge_ptr[s + 1]], position)
+        own_arcs, at = arcs[edge_ptr[s] : edge_ptr[s + 1]], s * num_nodes
+        orient_edges(edges[edge_ptr[s] : edge_ptr[s + 1]], position, own_arcs, row_end)
         own_priority = distinct_weights(state, num_nodes, 1.0)
-        own_rank = topological_ranks(num_nodes, own_arcs, own_priority)
-        for j in range(own_arcs.shape[0]):
-            arcs[begin + j, 0], arcs[begin + j, 1] = own_arcs[j, 0], own_arcs[j, 1]
+        topological_ranks(own_arcs, row_end, own_priority, own_rank, scratch)
         for node in range(num_nodes):
             priority[at + node] = own_priority[node]
             rank[at + node] = np.float32(own_rank[node] / last)

@@ -9,6 +9,19 @@ from hypothesis import strategies as st
 from graphbench.domains.algoreas.topological_sort import label_shard, orient_edges, topological_ranks
 
 
+def oriented(edges, position):
+    arcs = np.empty_like(edges)
+    orient_edges(edges, position, arcs, np.empty(len(position), int))
+    return arcs
+
+
+def ranks_of(arcs, priority):
+    row_end = np.searchsorted(arcs[:, 0], np.arange(len(priority)), side="right")
+    rank = np.empty(len(priority), int)
+    topological_ranks(arcs, row_end, priority, rank, np.empty((2, len(priority)), int))
+    return rank
+
+
 def networkx_ranks(num_nodes, arcs, priority):
     graph = nx.empty_graph(num_nodes, nx.DiGraph)
     graph.add_edges_from(arcs.tolist())
@@ -22,8 +35,8 @@ def networkx_ranks(num_nodes, arcs, priority):
 def test_order_is_the_smallest_of_all_orders(random_edges, num_nodes, p, seed):
     rng = np.random.default_rng(seed)
     priority = rng.permutation(num_nodes).astype(np.float32)
-    arcs = orient_edges(num_nodes, random_edges(num_nodes, p, seed), rng.permutation(num_nodes))
-    ranks = topological_ranks(num_nodes, arcs, priority)
+    arcs = oriented(random_edges(num_nodes, p, seed), rng.permutation(num_nodes))
+    ranks = ranks_of(arcs, priority)
     allowed = []
     for order in itertools.permutations(range(num_nodes)):
         place = np.argsort(order)
@@ -37,7 +50,7 @@ def test_order_is_the_smallest_of_all_orders(random_edges, num_nodes, p, seed):
 def test_arcs_are_the_edges_directed_by_position(random_edges, num_nodes, p, seed):
     edges = random_edges(num_nodes, p, seed)
     position = np.random.default_rng(seed).permutation(num_nodes)
-    arcs = orient_edges(num_nodes, edges, position)
+    arcs = oriented(edges, position)
     assert (position[arcs[:, 0]] < position[arcs[:, 1]]).all()
     assert sorted(arcs.tolist()) == arcs.tolist()
     assert sorted(map(sorted, arcs.tolist())) == edges.tolist()
@@ -62,19 +75,19 @@ def test_order_is_that_of_networkx(shard, num_nodes, count):
 def test_ranks_move_with_the_nodes(random_edges, num_nodes, p, seed):
     rng = np.random.default_rng(seed)
     priority = rng.permutation(num_nodes).astype(np.float32)
-    arcs = orient_edges(num_nodes, random_edges(num_nodes, p, seed), rng.permutation(num_nodes))
+    arcs = oriented(random_edges(num_nodes, p, seed), rng.permutation(num_nodes))
     new_id = rng.permutation(num_nodes)
     moved_arcs = np.array(sorted(new_id[arcs].tolist()), np.int32).reshape(-1, 2)
     moved_priority = np.empty_like(priority)
     moved_priority[new_id] = priority
-    moved = topological_ranks(num_nodes, moved_arcs, moved_priority)
-    np.testing.assert_array_equal(moved[new_id], topological_ranks(num_nodes, arcs, priority))
+    moved = ranks_of(moved_arcs, moved_priority)
+    np.testing.assert_array_equal(moved[new_id], ranks_of(arcs, priority))
 
 
 def test_a_cycle_is_an_error():
     arcs = np.array([[0, 1], [1, 2], [2, 0]], np.int32)
     with pytest.raises(ValueError, match="cycle"):
-        topological_ranks(3, arcs, np.zeros(3, np.float32))
+        ranks_of(arcs, np.zeros(3, np.float32))
 
 
 def test_one_node_has_rank_0(shard):
