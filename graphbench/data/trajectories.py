@@ -1,0 +1,189 @@
+"""Trajectories: hints over time, stored as the cells that change from step to step.
+
+The hints of a sample at one step are two vectors, one of integers and one of floats, with the hints of the card one
+after the other (``HintLayout``). A stored trajectory lists, step after step, which cells took which value; before the
+first step all are 0. ``replay`` turns the lists back into the state at every step.
+
+Integers stand for: a mask's value (-1 where masked), a class number (-1 where masked), a pointer's target, and for a
+mask_one the id of its one node, so that it is a single cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.data.runs import take_runs
+from graphbench.data.samples import offsets
+from graphbench.kernels import kernel
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a hint lies in the state.
+
+    Attributes:
+        is_float: Whether it lies in the vector of floats.
+        first: Its first cell there.
+        shape: Shape of its cells: ``(n,)``, ``(n, n)``, or ``(1,)`` for a graph's value and for a mask_one.
+    """
+
+    is_float: bool
+    first: int
+    shape: tuple[int, ...]
+
+    @property
+    def cells(self) -> slice:
+        """The cells of the hint in its vector."""
+        return slice(self.first, self.first + int(np.prod(self.shape)))
+
+
+def cell_shape(feature: Feature, nodes: int) -> tuple[int, ...]:
+    """Return the shape in which one step of a feature of a graph of ``nodes`` nodes is held."""
+    if feature.location is Location.GRAPH or feature.kind is Kind.MASK_ONE:
+        return (1,)
+    return (nodes,) if feature.location is Location.NODE else (nodes, nodes)
+
+
+class HintLayout:
+    """The places of the hints of graphs of one size.
+
+    Args:
+        hints: The hint features, in the card's order.
+        nodes: Nodes per graph.
+
+    Attributes:
+        places: Hint name -> place.
+        ints: Cells of the vector of integers.
+        floats: Cells of the vector of floats.
+    """
+
+    def __init__(self, hints: Sequence[Feature], nodes: int) -> None:
+        sizes = [0, 0]
+        self.places: dict[str, Place] = {}
+        for feature in hints:
+            is_float = feature.kind is Kind.SCALAR
+            shape = cell_shape(feature, nodes)
+            self.places[feature.name] = Place(is_float, sizes[is_float], shape)
+            sizes[is_float] += int(np.prod(shape))
+        self.ints, self.floats = sizes
+
+    def views(self, ints: Array, floats: Array) -> dict[str, Array]:
+        """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
+        found = {}
+        for name, place in self.places.items():
+            vector = floats if place.is_float else ints
+            found[name] = vector[..., place.cells].reshape(*vector.shape[:-1], *place.shape)
+        return found
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The changes of one of the two vectors, sample after sample and step after step.
+
+    Attributes:
+        ptr: int64 ``[S + 1]``: the changes of sample ``i`` are ``ptr[i]:ptr[i + 1]``.
+        counts: Integer ``[steps of all samples]``: changes per step.
+        cells: Integer ``[C]``: the cell that changed.
+        values: ``[C]``: its new value.
+    """
+
+    ptr: Array
+    counts: Array
+    cells: Array
+    values: Array
+
+    def take(self, samples: Array, step_ptr: Array) -> Changes:
+        """Return the changes of some samples, given the offsets of the steps of all."""
+        sizes = (self.ptr[samples + 1] - self.ptr[samples]).astype(np.int64)
+        ptr = offsets(sizes)
+        steps = offsets((step_ptr[samples + 1] - step_ptr[samples]).astype(np.int64))
+        first = self.ptr[samples]
+        return Changes(
+            ptr,
+            take_runs(self.counts, step_ptr[samples], steps),
+            take_runs(self.cells, first, ptr),
+            take_runs(self.values, first, ptr),
+        )
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """The hints of a run of samples.
+
+    Attributes:
+        step_ptr: int64 ``[S + 1]``: offsets of the steps of every sample; sample ``i`` has ``T = step_ptr[i + 1] -
+            step_ptr[i]`` steps.
+        ints: Changes of masks, mask_ones, classes and pointers.
+        floats: Changes of scalars.
+    """
+
+    step_ptr: Array
+    ints: Changes
+    floats: Changes
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.step_ptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64 ``[S]``: number of steps T of every sample, the first state included."""
+        return np.diff(self.step_ptr).astype(np.int64)
+
+    def take(self, samples: Array) -> Trajectories:
+        """Return the trajectories of some samples, in the order given."""
+        lengths = (self.step_ptr[samples + 1] - self.step_ptr[samples]).astype(np.int64)
+        ints, floats = self.ints.take(samples, self.step_ptr), self.floats.take(samples, self.step_ptr)
+        return Trajectories(offsets(lengths), ints, floats)
+
+    def replay(self, layout: HintLayout) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the state of all samples at every step, the last one repeated up to the longest sample's.
+
+        Returns:
+            ``int32 [T, S, layout.ints]`` and ``float64 [T, S, layout.floats]``.
+        """
+        longest = int(self.lengths.max(initial=0))
+        ints = np.zeros((longest, len(self), layout.ints), np.int32)
+        floats = np.zeros((longest, len(self), layout.floats), self.floats.values.dtype)
+        for changes, state in ((self.ints, ints), (self.floats, floats)):
+            if state.size:
+                _replay(self.step_ptr, changes.ptr, changes.counts, changes.cells, changes.values, state)
+        return ints, floats
+
+    @staticmethod
+    def join(parts: Iterable[Trajectories]) -> Trajectories:
+        """Return the samples of all parts, one part after the other."""
+        all_parts = list(parts)
+        lengths = np.concatenate([part.lengths for part in all_parts])
+        changes = []
+        for pick in ("ints", "floats"):
+            own: list[Changes] = [getattr(part, pick) for part in all_parts]
+            ptr = offsets(np.concatenate([np.diff(c.ptr) for c in own]).astype(np.int64))
+            joined = (np.concatenate([getattr(c, name) for c in own]) for name in ("counts", "cells", "values"))
+            changes.append(Changes(ptr, *joined))
+        return Trajectories(offsets(lengths), *changes)
+
+
+@kernel
+def _replay(step_ptr: Array, ptr: Array, counts: Array, cells: Array, values: Array, state: Array) -> None:
+    """Write the state at every step into ``state [T, S, cells]``, which holds zeros."""
+    longest, samples, size = state.shape
+    for sample in range(samples):
+        first, at = step_ptr[sample], ptr[sample]
+        steps = step_ptr[sample + 1] - first
+        for t in range(longest):
+            if t > 0:
+                for cell in range(size):
+                    state[t, sample, cell] = state[t - 1, sample, cell]
+            if t < steps:
+                for _ in range(counts[first + t]):
+                    state[t, sample, cells[at]] = values[at]
+                    at += 1

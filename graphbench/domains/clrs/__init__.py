@@ -1,0 +1,8 @@
+"""The CLRS algorithmic reasoning benchmark: thirty textbook algorithms that record their steps (Velickovic et al., 2022).
+
+``sample`` draws the arguments of an algorithm, ``trace`` runs it on arguments and returns inputs, hints and outputs.
+"""
+
+from graphbench.domains.clrs.tracing import Trace, trace
+
+__all__ = ["Trace", "trace"]

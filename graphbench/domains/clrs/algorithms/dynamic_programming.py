@@ -1,0 +1,1 @@
+"""Dynamic programming (Cormen et al., chapter 15)."""

@@ -1,0 +1,1 @@
+"""Computational geometry (Cormen et al., chapter 33)."""

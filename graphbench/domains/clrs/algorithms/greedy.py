@@ -1,0 +1,1 @@
+"""Greedy algorithms (Cormen et al., chapter 16)."""

@@ -1,0 +1,1 @@
+"""Shortest paths (Cormen et al., chapters 24 and 25)."""

@@ -1,0 +1,1 @@
+"""Minimum spanning trees (Cormen et al., chapter 23)."""

@@ -1,0 +1,1 @@
+"""String matching (Cormen et al., chapter 32)."""
