@@ -182,6 +182,7 @@ def _make(
     parameters: type[GraphParameters] = GraphParameters,
     shard_size: Callable[[Any], int] = _shard_size,
     label_kernels: Mapping[str, int] = MappingProxyType({"label_shard": 16}),  # kernel -> nodes of a graph it labels
+    version: int = 1,
 ) -> Generator:
     package = __package__
     structure = CompileJob(f"{package}.random_graphs:draw_graphs", compile_structure)
@@ -191,7 +192,7 @@ def _make(
     )
     return Generator(
         name=f"algoreas.{name}",
-        version=1,
+        version=version,
         parameters=parameters,
         generate=partial(_generate, label),
         check=partial(checks.check, checks.LABEL_CHECKS[name], name == "topological_sort"),
@@ -200,8 +201,6 @@ def _make(
         compile_jobs=(*labels, structure),
     )
 
-
-_CLIQUE_KERNELS = {"search_clique": 65, "_label_small": 16}
 
 GENERATORS: Mapping[str, Generator] = {
     "topological_sort": _make("topological_sort", _topological_sort, "rank"),
@@ -215,6 +214,7 @@ GENERATORS: Mapping[str, Generator] = {
         CliqueParameters,
         _clique_shard_size,
         {"search_clique": 65, "_label_small": 16},
+        version=2,
     ),
     "flow": _make("flow", _flow, "value"),
     "max_matching": _make("max_matching", _max_matching, "matched"),
