@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card, Measured, measured_path
 from graphbench.catalog.names import catalog
 from graphbench.data.generation import dataset_folder, draw_samples, find_file
-from graphbench.data.hashing import samples_hash, structure_hashes
+from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root, write_json
@@ -181,7 +181,7 @@ class _SplitChecks:
             return "not asked for"
         stored = stored_of(self.card, self.split, self.folder)
         samples, where = (self.many, "drawn") if stored is None else (stored, "stored")
-        hashes = structure_hashes(samples)
+        hashes = sample_hashes(samples, self.card)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
             raise _Failed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
@@ -216,8 +216,7 @@ class _Failed(Exception):
 
 def arrays_hash(samples: Samples) -> str:
     """Return the SHA-256 of samples as they would be stored on their own."""
-    shared = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
-    return samples_hash({**shared, **samples.values})
+    return samples_hash(samples.arrays())
 
 
 def stored_of(card: Card, split: str, folder: Path) -> Samples | None:
@@ -233,7 +232,7 @@ def _leakage(card: Card, folder: Path, checks: Mapping[str, _SplitChecks]) -> It
     for split in splits:
         stored = stored_of(card, split, folder)
         samples, where = (checks[split].many, "drawn") if stored is None else (stored, "stored")
-        hashes = np.unique(structure_hashes(samples), axis=0)
+        hashes = np.unique(sample_hashes(samples, card), axis=0)
         known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
     for i, first in enumerate(splits):
         for second in splits[i + 1 :]:

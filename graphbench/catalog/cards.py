@@ -78,7 +78,12 @@ class Measured(_Strict):
 
 
 class Card(_Strict):
-    """Everything there is to say about one dataset."""
+    """Everything there is to say about one dataset.
+
+    Attributes:
+        directed: Whether an edge is an arc.
+        complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
+    """
 
     id: str
     domain: str
@@ -90,6 +95,7 @@ class Card(_Strict):
     description: str | None = None
     generator: str
     directed: bool = False
+    complete: bool = False
     features: tuple[Feature, ...]
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
@@ -110,6 +116,8 @@ class Card(_Strict):
     def _check(self) -> Card:
         if not self.outputs:
             raise ValueError("a card needs at least one output feature")
+        if self.complete and not self.directed:
+            raise ValueError("complete graphs have both arcs of every pair of nodes; write directed: true")
         missing = [name for name in CORE_SPLITS if name not in self.splits]
         if missing:
             raise ValueError(f"splits {missing} are missing; a card needs train, val and test")
@@ -127,6 +135,16 @@ class Card(_Strict):
     def inputs(self) -> tuple[Feature, ...]:
         """Features that models read."""
         return select(self.features, Stage.INPUT)
+
+    @property
+    def hints(self) -> tuple[Feature, ...]:
+        """Features that an algorithm shows on the way: one value per step."""
+        return select(self.features, Stage.HINT)
+
+    @property
+    def stored_features(self) -> tuple[Feature, ...]:
+        """Features with one value per node, edge or graph: all but the hints."""
+        return tuple(f for f in self.features if f.stage is not Stage.HINT)
 
     @property
     def all_splits(self) -> dict[str, SplitSpec]:
@@ -158,6 +176,7 @@ class Card(_Strict):
             "features": [[f.name, f.stage, f.location, f.type_name] for f in self.features],
             "directed": self.directed,
             "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
+            **({"complete": True} if self.complete else {}),
         }
         return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:12]
 

@@ -57,7 +57,8 @@ class Feature:
         stage: input, hint, output or meta.
         location: node, edge or graph: the array has one row per such item.
         kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
-            pointer (a node id, local to the graph) or permutation (a pointer that is a bijection).
+            pointer (a node id, local to the graph) or permutation (pointers that put all nodes in one order: each to
+            the one before it, the first to itself).
         classes: Number of classes of a categorical feature, else 0.
     """
 

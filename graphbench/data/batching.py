@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.data.runs import take_runs
-from graphbench.data.samples import offsets
+from graphbench.data.runs import offsets, take_runs
+from graphbench.data.trajectories import Trajectories
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -33,6 +33,8 @@ class FlatGraphs:
         values: feature name -> array with one row per node, stored edge or graph.
         features: The features, in the card's order.
         directed: Whether a stored edge is an arc; otherwise batches hold both directions.
+        complete: Whether every pair of nodes is an edge; then none is stored.
+        hints: The hints over time, where the card has any.
     """
 
     node_ptr: Array
@@ -41,6 +43,8 @@ class FlatGraphs:
     values: Mapping[str, Array]
     features: tuple[Feature, ...]
     directed: bool
+    complete: bool = False
+    hints: Trajectories | None = None
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -71,7 +75,7 @@ class FlatGraphs:
                 return array[int(first[0]) : int(first[0]) + int(to[-1])]
             return take_runs(array, first, to)
 
-        local = rows(self.edges, Location.EDGE)
+        local = _all_pairs(nodes) if self.complete else rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)
         copies = 1 if self.directed else 2
         fields: dict[str, Any] = {
@@ -81,6 +85,8 @@ class FlatGraphs:
             "edge_ptr": edge_ptr * copies,
         }
         for feature in self.features:
+            if feature.stage is Stage.HINT:
+                continue
             fields[feature.name] = self._field(feature, rows(self.values[feature.name], feature.location))
         return fields
 
@@ -91,6 +97,12 @@ class FlatGraphs:
         if rows.ndim == 2:  # one column per direction
             return rows.astype(dtype).reshape(-1)
         return np.repeat(rows.astype(dtype), 2)
+
+
+def _all_pairs(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return int64 ``[sum of n * n, 2]``: all pairs of every graph, row after row."""
+    pairs = [np.stack(np.divmod(np.arange(n * n), n), axis=1) for n in nodes.tolist()]
+    return np.concatenate(pairs) if pairs else np.empty((0, 2), np.int64)
 
 
 def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArray[np.int64]:

@@ -15,7 +15,9 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
 from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
+from graphbench.data.shards import stored_names, stored_trajectories
 from graphbench.data.store import Manifest, map_arrays
+from graphbench.data.trajectory_batch import make_trajectory_batch
 from graphbench.errors import GraphBenchError, StoreError
 
 Transform = Callable[[Data], Data]
@@ -70,18 +72,20 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     def _open(self) -> None:
         arrays = map_arrays(self.path)
-        missing = [f.name for f in self.card.features if f.name not in arrays]
-        if missing or "edges" not in arrays:
-            raise StoreError(f"{self.path} lacks the arrays {missing or ['edges']}; delete it and it will be rebuilt")
+        missing = [name for name in stored_names(self.card) if name not in arrays]
+        if missing:
+            raise StoreError(f"{self.path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
         count = len(arrays["node_ptr"]) - 1
         self._count = count if self._limit is None else min(self._limit, count)
         self.flat = FlatGraphs(
             arrays["node_ptr"][: self._count + 1],
             arrays["edge_ptr"][: self._count + 1],
             arrays["edges"],
-            {f.name: arrays[f.name] for f in self.card.features},
+            {f.name: arrays[f.name] for f in self.card.stored_features},
             self.card.features,
             self.card.directed,
+            self.card.complete,
+            stored_trajectories(arrays),
         )
 
     # Pickling (spawned DataLoader workers) sends the path, not the pages.
@@ -112,8 +116,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             return self._kept[idx].clone()  # type: ignore[index]
         fields = {name: torch.from_numpy(array) for name, array in self.flat.gather(slice(idx, idx + 1)).items()}
         data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
-        for feature in self.card.features:
+        for feature in self.card.stored_features:
             data[feature.name] = fields[feature.name]
+        if self.flat.hints is not None:
+            for name, hint in make_trajectory_batch(self.flat, slice(idx, idx + 1)).hints.items():
+                data[name] = hint[:, 0]
         for name, value in standard_fields(fields, self.card.features).items():
             data[name] = value
         return data
@@ -161,8 +168,20 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             raise ValueError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
         return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, share)
 
-    def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
-        """Return the given graphs of the file as one ``Batch``."""
+    def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Any:
+        """Return the given graphs of the file as one PyG ``Batch``, or as a ``TrajectoryBatch`` where there are hints.
+
+        Raises:
+            GraphBenchError: If trajectories are asked for that a ``transform`` or ``pre_transform`` may have changed.
+        """
+        if self.flat.hints is not None:
+            if self.transform is not None or self._kept is not None:
+                raise GraphBenchError(
+                    "batches of trajectories come from the file, where transforms do not reach; "
+                    "load without transform and pre_transform, or use PyG's DataLoader with batch_size=1"
+                )
+            trajectories = make_trajectory_batch(self.flat, graphs)
+            return trajectories if device is None else trajectories.to(device)
         if self.transform is None and self._kept is None:
             return make_batch(self.flat, graphs, device)
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.data.hashing import samples_hash, structure_hashes
+from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Samples, find_generator
 from graphbench.data.shards import SplitTask, build_shard, join_shards, read_shard
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
@@ -93,8 +93,8 @@ class SplitBuilder:
                 wait([executor.submit(job.run, self.parameters) for job in jobs])
         few = min(8, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
-        structure_hashes(sample)
-        per_graph = sum(a.nbytes for a in (sample.edges, *sample.values.values())) / few + 40
+        sample_hashes(sample, self.card)
+        per_graph = sum(array.nbytes for array in sample.arrays().values()) / few + 40
         require_space(self.folder, int(2 * per_graph * self.count))  # shards and the finished file
 
     def _run_shards(self, redraws: Mapping[int, int], pool: Pool | None, bar: Progress) -> None:
@@ -142,7 +142,7 @@ class SplitBuilder:
         while queue:  # indices leave the queue in rising order: whoever is pushed out comes later
             i = heapq.heappop(queue)
             for attempt in range(1, _MAX_ATTEMPTS):
-                new = structure_hashes(self.task.draw(np.array([i]), np.array([attempt])))[0].tobytes()
+                new = sample_hashes(self.task.draw(np.array([i]), np.array([attempt])), self.card)[0].tobytes()
                 holder = owner.get(new)
                 if holder is None or holder > i:
                     owner[new], redraws[i] = i, attempt

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.cards import Card
 from graphbench.data.samples import Samples
 from graphbench.kernels import kernel
 
@@ -21,8 +22,26 @@ def structure_hashes(samples: Samples) -> NDArray[np.uint64]:
     """Return a 128-bit hash of every graph's labelled structure (node count and edge list), uint64 ``[S, 2]``.
 
     Two graphs are the same for the uniqueness check when they have the same nodes and edges; features do not count.
+    Complete graphs without stored edges differ by their size alone: see ``input_hashes``.
     """
     return _hash_graphs(samples.num_nodes, samples.edge_ptr, np.ascontiguousarray(samples.edges), _MULTIPLIERS)
+
+
+def input_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
+    """Return a 128-bit hash of all inputs of every graph of a card of complete graphs, uint64 ``[S, 2]``."""
+    hashes = np.empty((len(samples), 2), np.uint64)
+    for i in range(len(samples)):
+        digest = hashlib.blake2b(int(samples.num_nodes[i]).to_bytes(8, "little"), digest_size=16)
+        for feature in card.inputs:
+            rows = samples.values[feature.name][samples.rows(feature.location, i, i + 1)]
+            digest.update(np.ascontiguousarray(rows).data)
+        hashes[i] = np.frombuffer(digest.digest(), np.uint64)
+    return hashes
+
+
+def sample_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
+    """Return what tells the samples of a card apart: a hash of their structure, or of inputs where it is complete."""
+    return input_hashes(samples, card) if card.complete else structure_hashes(samples)
 
 
 @kernel

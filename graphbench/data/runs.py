@@ -1,4 +1,4 @@
-"""Copying runs of rows: the inner loop of shuffled batches."""
+"""Runs of rows: their offsets, and copying them, the inner loop of shuffled batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.kernels import kernel
+
+
+def offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the running sum of ``counts`` with a leading zero, int64 ``[len + 1]``."""
+    ptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=ptr[1:])
+    return ptr
 
 
 def take_runs(array: NDArray[Any], first: NDArray[Any], ptr: NDArray[np.int64]) -> NDArray[Any]:

@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
+from graphbench.data.runs import offsets
+from graphbench.data.trajectories import Trajectories
 from graphbench.errors import CardError
 from graphbench.kernels import is_cached
 
@@ -30,12 +32,18 @@ class Samples:
         edges: integer ``[E, 2]``, node ids local to the graph; ``u < v`` where undirected, sorted by (u, v).
         values: One array per feature of the card, with one row per node, stored edge or graph. An edge feature with
             two columns on an undirected graph holds one value per direction: ``[:, 0]`` for u -> v, ``[:, 1]`` back.
+            Hints are not among them.
+        hints: The hints over time, for cards that have any.
+
+    Complete graphs (``complete: true`` on the card) store no edges: ``edges`` is empty, ``num_edges`` is the square of
+    ``num_nodes``, and row ``u * n + v`` of an edge feature is the pair (u, v).
     """
 
     num_nodes: NDArray[np.int64]
     num_edges: NDArray[np.int64]
     edges: Array
     values: Mapping[str, Array] = field(default_factory=dict)
+    hints: Trajectories | None = None
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -60,16 +68,15 @@ class Samples:
 
     def part(self, card: Card, first: int, last: int) -> Samples:
         """Return graphs ``first`` to ``last - 1``, as views."""
-        values = {f.name: self.values[f.name][self.rows(f.location, first, last)] for f in card.features}
+        values = {f.name: self.values[f.name][self.rows(f.location, first, last)] for f in card.stored_features}
         edges = self.edges[self.rows(Location.EDGE, first, last)]
-        return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values)
+        hints = None if self.hints is None else self.hints.take(np.arange(first, last))
+        return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values, hints)
 
-
-def offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the running sum of ``counts`` with a leading zero, int64 ``[len + 1]``."""
-    ptr = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=ptr[1:])
-    return ptr
+    def arrays(self) -> dict[str, Array]:
+        """Return all arrays by name, those of the hints as ``hint.<name>``."""
+        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **self.values}
+        return shared if self.hints is None else {**shared, **self.hints.arrays()}
 
 
 GenerateFunction = Callable[[Any, np.uint64, NDArray[np.int64], NDArray[np.int64]], Samples]
@@ -111,6 +118,8 @@ class Generator:
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         unique: Whether every graph of a split must differ from all others.
+        scalars: What scalar inputs and outputs are stored in; float64 where labels follow from the last bit of inputs.
+        masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
         compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
     """
 
@@ -122,6 +131,8 @@ class Generator:
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
     unique: bool = True
+    scalars: type[np.floating[Any]] = np.float32
+    masks_cells: bool = False
     compile_jobs: tuple[CompileJob, ...] = ()
 
     def parse(self, card: Card, split: str) -> Any:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.data.hashing import structure_hashes
+from graphbench.data.hashing import sample_hashes
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import stream_key
 from graphbench.data.store import ArrayFile, ArraySpec, atomic_path, map_arrays, smallest_integer, write_arrays
+from graphbench.data.trajectories import PREFIX, HintLayout, Trajectories
 from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
 _HASHES = "hashes"
@@ -58,9 +59,11 @@ class SplitTask:
 def compact(card: Card, samples: Samples) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32, masks uint8, class numbers, pointers and node ids the smallest safe integer.
+    Scalars are float32 (or what the generator says), masks uint8, class numbers, pointers and node ids the smallest
+    safe integer; where cells may be masked, masks and class numbers are int8.
     """
-    names = {f.name for f in card.features}
+    generator = find_generator(card.generator)
+    names = {f.name for f in card.stored_features}
     if set(samples.values) != names:
         raise GenerationError(f"{card.generator} returned {sorted(samples.values)}, the card has {sorted(names)}")
     largest = int(samples.num_nodes.max(initial=1)) - 1
@@ -70,38 +73,49 @@ def compact(card: Card, samples: Samples) -> Samples:
         Location.GRAPH: len(samples),
     }
     values = {}
-    for feature in card.features:
+    for feature in card.stored_features:
         value = np.asarray(samples.values[feature.name])
         expected = rows[feature.location]
         if len(value) != expected:
             raise GenerationError(f"{card.generator}: {feature.name} has {len(value)} rows, not {expected}")
-        problem = _value_problem(feature, value, largest)
+        problem = _value_problem(feature, value, largest, -1 if generator.masks_cells else 0)
         if problem is not None:
             raise GenerationError(f"{card.generator}: {feature.name} {problem}; this is a fault of the generator")
-        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest), copy=False))
+        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, generator), copy=False))
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
-    return Samples(samples.num_nodes, samples.num_edges, edges, values)
+    return Samples(samples.num_nodes, samples.num_edges, edges, values, _compact_hints(card, samples, largest + 1))
 
 
-def _dtype(feature: Feature, largest_id: int) -> np.dtype[Any]:
+def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | None:
+    if not card.hints:
+        return None
+    if samples.hints is None or len(samples.hints) != len(samples):
+        raise GenerationError(f"{card.generator} returned no hints for each graph, but the card has some")
+    return samples.hints.compact(HintLayout(card.hints, nodes))
+
+
+def _dtype(feature: Feature, largest_id: int, generator: Generator) -> np.dtype[Any]:
     if feature.kind is Kind.SCALAR:
-        return np.dtype(np.float32)
-    if feature.kind in (Kind.MASK, Kind.MASK_ONE):
+        return np.dtype(generator.scalars)
+    if feature.kind is Kind.MASK_ONE:
         return np.dtype(np.uint8)
+    if feature.kind is Kind.MASK:
+        return np.dtype(np.int8 if generator.masks_cells else np.uint8)
     if feature.kind is Kind.CATEGORICAL:
-        return smallest_integer(feature.classes - 1)
+        return np.dtype(np.int8) if generator.masks_cells else smallest_integer(feature.classes - 1)
     return smallest_integer(largest_id)
 
 
-def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int) -> str | None:
+def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int, masked: int) -> str | None:
     """Return what is wrong with the values for the type of their feature, or None."""
     if not value.size:
         return None
     if feature.kind is Kind.SCALAR:
         return None if np.isfinite(value).all() else "has values that are not finite"
     largest = {Kind.MASK: 1, Kind.MASK_ONE: 1, Kind.CATEGORICAL: feature.classes - 1}.get(feature.kind, largest_id)
-    if value.min() < 0 or value.max() > largest:
-        return f"has values from {value.min()} to {value.max()}, outside 0 to {largest}"
+    least = masked if feature.kind in (Kind.MASK, Kind.CATEGORICAL) else 0
+    if value.min() < least or value.max() > largest:
+        return f"has values from {value.min()} to {value.max()}, outside {least} to {largest}"
     return None
 
 
@@ -119,9 +133,10 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
     attempts = np.array([redraws.get(int(i), 0) for i in indices], np.int64) if redraws else np.zeros_like(indices)
     samples = task.draw(indices, attempts)
     arrays = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
-    hashes = structure_hashes(samples) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
+    hashes = sample_hashes(samples, task.card) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
     values = {f"{_VALUE}{name}": value for name, value in samples.values.items()}
-    write_arrays(path, {**arrays, **values, _HASHES: hashes})
+    hints = {} if samples.hints is None else samples.hints.arrays()
+    write_arrays(path, {**arrays, **values, **hints, _HASHES: hashes})
     return len(samples)
 
 
@@ -129,19 +144,19 @@ def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:
     """Return the samples of a shard file and their structure hashes, memory-mapped."""
     arrays = map_arrays(path)
     values = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
-    return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values), arrays[_HASHES]
+    hints = stored_trajectories(arrays)
+    return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints), arrays[_HASHES]
 
 
 def stored_samples(card: Card, path: Path) -> Samples:
     """Return all samples of a finished split file, memory-mapped."""
     arrays = map_arrays(path)
-    missing = [
-        name for name in ("node_ptr", "edge_ptr", "edges", *(f.name for f in card.features)) if name not in arrays
-    ]
+    missing = [name for name in stored_names(card) if name not in arrays]
     if missing:
         raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
     nodes, edges = np.diff(arrays["node_ptr"]).astype(np.int64), np.diff(arrays["edge_ptr"]).astype(np.int64)
-    return Samples(nodes, edges, arrays["edges"], {f.name: arrays[f.name] for f in card.features})
+    values = {f.name: arrays[f.name] for f in card.stored_features}
+    return Samples(nodes, edges, arrays["edges"], values, stored_trajectories(arrays))
 
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
@@ -158,13 +173,19 @@ def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> 
         "edge_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.EDGE])),
         "edges": ArraySpec((rows[Location.EDGE], 2), np.result_type(*(s.edges.dtype for s in shards))),
     }
-    for feature in card.features:
+    for feature in card.stored_features:
         arrays = [s.values[feature.name] for s in shards]
         shape = (rows[feature.location], *arrays[0].shape[1:])
         specs[feature.name] = ArraySpec(shape, np.result_type(*(a.dtype for a in arrays)))
+    if card.complete:
+        specs["edges"] = ArraySpec((0, 2), specs["edges"].dtype)
+    hints = _join_hints(shards)
+    specs |= {name: ArraySpec(array.shape, array.dtype) for name, array in hints.items()}
     attributes = {"id": card.id, "version": card.version, "split": split, "count": count}
     with atomic_path(target) as aside, ArrayFile(aside, specs, attributes) as file:
         _copy(card, file, shards)
+        for name, array in hints.items():
+            file.write(name, 0, array)
     return {"count": count, "nodes": rows[Location.NODE], "edges": rows[Location.EDGE]}
 
 
@@ -175,13 +196,35 @@ def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
     for shard in shards:
         file.write("node_ptr", graph + 1, node + shard.node_ptr[1:])
         file.write("edge_ptr", graph + 1, edge + shard.edge_ptr[1:])
-        file.write("edges", edge, shard.edges)
+        if not card.complete:
+            file.write("edges", edge, shard.edges)
         start = {Location.NODE: node, Location.EDGE: edge, Location.GRAPH: graph}
-        for feature in card.features:
+        for feature in card.stored_features:
             file.write(feature.name, start[feature.location], shard.values[feature.name])
         graph += len(shard)
         node += int(shard.node_ptr[-1])
         edge += int(shard.edge_ptr[-1])
+
+
+def _join_hints(shards: Sequence[Samples]) -> dict[str, NDArray[Any]]:
+    """Return the hints of all shards as arrays; they are small, so they are joined in memory."""
+    parts = [s.hints for s in shards if s.hints is not None]
+    arrays = Trajectories.join(parts).arrays() if parts else {}
+    return {
+        name: array.astype(_pointer_dtype(int(array[-1]))) if name.endswith("ptr") else array
+        for name, array in arrays.items()
+    }
+
+
+def stored_names(card: Card) -> list[str]:
+    """Return the arrays that a finished file of the card's dataset must have."""
+    hints = [f"{PREFIX}step_ptr"] if card.hints else []
+    return ["node_ptr", "edge_ptr", "edges", *(f.name for f in card.stored_features), *hints]
+
+
+def stored_trajectories(arrays: Mapping[str, NDArray[Any]]) -> Trajectories | None:
+    """Return the hints that lie in a file's arrays, or None."""
+    return Trajectories.of_arrays(arrays) if f"{PREFIX}step_ptr" in arrays else None
 
 
 def _pointer_dtype(largest: int) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ mask_one the id of its one node, so that it is a single cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.data.runs import take_runs
-from graphbench.data.samples import offsets
+from graphbench.data.runs import offsets, take_runs
+from graphbench.data.store import smallest_integer
 from graphbench.kernels import kernel
 
 Array = NDArray[Any]
+PREFIX = "hint."  # of the names of arrays in files
+_LISTS = ("ptr", "counts", "cells", "values")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class HintLayout:
         places: Hint name -> place.
         ints: Cells of the vector of integers.
         floats: Cells of the vector of floats.
+        largest: Largest integer that a cell may hold: a node id or a class number.
     """
 
     def __init__(self, hints: Sequence[Feature], nodes: int) -> None:
@@ -74,6 +77,7 @@ class HintLayout:
             self.places[feature.name] = Place(is_float, sizes[is_float], shape)
             sizes[is_float] += int(np.prod(shape))
         self.ints, self.floats = sizes
+        self.largest = max([nodes - 1, 1, *(feature.classes - 1 for feature in hints)])
 
     def views(self, ints: Array, floats: Array) -> dict[str, Array]:
         """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
@@ -144,19 +148,48 @@ class Trajectories:
         ints, floats = self.ints.take(samples, self.step_ptr), self.floats.take(samples, self.step_ptr)
         return Trajectories(offsets(lengths), ints, floats)
 
-    def replay(self, layout: HintLayout) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def replay(self, layout: HintLayout) -> tuple[Array, Array]:
         """Return the state of all samples at every step, the last one repeated up to the longest sample's.
 
         Returns:
-            ``int32 [T, S, layout.ints]`` and ``float64 [T, S, layout.floats]``.
+            ``[T, S, layout.ints]`` and ``[T, S, layout.floats]``, in the types of the stored values.
         """
         longest = int(self.lengths.max(initial=0))
-        ints = np.zeros((longest, len(self), layout.ints), np.int32)
+        ints = np.zeros((longest, len(self), layout.ints), self.ints.values.dtype)
         floats = np.zeros((longest, len(self), layout.floats), self.floats.values.dtype)
         for changes, state in ((self.ints, ints), (self.floats, floats)):
             if state.size:
                 _replay(self.step_ptr, changes.ptr, changes.counts, changes.cells, changes.values, state)
         return ints, floats
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays by the names they have in a file."""
+        found = {"step_ptr": self.step_ptr}
+        for kind, changes in (("int", self.ints), ("float", self.floats)):
+            found |= {f"{kind}_{name}": getattr(changes, name) for name in _LISTS}
+        return {f"{PREFIX}{name}": array for name, array in found.items()}
+
+    @staticmethod
+    def of_arrays(arrays: Mapping[str, Array]) -> Trajectories:
+        """Return the trajectories that lie in a file's arrays."""
+
+        def changes(kind: str) -> Changes:
+            return Changes(*(arrays[f"{PREFIX}{kind}_{name}"] for name in _LISTS))
+
+        return Trajectories(arrays[f"{PREFIX}step_ptr"], changes("int"), changes("float"))
+
+    def compact(self, layout: HintLayout) -> Trajectories:
+        """Return the same with every array in the smallest type that is safe for all graphs of this layout."""
+        largest = max(layout.ints, layout.floats)
+
+        def smaller(changes: Changes, values: np.dtype[Any]) -> Changes:
+            counts, cells = smallest_integer(largest), smallest_integer(max(largest - 1, 0))
+            return Changes(
+                changes.ptr, changes.counts.astype(counts), changes.cells.astype(cells), changes.values.astype(values)
+            )
+
+        integers = np.dtype(np.int8 if layout.largest <= np.iinfo(np.int8).max else np.int16)
+        return Trajectories(self.step_ptr, smaller(self.ints, integers), smaller(self.floats, np.dtype(np.float32)))
 
     @staticmethod
     def join(parts: Iterable[Trajectories]) -> Trajectories:

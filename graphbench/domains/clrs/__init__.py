@@ -1,4 +1,4 @@
-"""The CLRS algorithmic reasoning benchmark: thirty textbook algorithms that record their steps (Velickovic et al., 2022).
+"""The CLRS benchmark: thirty textbook algorithms that record every step (Velickovic et al., 2022).
 
 ``sample`` draws the arguments of an algorithm, ``trace`` runs it on arguments and returns inputs, hints and outputs.
 """

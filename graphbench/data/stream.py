@@ -1,0 +1,51 @@
+"""Endless training data: samples drawn when they are needed, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from graphbench.catalog.cards import Card
+from graphbench.data.shards import SplitTask
+from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.errors import CardError
+
+_SEED_STRIDE = 2**32  # batches' samples of one size set aside for each seed
+
+
+class TrajectoryStream:
+    """A split of several problem sizes as an endless run of batches, each of one size.
+
+    Sample ``i`` is a function of the card, the split and ``i`` alone, and has the size ``lengths[i % len(lengths)]``.
+    Batch ``t`` of seed ``s`` holds samples of the size ``lengths[t % len(lengths)]`` that no other batch holds.
+
+    Args:
+        card: A card with hints.
+        split: A split whose parameters have ``lengths``.
+        seed: Which part of the endless data to use.
+
+    Raises:
+        CardError: If the split has one size only.
+    """
+
+    def __init__(self, card: Card, split: str, seed: int = 0) -> None:
+        self.card, self.split, self.seed = card, split, seed
+        self._task = SplitTask(card, split)
+        self.lengths: tuple[int, ...] = tuple(card.split(split).parameters.get("lengths", ()))
+        if not self.lengths:
+            raise CardError(f"the split {split!r} of {card.id} has no lengths, so it is stored, not streamed")
+
+    def batch(self, number: int, batch_size: int) -> TrajectoryBatch:
+        """Return one batch."""
+        turn, which = divmod(number, len(self.lengths))
+        samples = self.seed * _SEED_STRIDE + np.arange(turn * batch_size, (turn + 1) * batch_size)
+        indices = samples * len(self.lengths) + which
+        return batch_of_samples(self._task.draw(indices, np.zeros_like(indices)), self.card.features)
+
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[TrajectoryBatch]:
+        """Yield batches from number ``start`` on, for ever."""
+        number = start
+        while True:
+            yield self.batch(number, batch_size)
+            number += 1

@@ -1,0 +1,151 @@
+"""Batches of trajectories: dense tensors, hints padded over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.data.runs import take_runs
+from graphbench.data.trajectories import HintLayout, Trajectories
+from graphbench.errors import GraphBenchError
+
+if TYPE_CHECKING:
+    from graphbench.data.batching import FlatGraphs
+
+Array = NDArray[Any]
+
+
+@dataclass
+class TrajectoryBatch:
+    """Trajectories of B graphs of n nodes.
+
+    A node's value has the shape ``[B, n]``, an edge's ``[B, n, n]`` (row u, column v: the pair (u, v)), a graph's
+    ``[B]``; a mask_one is the id of its node, ``[B]``. Scalars are floats; masks 0 and 1 and classes numbers, both -1
+    where masked; pointers are node ids. Integers come in the small types of the store: cast them on the device.
+
+    Attributes:
+        inputs: Input name -> tensor.
+        hints: Hint name -> tensor with a leading time axis T; after the end of a sample its last state is repeated.
+        outputs: Output name -> tensor.
+        lengths: int64 ``[B]``: steps of every sample, at most T.
+    """
+
+    inputs: dict[str, Tensor]
+    hints: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+    lengths: Tensor
+
+    @property
+    def num_graphs(self) -> int:
+        """Number of graphs B."""
+        return len(self.lengths)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes per graph n."""
+        return int(self.inputs["pos"].shape[1])
+
+    @property
+    def steps(self) -> int:
+        """Length T of the time axis."""
+        return int(self.lengths.max())
+
+    def to(self, device: torch.device | str) -> TrajectoryBatch:
+        """Return the batch on a device."""
+        target = torch.device(device)
+
+        def move(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+            return {name: _move(tensor, target) for name, tensor in tensors.items()}
+
+        return TrajectoryBatch(move(self.inputs), move(self.hints), move(self.outputs), _move(self.lengths, target))
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a feature of that name."""
+        return any(name in part for part in (self.inputs, self.hints, self.outputs))
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return one feature by name."""
+        for part in (self.inputs, self.hints, self.outputs):
+            if name in part:
+                return part[name]
+        raise KeyError(
+            f"the batch has no feature {name!r}; it has {', '.join([*self.inputs, *self.outputs])} and hints"
+        )
+
+
+def _move(tensor: Tensor, device: torch.device) -> Tensor:
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> TrajectoryBatch:
+    """Return the given graphs as one batch.
+
+    Raises:
+        GraphBenchError: If their sizes differ.
+    """
+    chosen = np.arange(graphs.start, graphs.stop) if isinstance(graphs, slice) else np.asarray(graphs, np.int64)
+    sizes = np.unique(flat.node_ptr[chosen + 1] - flat.node_ptr[chosen])
+    if len(sizes) != 1:
+        raise GraphBenchError(f"a batch of trajectories needs graphs of one size, got {sizes.tolist()} nodes")
+    nodes = int(sizes[0])
+    values = {f.name: _dense(flat, f, chosen, nodes) for f in flat.features if f.stage is not Stage.HINT}
+    assert flat.hints is not None
+    return _assemble(flat.features, values, flat.hints.take(chosen), nodes)
+
+
+def batch_of_samples(
+    features: Sequence[Feature], values: Mapping[str, Array], hints: Trajectories, nodes: int
+) -> TrajectoryBatch:
+    """Return samples of one size as a batch, straight from a generator's arrays."""
+    count = len(hints)
+    shaped = {f.name: _shaped(values[f.name], f, count, nodes) for f in features if f.stage is not Stage.HINT}
+    return _assemble(features, shaped, hints, nodes)
+
+
+def _assemble(
+    features: Sequence[Feature], values: Mapping[str, Array], trajectories: Trajectories, nodes: int
+) -> TrajectoryBatch:
+    hint_features = select(features, Stage.HINT)
+    layout = HintLayout(hint_features, nodes)
+    views = layout.views(*trajectories.replay(layout))
+    hints = {}
+    for feature in hint_features:
+        view = views[feature.name]
+        single = feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH
+        hints[feature.name] = torch.from_numpy(view[..., 0] if single else view)
+    named = {
+        stage: {f.name: torch.from_numpy(values[f.name]) for f in select(features, stage)}
+        for stage in (Stage.INPUT, Stage.OUTPUT)
+    }
+    lengths = torch.from_numpy(trajectories.lengths)
+    return TrajectoryBatch(named[Stage.INPUT], hints, named[Stage.OUTPUT], lengths)
+
+
+def _dense(flat: FlatGraphs, feature: Feature, graphs: Array, nodes: int) -> Array:
+    values = flat.values[feature.name]
+    if feature.location is Location.GRAPH:
+        return _shaped(values[graphs], feature, len(graphs), nodes)
+    ptr, items = (flat.node_ptr, nodes) if feature.location is Location.NODE else (flat.edge_ptr, nodes * nodes)
+    rows = take_runs(values, ptr[graphs], np.arange(len(graphs) + 1) * items)
+    return _shaped(rows, feature, len(graphs), nodes)
+
+
+def _shaped(rows: Array, feature: Feature, count: int, nodes: int) -> Array:
+    """Return the rows of a feature as ``[B, ...]``: scalars float32, a mask_one as node ids."""
+    if feature.location is Location.NODE:
+        rows = rows.reshape(count, nodes)
+    elif feature.location is Location.EDGE:
+        rows = rows.reshape(count, nodes, nodes)
+    if feature.kind is Kind.MASK_ONE:
+        chosen: Array = rows.argmax(axis=1)
+        return chosen
+    return rows.astype(np.float32) if feature.kind is Kind.SCALAR else np.ascontiguousarray(rows)
