@@ -18,6 +18,7 @@ from graphbench.errors import GraphBenchError
 
 if TYPE_CHECKING:
     from graphbench.data.batching import FlatGraphs
+    from graphbench.data.samples import Samples
 
 Array = NDArray[Any]
 
@@ -75,9 +76,8 @@ class TrajectoryBatch:
         for part in (self.inputs, self.hints, self.outputs):
             if name in part:
                 return part[name]
-        raise KeyError(
-            f"the batch has no feature {name!r}; it has {', '.join([*self.inputs, *self.outputs])} and hints"
-        )
+        known = ", ".join([*self.inputs, *self.hints, *self.outputs])
+        raise KeyError(f"the batch has no feature {name!r}; it has {known}")
 
 
 def _move(tensor: Tensor, device: torch.device) -> Tensor:
@@ -102,13 +102,13 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
     return _assemble(flat.features, values, flat.hints.take(chosen), nodes)
 
 
-def batch_of_samples(
-    features: Sequence[Feature], values: Mapping[str, Array], hints: Trajectories, nodes: int
-) -> TrajectoryBatch:
-    """Return samples of one size as a batch, straight from a generator's arrays."""
-    count = len(hints)
-    shaped = {f.name: _shaped(values[f.name], f, count, nodes) for f in features if f.stage is not Stage.HINT}
-    return _assemble(features, shaped, hints, nodes)
+def batch_of_samples(samples: Samples, features: Sequence[Feature]) -> TrajectoryBatch:
+    """Return samples of one size, fresh from their generator, as one batch."""
+    hints, nodes = samples.hints, int(samples.num_nodes[0])
+    assert hints is not None
+    stored = (f for f in features if f.stage is not Stage.HINT)
+    values = {f.name: _shaped(samples.values[f.name], f, len(samples), nodes) for f in stored}
+    return _assemble(features, values, hints, nodes)
 
 
 def _assemble(
