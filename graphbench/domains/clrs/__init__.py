@@ -3,6 +3,19 @@
 ``sample`` draws the arguments of an algorithm, ``trace`` runs it on arguments and returns inputs, hints and outputs.
 """
 
-from graphbench.domains.clrs.tracing import Trace, trace
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Trace", "trace"]
+if TYPE_CHECKING:
+    from graphbench.domains.clrs.samplers import sample
+    from graphbench.domains.clrs.tracing import Trace, trace
+
+_HOMES = {"Trace": "tracing", "sample": "samplers", "trace": "tracing"}
+__all__ = ["Trace", "sample", "trace"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: generators look at this package and need none of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

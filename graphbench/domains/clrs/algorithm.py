@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.domains.clrs.algorithms import MODULES, NAMES
 from graphbench.domains.clrs.arguments import Prepared
 from graphbench.errors import GraphBenchError
 from graphbench.kernels import kernel
 
 Array = NDArray[Any]
+_PACKAGE = "graphbench.domains.clrs.algorithms"
 _WORD = re.compile(r"(\w+):(node|edge|graph)/([a-z_]+)(?:\((\d+)\))?")
 
 
@@ -110,22 +113,18 @@ def parse_features(text: str, stage: Stage) -> tuple[Feature, ...]:
     return tuple(found)
 
 
-def algorithms() -> Mapping[str, Algorithm]:
-    """Return name -> algorithm of all that are registered, in alphabetical order."""
-    import graphbench.domains.clrs.algorithms  # noqa: F401  (importing registers them)
-
-    return dict(sorted(_REGISTERED.items()))
-
-
 def find_algorithm(name: str) -> Algorithm:
-    """Return a registered algorithm.
+    """Return an algorithm by its name: one of the benchmark's, or one of your own that was imported.
 
     Raises:
         UnknownAlgorithm: If there is none of that name; the message suggests the nearest.
     """
-    known = algorithms()
-    if name not in known:
+    for module, names in MODULES.items():
+        if name in names:
+            importlib.import_module(f"{_PACKAGE}.{module}")
+    if name not in _REGISTERED:
+        known = sorted({*NAMES, *_REGISTERED})
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UnknownAlgorithm(f"unknown algorithm {name!r}; {hint}(there are {', '.join(known)})")
-    return known[name]
+    return _REGISTERED[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from graphbench.catalog.features import Feature, Kind
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.trajectories import Trajectories
-from graphbench.domains.clrs.algorithm import Algorithm, algorithms
-from graphbench.domains.clrs.checks import check_outputs
-from graphbench.domains.clrs.samplers import draw_multi_size, sample
-from graphbench.domains.clrs.tracing import Run, Runner
+from graphbench.domains.clrs.algorithms import NAMES
+
+if TYPE_CHECKING:
+    from graphbench.domains.clrs.algorithm import Algorithm
+    from graphbench.domains.clrs.tracing import Run
 
 Array = NDArray[Any]
 RENAMED = {"x": "xs", "y": "ys"}
@@ -51,6 +52,8 @@ def _arguments(
     name: str, parameters: TrajectoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the arguments of every sample asked for."""
+    from graphbench.domains.clrs.samplers import draw_multi_size, sample
+
     if parameters.length is not None and parameters.seed is not None:
         drawn = sample(name, parameters.length, int(indices.max(initial=-1)) + 1, parameters.seed)
         yield from (drawn[i] for i in indices)
@@ -62,14 +65,18 @@ def _arguments(
 
 
 def _generate(
-    algorithm: Algorithm,
+    name: str,
     parameters: TrajectoryParameters,
     key: np.uint64,
     indices: NDArray[np.int64],
     attempts: NDArray[np.int64],
 ) -> Samples:
+    from graphbench.domains.clrs.algorithm import find_algorithm
+    from graphbench.domains.clrs.tracing import Runner
+
+    algorithm = find_algorithm(name)
     runner = Runner(algorithm)
-    runs = [runner.run(*args) for args in _arguments(algorithm.name, parameters, key, indices, attempts)]
+    runs = [runner.run(*args) for args in _arguments(name, parameters, key, indices, attempts)]
     return samples_of_runs(algorithm, runs)
 
 
@@ -100,8 +107,11 @@ def _output_rows(feature: Feature, run: Run) -> Array:
     return cells.reshape(-1)
 
 
-def _check(algorithm: Algorithm, parameters: TrajectoryParameters, samples: Samples) -> list[str]:
-    return check_outputs(algorithm, samples)
+def _check(name: str, parameters: TrajectoryParameters, samples: Samples) -> list[str]:
+    from graphbench.domains.clrs.algorithm import find_algorithm
+    from graphbench.domains.clrs.checks import check_outputs
+
+    return check_outputs(find_algorithm(name), samples)
 
 
 def _statistics(parameters: TrajectoryParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
@@ -114,13 +124,13 @@ def _shard_size(parameters: TrajectoryParameters) -> int:
     return 1000 if largest <= 16 else max(1, 1024 * 64 // largest**2)
 
 
-def _make(algorithm: Algorithm) -> Generator:
+def _make(name: str) -> Generator:
     return Generator(
-        name=f"clrs.{algorithm.name}",
+        name=f"clrs.{name}",
         version=1,
         parameters=TrajectoryParameters,
-        generate=partial(_generate, algorithm),
-        check=partial(_check, algorithm),
+        generate=partial(_generate, name),
+        check=partial(_check, name),
         statistics=_statistics,
         shard_size=_shard_size,
         unique=False,
@@ -129,4 +139,4 @@ def _make(algorithm: Algorithm) -> Generator:
     )
 
 
-GENERATORS: Mapping[str, Generator] = {name: _make(algorithm) for name, algorithm in algorithms().items()}
+GENERATORS: Mapping[str, Generator] = {name: _make(name) for name in NAMES}
