@@ -98,8 +98,10 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
 
 def _sizes(card: Card) -> str:
     """Return the graph sizes from training to the largest test, e.g. ``16-512``."""
-    nodes = [n for spec in card.all_splits.values() if isinstance(n := spec.parameters.get("nodes"), int)]
-    return "-" if not nodes else f"{min(nodes)}-{max(nodes)}"
+    nodes = [n for split in card.all_splits if (n := card.nodes(split)) is not None]
+    if not nodes:
+        return "-"
+    return f"{min(nodes):g}" if min(nodes) == max(nodes) else f"{min(nodes):g}-{max(nodes):g}"
 
 
 def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
@@ -154,7 +156,7 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
     statistics = c.measured.statistics if c.measured else {}
     for name, spec in c.all_splits.items():
         edges = f"{statistics[name]['edges'][0]:.1f}" if name in statistics else "-"
-        nodes = str(spec.parameters.get("nodes", "-"))
+        nodes = "-" if (n := c.nodes(name)) is None else f"{n:g}"
         table.add_row(name, f"{spec.count:,}", nodes, edges, _file_words(files.get(name)))
     return table
 

@@ -59,7 +59,7 @@ def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
     floor = best_floor(card, split, metric)
     return OODRow(
         split=split,
-        nodes=split_nodes(card, split),
+        nodes=card.nodes(split),
         mean=score.mean if score else None,
         std=score.std if score else None,
         published=printed.value if printed else None,
@@ -70,15 +70,6 @@ def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
 def ood_splits(card: Card) -> list[str]:
     """Return ``test`` and the out-of-distribution splits, in the card's order."""
     return ["test", *card.ood]
-
-
-def split_nodes(card: Card, split: str) -> float | None:
-    """Return the number of nodes of a split's graphs: the parameter ``nodes``, else the measured mean, else None."""
-    nodes = card.split(split).parameters.get("nodes")
-    if isinstance(nodes, int | float):
-        return float(nodes)
-    measured = card.measured.statistics.get(split, {}).get("nodes") if card.measured is not None else None
-    return measured[0] if measured is not None else None
 
 
 def architecture(runs: Aggregate) -> str:

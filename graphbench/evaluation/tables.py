@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import architecture, ood_splits, ood_table, split_nodes
+from graphbench.evaluation.ood import architecture, ood_splits, ood_table
 from graphbench.evaluation.published import PublishedScore, published, published_score
 from graphbench.evaluation.results import Aggregate, Stat
 
@@ -104,7 +104,7 @@ def split_rows(card: Card) -> Grid:
     names = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
     rows = []
     for name, spec in card.all_splits.items():
-        nodes = split_nodes(card, name)
+        nodes = card.nodes(name)
         measured = [statistics.get(name, {}).get(fact) for fact in names]
         rows.append(
             (
@@ -152,7 +152,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     primary = card.metrics.primary
     if not any(runs.score(split, primary) for runs in results for split in card.ood):
         return None
-    columns = [("nodes", [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in ood_splits(card)])]
+    columns = [("nodes", [f"{n:g}" if (n := card.nodes(s)) is not None else ABSENT for s in ood_splits(card)])]
     printed: set[str] = set()
     for runs in results:
         rows, name = ood_table(runs, card), architecture(runs)
