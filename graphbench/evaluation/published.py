@@ -76,10 +76,33 @@ class _Table(_Strict):
         return self
 
 
+class Average(_Strict):
+    """An average over a collection that is printed without the scores behind it."""
+
+    model: str
+    value: float
+    source: str
+
+
+class Collection(_Strict):
+    """Datasets that papers report together.
+
+    Attributes:
+        title: Name in words.
+        classes: Name of a class -> group of its datasets.
+        averages: Averages over the whole collection from other papers.
+    """
+
+    title: str
+    classes: dict[str, str] = {}
+    averages: tuple[Average, ...] = ()
+
+
 class _File(_Strict):
     paper: str
     domain: str
     tables: tuple[_Table, ...]
+    collections: dict[str, Collection] = {}
 
 
 def read_published(path: Path) -> tuple[PublishedScore, ...]:
@@ -88,14 +111,18 @@ def read_published(path: Path) -> tuple[PublishedScore, ...]:
     Raises:
         ResultError: If the file does not follow the format; the message names file and key.
     """
+    content = _read_file(path)
+    return tuple(score for table in content.tables for score in _table_scores(content, table))
+
+
+def _read_file(path: Path) -> _File:
     raw: Any = read_yaml(path)
     try:
-        content = _File.model_validate(raw)
+        return _File.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "file"
         raise ResultError(f"{path}: {where}: {first['msg']}") from error
-    return tuple(score for table in content.tables for score in _table_scores(content, table))
 
 
 def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
@@ -127,6 +154,17 @@ def _by_dataset() -> Mapping[str, list[PublishedScore]]:
         for score in read_published(path):
             scores.setdefault(score.dataset, []).append(score)
     return scores
+
+
+@lru_cache(maxsize=1)
+def collections() -> Mapping[str, Collection]:
+    """Return group -> collection of all files of published scores."""
+    folder = baselines_dir() / "published"
+    return {
+        name: content
+        for path in sorted(folder.glob("*.yaml"))
+        for name, content in _read_file(path).collections.items()
+    }
 
 
 def published(dataset_id: str) -> list[PublishedScore]:

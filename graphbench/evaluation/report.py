@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.errors import ResultError
 from graphbench.evaluation import tables
+from graphbench.evaluation.collections import summaries
 from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood
 from graphbench.evaluation.plots import curve_figure, inline_svg, png_bytes
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
@@ -94,6 +95,7 @@ def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggr
     context = {
         "title": title,
         "overview": rows,
+        "collections": summaries([runs for _, _, results in sections for runs in results]),
         "any_small": any(runs.small for _, _, results in sections for runs in results),
         "datasets": [_section(dataset, card, results, embed) for dataset, card, results in sections],
     }

@@ -285,11 +285,7 @@ class TrainingLoop:
     def _validate(self, bar: Progress, board: Board) -> None:
         state, metric = self.state, self.card.metrics.primary
         self._require_finite_weights()
-        score = 0.0
-        if self.world.leads and self.val is not None:
-            size, device = self.settings.eval_batch_size, self.world.device
-            score = evaluate_model(self.model, self.val, size, device, self.precision).primary
-        score = float(self.world.from_leader(score))
+        score = float(self.world.from_leader(self._validation_score() if self.world.leads else 0.0))
         state.val_curve.append((state.step, score))
         board.add_scalar(f"val/{metric}", score, state.step)
         bar.update(0, **{f"val_{metric}": score})
@@ -300,6 +296,16 @@ class TrainingLoop:
                 weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
                 facts = {"fingerprint": self.fingerprint, "best": asdict(self.best)}
                 checkpoint.save_tensors(self.folder / BEST, weights, facts)
+
+    def _validation_score(self) -> float:
+        """Return the primary metric on the validation split."""
+        assert self.val is not None
+        size, device = self.settings.eval_batch_size, self.world.device
+        return evaluate_model(self.model, self.val, size, device, self.precision).primary
+
+    def _graphs_per_update(self) -> int:
+        """Return how many graphs an update trains on."""
+        return min(self.settings.batch_size, len(self.train))
 
     def _save(self) -> None:
         state = self.state
@@ -326,7 +332,7 @@ class TrainingLoop:
         now = time.perf_counter()
         if not self._untimed:
             self.state.timed_seconds += now - self._timer_started
-            self.state.timed_graphs += updates * min(self.settings.batch_size, len(self.train))
+            self.state.timed_graphs += updates * self._graphs_per_update()
         self._untimed = False
         self._timer_started = now
 
