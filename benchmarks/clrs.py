@@ -18,9 +18,9 @@ SETTINGS = {
     "peer package": f"{CLRS_PEER}, with JAX and TensorFlow as it requires",
     "canonical set": "30 algorithms: 1,000 train (16 nodes), 32 x multiplier val (16) and test (64) trajectories each",
     "ours": "drawn, traced, written, flushed and hashed with the loader, 2 workers; kernels compiled before",
-    "peer": "clrs.build_sampler alone, nothing written; some trajectories per algorithm and size, extrapolated by counts",
+    "peer": "clrs.build_sampler alone, nothing written; some trajectories of each algorithm and size, extrapolated",
     "peer's CPU time": "process CPU seconds, one process, one thread; ours: all processes, user and system",
-    "prompts": "CLRS-Text with hints, 3 decimals, 30 algorithms, problem sizes 5 and 10; the peer's Hugging Face generator",
+    "prompts": "CLRS-Text with hints, 3 decimals, 30 algorithms, sizes 5 and 10; the peer: its Hugging Face generator",
 }
 
 

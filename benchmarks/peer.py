@@ -61,7 +61,7 @@ def _pin(package: str) -> str:
 
 
 def graphbench_lib() -> Peer:
-    """Return the public package graphbench-lib (it imports as ``graphbench`` too), with torch, PyG and networkx as here.
+    """Return the public package graphbench-lib (it imports as ``graphbench`` too), with our torch, PyG and networkx.
 
     torch comes first and alone: the peer's requirements would bring another build.
     """

@@ -120,8 +120,9 @@ def _statistics(parameters: TrajectoryParameters, samples: Samples) -> dict[str,
 
 
 def _shard_size(parameters: TrajectoryParameters) -> int:
+    # A shard draws all samples before its own as well, so few and large ones cost least.
     largest = parameters.length or max(parameters.lengths)
-    return 1000 if largest <= 16 else max(1, 1024 * 64 // largest**2)
+    return 1024 if largest <= 64 else 32
 
 
 def _make(name: str) -> Generator:
