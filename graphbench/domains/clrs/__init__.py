@@ -7,16 +7,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphbench.domains.clrs.algorithm import algorithm
     from graphbench.domains.clrs.samplers import draw, draw_multi_size, least_length, sample, sampler
     from graphbench.domains.clrs.tracing import Trace, trace
 
 _HOMES = {
     **dict.fromkeys(("Trace", "trace"), "tracing"),
     **dict.fromkeys(("draw", "draw_multi_size", "least_length", "sample", "sampler"), "samplers"),
-    "algorithm": "algorithm",
 }
-__all__ = ["Trace", "algorithm", "draw", "draw_multi_size", "least_length", "sample", "sampler", "trace"]
+__all__ = ["Trace", "draw", "draw_multi_size", "least_length", "sample", "sampler", "trace"]
 
 
 def __getattr__(name: str) -> Any:

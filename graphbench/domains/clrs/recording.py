@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphbench.kernels import kernel
 
 STEPS, INTS, FLOATS = range(3)  # places in Log.used
-_BLOCK = 32
+_BLOCK = 128
 
 
 class Log(NamedTuple):
@@ -70,18 +70,17 @@ def record(log: Log) -> None:
     first = log.used[INTS]
     at = first
     for start in range(0, log.ints.shape[0], _BLOCK):
-        stop = min(start + _BLOCK, log.ints.shape[0])
+        now, before = log.ints[start : start + _BLOCK], log.last_ints[start : start + _BLOCK]
         difference = np.int32(0)
-        for cell in range(start, stop):  # a plain loop over a block is vectorised
-            difference |= log.ints[cell] ^ log.last_ints[cell]
+        for i in range(now.shape[0]):  # a plain loop over a block of its own is vectorised
+            difference |= now[i] ^ before[i]
         if difference == 0:
             continue
-        for cell in range(start, stop):
-            value = log.ints[cell]
-            if value != log.last_ints[cell]:
-                log.last_ints[cell] = value
+        for i in range(now.shape[0]):
+            if now[i] != before[i]:
+                before[i] = now[i]
                 if at < log.int_cells.shape[0]:
-                    log.int_cells[at], log.int_values[at] = cell, value
+                    log.int_cells[at], log.int_values[at] = start + i, now[i]
                 at += 1
     log.used[INTS] = at
     changed = at - first

@@ -8,13 +8,8 @@ MODULES = {
     "strings": ("naive_string_matcher", "kmp_matcher"),
     "geometry": ("segments_intersect", "graham_scan", "jarvis_march"),
     "breadth_first": ("bfs",),
-    "depth_first": (
-        "dfs",
-        "topological_sort",
-        "articulation_points",
-        "bridges",
-        "strongly_connected_components",
-    ),
+    "depth_first": ("dfs", "topological_sort"),
+    "depth_first_components": ("articulation_points", "bridges", "strongly_connected_components"),
     "spanning_trees": ("mst_kruskal", "mst_prim"),
     "shortest_paths": ("bellman_ford", "dijkstra", "dag_shortest_paths", "floyd_warshall"),
 }

@@ -1,1 +1,253 @@
-"""Depth-first search and what is built on it (Cormen et al., chapter 22)."""
+"""Depth-first search and topological sort (Cormen et al., sections 22.3 and 22.4).
+
+A node is white until it is found, grey while it is on the stack, and black when it is finished. The stack is shown by
+pointers: ``s_last`` is its top, ``s_prev`` leads from every node to the one below, from the root and from nodes that
+are not on the stack to themselves. ``s`` is the root of the search, ``u`` the node at work, and ``v`` the neighbour
+last looked at: after a whole scan the last node of the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbench.domains.clrs.algorithm import algorithm
+from graphbench.domains.clrs.arguments import ArgumentError, Prepared, directed_graph
+from graphbench.domains.clrs.recording import Log, record
+from graphbench.kernels import inner, kernel
+
+WHITE, GREY, BLACK = range(3)
+TICK = 0.01  # times are sums of ticks, rounded as such sums are: 0.09 + 0.01 is less than 0.1
+
+
+class Walk(NamedTuple):
+    """The hints that show where a search is."""
+
+    color: NDArray[np.int32]  # [n]
+    s_prev: NDArray[np.int32]  # [n]
+    s: NDArray[np.int32]  # [1], as are those below
+    u: NDArray[np.int32]
+    v: NDArray[np.int32]
+    s_last: NDArray[np.int32]
+
+
+class Times(NamedTuple):
+    """The hints that tell when nodes were entered and finished."""
+
+    d: NDArray[np.float64]  # [n], 0 until entered
+    f: NDArray[np.float64]  # [n]
+    time: NDArray[np.float64]  # [1]
+
+
+@inner
+def push_root(log: Log, walk: Walk, root: int) -> None:
+    """Begin a search at a white node: a step of its own, in which the node is still white."""
+    walk.s[0] = walk.u[0] = walk.v[0] = walk.s_last[0] = root
+    record(log)
+
+
+@inner
+def push(log: Log, walk: Walk) -> None:
+    """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
+    found = walk.v[0]
+    walk.color[found] = GREY
+    walk.s_prev[found] = walk.s_last[0]
+    walk.s_last[0] = found
+    record(log)
+    walk.u[0] = found
+
+
+@inner
+def pop(walk: Walk) -> bool:
+    """Take the finished node ``u`` from the stack; return whether there is one below it, now the node at work."""
+    finished = walk.u[0]
+    below = walk.s_prev[finished]
+    walk.s_prev[finished] = finished
+    walk.s_last[0] = walk.u[0] = below
+    return below != finished
+
+
+@inner
+def enter(walk: Walk, times: Times) -> None:
+    """Make ``u`` grey and note when."""
+    times.time[0] += TICK
+    times.d[walk.u[0]] = times.time[0]
+    walk.color[walk.u[0]] = GREY
+
+
+@inner
+def finish(walk: Walk, times: Times) -> None:
+    """Make ``u`` black and note when."""
+    times.time[0] += TICK
+    times.f[walk.u[0]] = times.time[0]
+    walk.color[walk.u[0]] = BLACK
+
+
+@inner
+def find_white(graph: NDArray[Any], walk: Walk) -> bool:
+    """Move ``v`` over the nodes to the first white neighbour of ``u``; return whether there is one."""
+    node = walk.u[0]
+    for other in range(graph.shape[0]):
+        walk.v[0] = other
+        if graph[node, other] != 0 and walk.color[other] == WHITE:
+            return True
+    return False
+
+
+@algorithm(
+    directed_graph,
+    inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask",
+    hints="""pi_h:node/pointer, color:node/categorical(3), d:node/scalar, f:node/scalar, s_prev:node/pointer,
+        s:node/mask_one, u:node/mask_one, v:node/mask_one, s_last:node/mask_one, time:graph/scalar""",
+    outputs="pi:node/pointer",
+)
+def dfs(
+    log: Log,
+    A: NDArray[np.float64],
+    pi_h: NDArray[np.int32],
+    color: NDArray[np.int32],
+    d: NDArray[np.float64],
+    f: NDArray[np.float64],
+    s_prev: NDArray[np.int32],
+    s: NDArray[np.int32],
+    u: NDArray[np.int32],
+    v: NDArray[np.int32],
+    s_last: NDArray[np.int32],
+    time: NDArray[np.float64],
+    pi: NDArray[np.int32],
+) -> None:
+    """Depth-first search (section 22.3): roots and neighbours in the order of their numbers.
+
+    Three steps per node: found (or chosen as a root), entered, finished.
+    """
+    walk, times = Walk(color, s_prev, s, u, v, s_last), Times(d, f, time)
+    n = A.shape[0]
+    pi_h[:] = np.arange(n)
+    s_prev[:] = np.arange(n)
+    for root in range(n):
+        if color[root] != WHITE:
+            continue
+        push_root(log, walk, root)
+        searching = True
+        while searching:
+            if d[u[0]] == 0:
+                enter(walk, times)
+                record(log)
+            if find_white(A, walk):
+                pi_h[v[0]] = u[0]
+                push(log, walk)
+            else:
+                finish(walk, times)
+                record(log)
+                searching = pop(walk)
+    pi[:] = pi_h
+
+
+def acyclic_graph(A: ArrayLike) -> Prepared:
+    """Prepare a directed graph ``A`` of two nodes or more that has no cycle, not even of one node."""
+    prepared = directed_graph(A)
+    cycle = find_cycle(prepared.arguments[0])
+    if len(cycle):
+        around = " -> ".join(str(node) for node in [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]])
+        raise ArgumentError(f"A has the cycle {around}; give a graph without cycles, self-loops included")
+    return prepared
+
+
+@kernel
+def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the nodes of a cycle, in the order of its arcs; none where the graph has no cycle. O(n^2)."""
+    n = graph.shape[0]
+    following = np.zeros(n, np.int64)  # arcs to nodes that are left
+    for u in range(n):
+        for v in range(n):
+            following[u] += graph[u, v] != 0
+    done = np.empty(n, np.int64)  # nodes that lead to no cycle: those that lead only to such nodes
+    count = 0
+    for u in range(n):
+        if following[u] == 0:
+            done[count] = u
+            count += 1
+    at = 0
+    while at < count:
+        for u in range(n):
+            if graph[u, done[at]] != 0:
+                following[u] -= 1
+                if following[u] == 0:
+                    done[count] = u
+                    count += 1
+        at += 1
+    if count == n:
+        return done[:0]
+    return _walk_in_circle(graph, following)
+
+
+@inner
+def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Walk over nodes that have arcs to such nodes until one comes again; return the walk since it came first."""
+    n = graph.shape[0]
+    place = np.full(n, -1, np.int64)
+    walked = np.empty(n, np.int64)
+    count = 0
+    node = np.flatnonzero(following)[0]
+    while place[node] < 0:
+        place[node] = count
+        walked[count] = node
+        count += 1
+        for v in range(n):
+            if graph[node, v] != 0 and following[v] > 0:
+                node = v
+                break
+    return walked[place[node] : count]
+
+
+@algorithm(
+    acyclic_graph,
+    inputs="pos:node/scalar, A:edge/scalar, adj:edge/mask",
+    hints="""topo_h:node/pointer, topo_head_h:node/mask_one, color:node/categorical(3), s_prev:node/pointer,
+        s:node/mask_one, u:node/mask_one, v:node/mask_one, s_last:node/mask_one""",
+    outputs="topo:node/pointer, topo_head:node/mask_one",
+)
+def topological_sort(
+    log: Log,
+    A: NDArray[np.float64],
+    topo_h: NDArray[np.int32],
+    topo_head_h: NDArray[np.int32],
+    color: NDArray[np.int32],
+    s_prev: NDArray[np.int32],
+    s: NDArray[np.int32],
+    u: NDArray[np.int32],
+    v: NDArray[np.int32],
+    s_last: NDArray[np.int32],
+    topo: NDArray[np.int32],
+    topo_head: NDArray[np.int32],
+) -> None:
+    """Topological sort (section 22.4): every node finished by a depth-first search goes in front of the list.
+
+    Two steps per node, found and finished; a root has a further one, chosen, before it is entered. ``topo`` points from
+    every node to the next of the list, from the last to itself.
+    """
+    walk = Walk(color, s_prev, s, u, v, s_last)
+    n = A.shape[0]
+    topo_h[:] = np.arange(n)
+    s_prev[:] = np.arange(n)
+    for root in range(n):
+        if color[root] != WHITE:
+            continue
+        push_root(log, walk, root)
+        color[root] = GREY
+        record(log)
+        searching = True
+        while searching:
+            if find_white(A, walk):
+                push(log, walk)
+                continue
+            color[u[0]] = BLACK
+            if color[topo_head_h[0]] == BLACK:  # before the first node is finished, the head means nothing
+                topo_h[u[0]] = topo_head_h[0]
+            topo_head_h[0] = u[0]
+            record(log)
+            searching = pop(walk)
+    topo[:] = topo_h
+    topo_head[:] = topo_head_h
