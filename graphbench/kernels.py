@@ -39,7 +39,10 @@ def is_cached(function: Any) -> bool:
 
 
 def _compiled(function: _F, **options: Any) -> _F:
-    dispatcher = njit(cache=True, **options)(function)
+    try:
+        dispatcher = njit(cache=True, **options)(function)
+    except RuntimeError:  # typed at a prompt: there is no file beside which a cache could lie
+        return cast(_F, njit(**options)(function))
     _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)
     return cast(_F, dispatcher)
 
