@@ -142,6 +142,11 @@ def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> flo
 
 
 _ALL = (
+    Metric(
+        "score", True, 0, 1,
+        "Mean over an algorithm's outputs: F1 of masks, share of positions predicted exactly of all others.",
+        frozenset(Kind), RightCounts, _share_right,
+    ),
     Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
     Metric(
         "accuracy_per_graph", True, 0, 1, "Share of graphs all of whose items are predicted exactly.",

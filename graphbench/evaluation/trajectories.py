@@ -1,0 +1,112 @@
+"""Scores of algorithms' outputs, as the CLRS benchmark defines them (paper, section 4; reference implementation).
+
+================  =====================================================================================================
+output            score, pooled over all samples
+================  =====================================================================================================
+pointer,          share of positions predicted exactly (edge pointers: all pairs of nodes)
+permutation
+mask_one          share of samples whose node is predicted
+categorical       share of positions predicted exactly, masked ones (-1) left out
+mask              F1 of the positive class, masked positions left out; 0 if nothing is or is predicted positive
+scalar            mean squared error (no algorithm has such an output)
+================  =====================================================================================================
+
+The score of an algorithm is the mean over its outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.evaluator import Score
+
+Array = NDArray[Any]
+
+
+class OutputScores:
+    """Scores all outputs of an algorithm, batch by batch; counts are carried along, scores are never averaged.
+
+    Args:
+        outputs: The output features.
+    """
+
+    def __init__(self, outputs: Sequence[Feature]) -> None:
+        self.outputs = tuple(outputs)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all updates."""
+        self._sums = {feature.name: np.zeros(3) for feature in self.outputs}
+        self._graphs = self._items = 0
+
+    def update(self, truth: Mapping[str, Any], predicted: Mapping[str, Any]) -> None:
+        """Take the outputs of some samples.
+
+        Args:
+            truth: Output name -> array or tensor ``[B, ...]`` in the form of a ``TrajectoryBatch``: masks 0 and 1,
+                classes, node ids; -1 where masked.
+            predicted: The same, for all outputs; a mask may be a probability (positive above 0.5).
+
+        Raises:
+            EvaluationError: If an output is missing, has another shape than its truth, or holds NaN.
+        """
+        graphs = 0
+        for feature in self.outputs:
+            expected, found = _array(truth, feature.name, "truth"), _array(predicted, feature.name, "predicted")
+            if expected.shape != found.shape:
+                raise EvaluationError(
+                    f"predicted {feature.name!r} has the shape {found.shape}, its truth {expected.shape}; "
+                    "predict every item of every sample"
+                )
+            self._sums[feature.name] += _sums(feature, expected, found)
+            graphs, self._items = len(expected), self._items + expected.size
+        self._graphs += graphs
+
+    def compute(self) -> Score:
+        """Return the score, ``score``, and that of each output under its own name.
+
+        Raises:
+            EvaluationError: Before any update.
+        """
+        if not self._graphs:
+            raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
+        values = {feature.name: _value(feature, self._sums[feature.name]) for feature in self.outputs}
+        mean = sum(values.values()) / len(values)
+        own = {f"score_{name}": value for name, value in values.items()} if len(values) > 1 else {}
+        return Score({"score": mean, **own}, "score", items=self._items, graphs=self._graphs)
+
+
+def _array(values: Mapping[str, Any], name: str, which: str) -> Array:
+    if name not in values:
+        raise EvaluationError(f"{which} lacks the output {name!r}; it has {', '.join(values) or 'none'}")
+    value = values[name]
+    found = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    if found.dtype.kind == "f" and np.isnan(found).any():
+        raise EvaluationError(f"{which} {name!r} holds NaN at {tuple(np.argwhere(np.isnan(found))[0].tolist())}")
+    return found
+
+
+def _sums(feature: Feature, truth: Array, predicted: Array) -> Array:
+    """Return what an update adds: hits, false positives and false negatives; or right ones and all of them."""
+    if feature.kind is Kind.SCALAR:
+        return np.array([np.square(truth - predicted).sum(), truth.size, 0.0])
+    if feature.kind is not Kind.MASK:
+        scored = truth != -1
+        return np.array([np.count_nonzero((truth == predicted) & scored), np.count_nonzero(scored), 0])
+    positive, actual, scored = predicted > 0.5, truth == 1, truth != -1
+    hits, false = positive & actual, positive & scored & ~actual
+    return np.array([hits.sum(), false.sum(), (actual & ~positive).sum()])
+
+
+def _value(feature: Feature, sums: Array) -> float:
+    first, second, third = sums.tolist()
+    if feature.kind is Kind.MASK:
+        marked = 2 * first + second + third
+        return 2 * first / marked if marked else 0.0
+    return first / second if second else 0.0
