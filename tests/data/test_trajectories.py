@@ -82,7 +82,7 @@ def test_parts_taken_and_joined_are_the_whole(seed, data):
 
 
 def test_arrays_by_name_and_back():
-    layout, *_, trajectories = build(1, [3, 5], 4)
+    *_, trajectories = build(1, [3, 5], 4)
     again = Trajectories.of_arrays(trajectories.arrays())
     for name, array in again.arrays().items():
         assert name.startswith("hint.")
