@@ -36,16 +36,16 @@ class TrajectoryStream:
         if not self.lengths:
             raise CardError(f"the split {split!r} of {card.id} has no lengths, so it is stored, not streamed")
 
-    def batch(self, number: int, batch_size: int) -> TrajectoryBatch:
-        """Return one batch."""
+    def batch(self, number: int, batch_size: int, share: tuple[int, int] = (0, 1)) -> TrajectoryBatch:
+        """Return one batch, or the samples ``rank``, ``rank + world``, ... of it for ``share = (rank, world)``."""
         turn, which = divmod(number, len(self.lengths))
-        samples = self.seed * _SEED_STRIDE + np.arange(turn * batch_size, (turn + 1) * batch_size)
+        samples = self.seed * _SEED_STRIDE + np.arange(turn * batch_size, (turn + 1) * batch_size)[share[0] :: share[1]]
         indices = samples * len(self.lengths) + which
         return batch_of_samples(self._task.draw(indices, np.zeros_like(indices)), self.card.features)
 
-    def batches(self, batch_size: int, start: int = 0) -> Iterator[TrajectoryBatch]:
-        """Yield batches from number ``start`` on, for ever."""
+    def batches(self, batch_size: int, start: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[TrajectoryBatch]:
+        """Yield batches, or shares of them, from number ``start`` on, for ever."""
         number = start
         while True:
-            yield self.batch(number, batch_size)
+            yield self.batch(number, batch_size, share)
             number += 1

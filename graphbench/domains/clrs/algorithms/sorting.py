@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import keys
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import kernel
+from graphbench.kernels import inner, kernel
 
 _INPUTS = "pos:node/scalar, key:node/scalar"
 _OUTPUTS = "pred:node/permutation"
+BUILD, EXTRACT, REPAIR = range(3)  # phases of heapsort
 
 
 @kernel
@@ -20,6 +23,15 @@ def write_order(order: NDArray[np.int64], pred: NDArray[np.int32]) -> None:
     pred[order[0]] = order[0]
     for place in range(1, order.shape[0]):
         pred[order[place]] = order[place - 1]
+
+
+@inner
+def swap(order: NDArray[np.int64], pred: NDArray[np.int32], a: int, b: int) -> None:
+    """Exchange the nodes at two places of a list, and keep ``pred`` pointing to the nodes before."""
+    order[a], order[b] = order[b], order[a]
+    for place in (a, a + 1, b, b + 1):
+        if place < order.shape[0]:
+            pred[order[place]] = order[max(place - 1, 0)]
 
 
 @algorithm(keys, inputs=_INPUTS, hints="pred_h:node/pointer, i:node/mask_one, j:node/mask_one", outputs=_OUTPUTS)
@@ -51,4 +63,206 @@ def insertion_sort(
         order[place] = node
         write_order(order, pred_h)
         record(log)
+    pred[:] = pred_h
+
+
+@algorithm(keys, inputs=_INPUTS, hints="pred_h:node/pointer, i:node/mask_one, j:node/mask_one", outputs=_OUTPUTS)
+def bubble_sort(
+    log: Log,
+    A: NDArray[np.float64],
+    pred_h: NDArray[np.int32],
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
+    pred: NDArray[np.int32],
+) -> None:
+    """Bubble sort (problem 2-2): let the smallest key that is left rise from the end of the list, again and again.
+
+    One step per comparison of neighbours. ``j`` is the node then at the right of the two places, ``i`` the one at the
+    place that the smallest key will have.
+    """
+    n = A.shape[0]
+    order = np.arange(n)
+    write_order(order, pred_h)
+    record(log)
+    for left in range(n - 1):
+        for place in range(n - 1, left, -1):
+            if A[order[place]] < A[order[place - 1]]:
+                swap(order, pred_h, place - 1, place)
+            i[0], j[0] = order[left], order[place]
+            record(log)
+    pred[:] = pred_h
+
+
+class Heap(NamedTuple):
+    """A list whose first nodes are a heap, and the hints that show it."""
+
+    order: NDArray[np.int64]  # [n] the node at every place
+    pred_h: NDArray[np.int32]  # [n]
+    parent: NDArray[np.int32]  # [n]
+    i: NDArray[np.int32]  # [1], as are those below
+    j: NDArray[np.int32]
+    largest: NDArray[np.int32]
+    heap_size: NDArray[np.int32]
+
+
+@inner
+def show_heap(heap: Heap, size: int) -> None:
+    """Show the heap of the first ``size`` nodes: pointers to their parents, all others their own, and the last node."""
+    order = heap.order
+    for place in range(order.shape[0]):
+        heap.parent[order[place]] = order[(place - 1) // 2 if 0 < place < size else place]
+    heap.heap_size[0] = order[size - 1]
+
+
+@inner
+def largest_of_family(A: NDArray[np.float64], order: NDArray[np.int64], size: int, place: int) -> int:
+    """Return the place of the largest key among a place of a heap and its children, the first of equal ones."""
+    found = place
+    for child in (2 * place + 1, 2 * place + 2):
+        if child < size and A[order[child]] > A[order[found]]:
+            found = child
+    return found
+
+
+@inner
+def sink(log: Log, A: NDArray[np.float64], heap: Heap, size: int, top: int, turn: int) -> None:
+    """Let the key at place ``top`` sink until no child is larger (MAX-HEAPIFY): one step per place it comes to.
+
+    ``j`` is the node then at that place, after the exchange, ``largest`` the one at the place where the largest key of
+    the family was, and ``i`` the one at place ``turn``.
+    """
+    place = top
+    while True:
+        below = largest_of_family(A, heap.order, size, place)
+        if below != place:
+            swap(heap.order, heap.pred_h, place, below)
+            show_heap(heap, size)
+        heap.i[0], heap.j[0], heap.largest[0] = heap.order[turn], heap.order[place], heap.order[below]
+        record(log)
+        if below == place:
+            return
+        place = below
+
+
+@algorithm(
+    keys,
+    inputs=_INPUTS,
+    hints="""pred_h:node/pointer, parent:node/pointer, i:node/mask_one, j:node/mask_one, largest:node/mask_one,
+        heap_size:node/mask_one, phase:graph/categorical(3)""",
+    outputs=_OUTPUTS,
+)
+def heapsort(
+    log: Log,
+    A: NDArray[np.float64],
+    pred_h: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
+    largest: NDArray[np.int32],
+    heap_size: NDArray[np.int32],
+    phase: NDArray[np.int32],
+    pred: NDArray[np.int32],
+) -> None:
+    """Heapsort (section 6.4): build a heap, then move its largest key behind it and repair it, until it is empty.
+
+    The steps are those of ``sink``, which building does at every place, leaves as well, and one per key moved, in which
+    ``largest`` has no meaning and is node 0. ``heap_size`` is the last node of the heap.
+    """
+    n = A.shape[0]
+    heap = Heap(np.arange(n), pred_h, parent, i, j, largest, heap_size)
+    write_order(heap.order, pred_h)
+    show_heap(heap, n)
+    i[0] = j[0] = largest[0] = n - 1
+    phase[0] = BUILD
+    record(log)
+    for place in range(n - 1, -1, -1):
+        sink(log, A, heap, n, place, place)
+    for last in range(n - 1, 0, -1):
+        swap(heap.order, pred_h, 0, last)
+        show_heap(heap, last)
+        i[0], j[0], largest[0] = heap.order[0], heap.order[last], 0
+        phase[0] = EXTRACT
+        record(log)
+        phase[0] = REPAIR
+        sink(log, A, heap, last, 0, last)
+    pred[:] = pred_h
+
+
+class Parts(NamedTuple):
+    """A list under partition, and the hints that show it."""
+
+    order: NDArray[np.int64]  # [n] the node at every place
+    pred_h: NDArray[np.int32]  # [n]
+    p: NDArray[np.int32]  # [1], as are those below
+    r: NDArray[np.int32]
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    i_rank: NDArray[np.float64]
+
+
+@inner
+def show_places(parts: Parts, p: int, r: int, i: int, j: int) -> None:
+    """Set the hints to the nodes at four places."""
+    order = parts.order
+    parts.p[0], parts.r[0], parts.i[0], parts.j[0] = order[p], order[r], order[i], order[j]
+
+
+@inner
+def partition(log: Log, A: NDArray[np.float64], parts: Parts, first: int, last: int) -> int:
+    """Move the keys that are at most the one at place ``last``, the pivot, before all others (section 7.1).
+
+    One step per place, the pivot's last. The hints are the nodes at places, after the exchange: ``p`` the first, ``r``
+    the last, ``j`` the place at work, ``i`` the one after the keys that are at most the pivot. ``i_rank`` is the place
+    of ``i`` as a share of the list; in the last step it is counted from ``first``.
+
+    Returns:
+        The place of the pivot.
+    """
+    order, n = parts.order, A.shape[0]
+    pivot = A[order[last]]
+    end = first  # of the keys that are at most the pivot
+    for place in range(first, last):
+        if A[order[place]] <= pivot:
+            swap(order, parts.pred_h, end, place)
+            end += 1
+        show_places(parts, first, last, end, place)
+        parts.i_rank[0] = end / n
+        record(log)
+    swap(order, parts.pred_h, end, last)
+    show_places(parts, first, last, end, last)
+    parts.i_rank[0] = (end - first) / n
+    record(log)
+    return end
+
+
+@algorithm(
+    keys,
+    inputs=_INPUTS,
+    hints="pred_h:node/pointer, p:node/mask_one, r:node/mask_one, i:node/mask_one, j:node/mask_one",
+    outputs=_OUTPUTS,
+)
+def quicksort(
+    log: Log,
+    A: NDArray[np.float64],
+    pred_h: NDArray[np.int32],
+    p: NDArray[np.int32],
+    r: NDArray[np.int32],
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
+    pred: NDArray[np.int32],
+) -> None:
+    """Quicksort (section 7.1): divide the list at a pivot, then do the same left and right of it.
+
+    The steps are those of ``partition``; there is none before the first and none for a part of a single key.
+    """
+    n = A.shape[0]
+    parts = Parts(np.arange(n), pred_h, p, r, i, j, np.zeros(1))  # ranks are no hint here
+    write_order(parts.order, pred_h)
+    waiting = [(0, n - 1)]  # parts to divide, the leftmost on top
+    while waiting:
+        first, last = waiting.pop()
+        if first < last:
+            middle = partition(log, A, parts, first, last)
+            waiting.append((middle + 1, last))
+            waiting.append((first, middle - 1))
     pred[:] = pred_h
