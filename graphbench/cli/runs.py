@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.errors import EvaluationError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from graphbench.training.trainer import RunResult
 
 
@@ -18,7 +22,7 @@ def train_seeds(
     dataset: str,
     model: str,
     *,
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None,
     output: Path | None,
     limit: int | None,
     eval_limit: int | None,
@@ -27,18 +31,32 @@ def train_seeds(
     workers: int | None,
     **options: Any,
 ) -> list[RunResult]:
-    """Train one run per seed on the same data and return the results."""
+    """Train one run per seed on the same data and return the results.
+
+    Args:
+        dataset: Id or alias of the dataset.
+        model: Name or path of the configuration.
+        seeds: Seeds, each trained once; None for the configuration's own.
+        output: Folder of the run; with several seeds, of their folders.
+        limit: Samples of each split.
+        eval_limit: Samples of each split but train and val.
+        records: Folder that keeps the records too; written by process 0 alone under ``torchrun``.
+        root: Folder of all datasets.
+        workers: Processes that generate.
+        options: Further arguments of :func:`graphbench.training.trainer.train`.
+    """
     from graphbench.evaluation.results import save_record
     from graphbench.loader import Loader
     from graphbench.training.trainer import train
 
     card = card_of(dataset)
     data = Loader(card.id, root=root, limit=split_limits(card.all_splits, limit, eval_limit), workers=workers).load(())
+    chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
     results = []
-    for seed in seeds:
-        folder = None if output is None else output if len(seeds) == 1 else output / f"seed{seed}"
+    for seed in chosen:
+        folder = None if output is None else output if len(chosen) == 1 else output / f"seed{seed}"
         results.append(train(card.id, model, seed=seed, limit=limit, output=folder, data=data, **options))
-        if records is not None:
+        if records is not None and int(os.environ.get("RANK", "0")) == 0:
             save_record(results[-1].record, records)
     return results
 
@@ -66,22 +84,13 @@ def score_predictions(
     dataset: str, split: str, path: Path, scores: Any, *, root: Path | None, limit: int | None
 ) -> Mapping[str, Mapping[str, float]]:
     """Score a file of predictions for one split: one row per item, in the order of the split."""
-    import numpy as np
-
     from graphbench.evaluation.evaluator import Evaluator
     from graphbench.loader import Loader
 
     card = card_of(dataset)
     card.split(split)
+    loaded = read_predictions(path)
     data = Loader(card.id, root=root, limit=limit).load(())[split]
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
-    if not isinstance(loaded, np.ndarray):
-        if "y_pred" not in loaded:
-            raise EvaluationError(f"{path} holds {', '.join(loaded.files) or 'nothing'}; name the array y_pred")
-        loaded = loaded["y_pred"]
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
     first = 0
     output = card.outputs[0]
@@ -94,6 +103,34 @@ def score_predictions(
             f"{path} has {len(loaded)} rows, {card.id} {split} has {first} items of its {output.location.value}s"
         )
     return {split: evaluator.compute()}
+
+
+def read_predictions(path: Path) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file, or the array ``y_pred`` of a ``.npz`` file.
+
+    Raises:
+        EvaluationError: If the file cannot be read, has no such array, or the array has no rows.
+    """
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            found = loaded
+        else:
+            with loaded:
+                if "y_pred" not in loaded:
+                    raise EvaluationError(f"{path} holds {', '.join(loaded.files) or 'nothing'}; name the array y_pred")
+                found = loaded["y_pred"]
+    except EOFError:
+        raise EvaluationError(f"the predictions {path} are an empty file; write them with numpy.save") from None
+    except EvaluationError:
+        raise
+    except (OSError, ValueError, BadZipFile) as error:
+        raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
+    if found.ndim == 0:
+        raise EvaluationError(f"{path} holds the single value {found}; save one row per item")
+    return found
 
 
 def _owners(batch: Any, location: str) -> Any:

@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
 from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
+from graphbench.data.content import first_graphs_hash, objects_hash, selection_hash
 from graphbench.data.shards import stored_names, stored_trajectories
 from graphbench.data.store import Manifest, map_arrays
 from graphbench.data.trajectory_batch import make_trajectory_batch
@@ -193,11 +194,38 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of the arrays of the file, independent of the file format."""
+        """SHA-256 of the chosen graphs, independent of the file they lie in and of its format; computed once.
+
+        For a whole file it is the manifest's. The first graphs of a longer file hash like the file of that size;
+        selections and filters count with the numbers of their graphs, results of ``pre_transform`` with their
+        tensors. ``transform`` does not count.
+
+        Raises:
+            StoreError: If the file is not recorded in its manifest.
+            GraphBenchError: If ``pre_transform`` left fields that cannot be hashed.
+        """
+        known = self.__dict__.get("_hashed")
+        if known is None or known[0] is not self._indices or known[1] is not self._kept:
+            known = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())
+        return str(known[2])
+
+    def _content(self) -> str:
+        if self._kept is not None:
+            return objects_hash(self._kept[i] for i in self.indices())
+        numbers = self.graph_numbers
+        count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
+        first = self._first_hash(count) if count else ""
+        if numbers is None or np.array_equal(numbers, np.arange(count)):
+            return first
+        return selection_hash(first, numbers)
+
+    def _first_hash(self, count: int) -> str:
         entry = Manifest(self.path.parent).entry(self.path.name)
         if entry is None:
             raise StoreError(f"{self.path} is not recorded in its manifest; delete the folder and it will be rebuilt")
-        return str(entry["content"])
+        arrays = map_arrays(self.path)
+        whole = count == len(arrays["node_ptr"]) - 1
+        return str(entry["content"]) if whole else first_graphs_hash(self.card, arrays, count)
 
     @property
     def _data(self) -> Data | None:

@@ -26,10 +26,17 @@ class Score(Mapping[str, float]):
         higher_is_better: Direction of the primary metric.
         items_scored: Number of values scored.
         graphs: Number of graphs covered; None if the graphs were not given.
+        undefined: Metric -> why it has no value for these targets; such metrics are left out.
     """
 
     def __init__(
-        self, values: Mapping[str, float], primary_name: str, *, items: int = 0, graphs: int | None = None
+        self,
+        values: Mapping[str, float],
+        primary_name: str,
+        *,
+        items: int = 0,
+        graphs: int | None = None,
+        undefined: Mapping[str, str] | None = None,
     ) -> None:
         """Hold the values; ``primary_name`` is one of them."""
         self._values = dict(values)
@@ -37,6 +44,7 @@ class Score(Mapping[str, float]):
         self.higher_is_better = METRICS[primary_name].higher_is_better
         self.items_scored = items
         self.graphs = graphs
+        self.undefined = dict(undefined or {})
 
     @property
     def primary(self) -> float:
@@ -47,10 +55,13 @@ class Score(Mapping[str, float]):
         """Return one metric's value.
 
         Raises:
-            KeyError: If it was not computed; metrics that need the graphs are left out when these were not given.
+            KeyError: If it was not computed; metrics that need the graphs are left out when these were not given, and
+                those that are undefined for the targets.
         """
         if name in self._values:
             return self._values[name]
+        if name in self.undefined:
+            raise KeyError(f"{name!r} was left out: {self.undefined[name]}")
         if name in METRICS and METRICS[name].needs_graphs and self.graphs is None:
             raise KeyError(f"{name!r} needs the graphs; pass batch= or a list of per-graph arrays")
         raise KeyError(f"{name!r} was not computed; the score has {', '.join(self._values)}")
@@ -195,7 +206,8 @@ class Evaluator:
 
         Raises:
             EvaluationError: If shapes or lengths disagree, a value is not finite or not allowed (the message says
-                which and where), nothing is given, graphs are missing, or a metric is undefined for the targets.
+                which and where), nothing is given, graphs are missing, or the primary metric is undefined for the
+                targets. Other metrics that are undefined are left out, see ``Score.undefined``.
         """
         running = _Running(self.metrics)
         self._add(running, y_true, y_pred, batch)
@@ -210,10 +222,10 @@ class Evaluator:
         self._add(self._running, y_true, y_pred, batch)
 
     def compute(self) -> Score:
-        """Return the score of everything since the last :meth:`reset`; more updates may follow.
+        """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it.
 
         Raises:
-            EvaluationError: Before any update, or if graphs are missing.
+            EvaluationError: Before any update, if graphs are missing, or if the primary metric is undefined.
         """
         if self._running.updates == 0:
             raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
@@ -241,8 +253,17 @@ class Evaluator:
         known = [m for m in self.metrics if running.graphs is not None or not m.needs_graphs]
         if len(known) < len(self.metrics):
             logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in known])
-        values = {m.name: m.value(running.accumulators[m.accumulator]) for m in known}
-        return Score(values, self.primary_name, items=running.items, graphs=running.graphs)
+        values: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+        for m in known:
+            try:
+                values[m.name] = m.value(running.accumulators[m.accumulator])
+            except EvaluationError as error:
+                if m is self.metrics[0]:
+                    raise
+                undefined[m.name] = str(error)
+                logger.info("%s is left out: %s", m.name, error)
+        return Score(values, self.primary_name, items=running.items, graphs=running.graphs, undefined=undefined)
 
     def _check_graphs(self, seen: int | None) -> None:
         if self.expected_graphs is None or seen == self.expected_graphs:

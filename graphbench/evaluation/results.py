@@ -41,7 +41,8 @@ class Budget(_Strict):
     """How much training a run was given.
 
     Attributes:
-        small: True when the budget is far below the published one; such a run is never presented as comparable.
+        small: True when budget or data are below the published ones, or nothing is published for the configuration;
+            such a run is never presented as comparable.
         label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
     """
 
@@ -76,6 +77,8 @@ class RunRecord(_Strict):
         latency_ms_batched: Median milliseconds per test graph within a batch.
         curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
         scores: Split -> metric -> value. Out-of-distribution splits stand under their own names (``n256``).
+        graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
+        protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
         best_step: Step of the checkpoint that was scored; None when it is the last one.
         published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
         notes: Anything a reader must know.
@@ -104,6 +107,8 @@ class RunRecord(_Strict):
     latency_ms_batched: float | None = None
     curves: dict[str, list[tuple[int, float]]] = {}
     scores: dict[str, dict[str, float]]
+    graphs_scored: dict[str, int] = {}
+    protocol: str | None = None
     best_step: int | None = None
     published_reference: str | None = None
     notes: str = ""

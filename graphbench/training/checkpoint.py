@@ -23,6 +23,7 @@ from graphbench.errors import CheckpointError, StoreError
 
 _FORMAT = 1
 _KEY = "graphbench"
+_ANEW = "resume=False (on the command line --no-resume)"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -58,7 +59,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {path}; train the model first") from None
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        remedy = "delete it or train with resume=False"
+        remedy = f"delete it or train with {_ANEW}"
         raise CheckpointError(f"the checkpoint {path} is damaged ({error}); {remedy}") from error
     found = facts.pop("format", None)
     if found != _FORMAT:
@@ -114,5 +115,5 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path) -> 
     if found != expected:
         raise CheckpointError(
             f"{path} belongs to a run with another configuration, seed or dataset (fingerprint {found}, this run has "
-            f"{expected}); choose another output folder, or pass resume=False to start anew and overwrite it"
+            f"{expected}); choose another output folder, or pass {_ANEW} to start anew and overwrite it"
         )

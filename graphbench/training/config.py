@@ -7,17 +7,32 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.errors import CardError, ConfigError, UnknownModel
 from graphbench.models.config import ModelConfig
+from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.training.schedule import Schedule
 
 Overrides = Mapping[str, Any] | Sequence[str]
+
+
+_KINDS = ("graph", "trajectory")  # what pydantic puts between "model" and a key
+
+
+def _kind_of_model(value: Any) -> str:
+    return str(value.get("kind", "graph") if isinstance(value, Mapping) else getattr(value, "kind", "graph"))
+
+
+AnyModelConfig = Annotated[
+    Annotated[ModelConfig, Tag("graph")] | Annotated[TrajectoryModelConfig, Tag("trajectory")],
+    Discriminator(_kind_of_model),
+]
+"""A model for single graphs, or, with ``kind: trajectory``, one for trajectories."""
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
 _NOT_MODELS = ("published", "results")
@@ -51,6 +66,8 @@ class TrainingConfig(BaseModel):
         seed: Seed of weights, data order and dropout.
         log_every: Updates averaged into one point of the loss curve; None for a two-hundredth of the schedule.
         checkpoint_every: Updates between two checkpoints; None for one at every validation.
+        train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
+        val_split: Split on which the weights are chosen that are scored in the end.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,6 +90,8 @@ class TrainingConfig(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32)
     log_every: int | None = Field(None, gt=0)
     checkpoint_every: int | None = Field(None, gt=0)
+    train_split: str = "train"
+    val_split: str = "val"
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainingConfig:
@@ -107,7 +126,8 @@ class RunConfig(BaseModel):
         model_name: Name of the configuration file, e.g. ``gin``.
         model: The model's configuration.
         training: How it is trained.
-        reference_steps: The file's own budget in steps; a run with fewer is a small run.
+        reference_steps: The file's own budget in steps; a run with fewer is a small run. None for a file that is not
+            one of the package's: its budget is compared with nothing.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
         limit: Samples per split that were used; None for all.
     """
@@ -116,7 +136,7 @@ class RunConfig(BaseModel):
 
     dataset: str
     model_name: str
-    model: ModelConfig
+    model: AnyModelConfig
     training: TrainingConfig
     reference_steps: int | None = None
     small: bool = False
@@ -124,8 +144,9 @@ class RunConfig(BaseModel):
 
     @property
     def is_small(self) -> bool:
-        """Whether the run has less budget or data than its configuration file asks for."""
-        return self.small or self.limit is not None or self.training.steps < (self.reference_steps or 0)
+        """Whether the run has less budget or data than its configuration file asks for, or a file of one's own."""
+        reference = self.reference_steps
+        return self.small or self.limit is not None or reference is None or self.training.steps < reference
 
 
 class _Task(BaseModel):
@@ -163,7 +184,7 @@ def load_config(
 
     The file's ``model`` and ``training`` sections come first, then its ``tasks[family]`` section, then ``overrides``,
     then ``steps`` and ``seed``. A budget below the file's keeps the warm-up's share of the run, unless the overrides
-    set ``training.warmup``.
+    set ``training.warmup``. A file that is not one of the package's has no published budget.
 
     Args:
         dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
@@ -176,21 +197,19 @@ def load_config(
 
     Raises:
         UnknownModel: If no such configuration exists; the message suggests the nearest one.
-        ConfigError: If a key is unknown or a value is refused; the message names the key.
+        ConfigError: If a key is unknown, a value is refused, or ``steps`` or ``seed`` contradicts an override; the
+            message names the key.
     """
     path = _config_path(dataset.split("/")[0], model)
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
     values = _merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
     reference = values["training"].get("steps")
-    changes = parse_overrides(overrides)
-    if steps is not None:
-        changes = _merged(changes, {"training": {"steps": steps}})
-    if seed is not None:
-        changes = _merged(changes, {"training": {"seed": seed}})
+    changes = _with_arguments(parse_overrides(overrides), steps=steps, seed=seed)
     values = _with_scaled_warmup(_merged(values, changes), changes, reference)
-    facts = {"dataset": dataset, "model_name": path.stem, "reference_steps": reference, "limit": limit}
-    facts["small"] = path.stem.endswith("_small")
+    shipped = path.resolve().is_relative_to(baselines_dir().resolve())
+    facts = {"dataset": dataset, "model_name": path.stem, "limit": limit}
+    facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
     return _validated(RunConfig, {**values, **facts}, f"{dataset} with {path.stem}")
 
 
@@ -245,6 +264,20 @@ def run_config_from_json(text: str, where: str) -> RunConfig:
     return _validated(RunConfig, values, where)
 
 
+def graph_model_config(config: RunConfig) -> ModelConfig:
+    """Return the model's configuration of a run on single graphs.
+
+    Raises:
+        ConfigError: If it is one for trajectories.
+    """
+    if not isinstance(config.model, ModelConfig):
+        raise ConfigError(
+            f"{config.model_name} is a model for trajectories, which {config.dataset} does not have; "
+            "leave kind: trajectory out of the model section, or choose another configuration"
+        )
+    return config.model
+
+
 def _config_path(domain: str, model: str | Path) -> Path:
     path = Path(model)
     if path.suffix in (".yaml", ".yml"):
@@ -255,10 +288,10 @@ def _config_path(domain: str, model: str | Path) -> Path:
     if str(model) in known:
         return baselines_dir() / f"{known[str(model)]}.yaml"
     near = difflib.get_close_matches(str(model), known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else ""
     there = ", ".join(known) or "none"
     raise UnknownModel(
-        f"unknown model {str(model)!r} for domain {domain!r}; {hint}(configurations there: {there}; "
+        f"unknown model {str(model)!r} for domain {domain!r}{hint} (configurations there: {there}; "
         "or give the path of a .yaml file)"
     )
 
@@ -279,6 +312,18 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
         result[key] = _merged(result[key], value) if both else value
     return result
+
+
+def _with_arguments(changes: Mapping[str, Any], **arguments: int | None) -> dict[str, Any]:
+    """Return the overrides with those arguments of ``training`` that are given."""
+    given = {key: value for key, value in arguments.items() if value is not None}
+    chosen = changes.get("training", {})
+    for key, value in given.items():
+        if key in chosen and chosen[key] != value:
+            raise ConfigError(
+                f"{key}={value} contradicts the override training.{key}={chosen[key]!r}; give one of the two"
+            )
+    return _merged(changes, {"training": given})
 
 
 def _with_scaled_warmup(values: dict[str, Any], changes: Mapping[str, Any], reference: int | None) -> dict[str, Any]:
@@ -302,7 +347,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 def _suggestion(key: str) -> str:
     names = {name: f"training.{name}" for name in TrainingConfig.model_fields}
-    names |= {name: f"model.{name}" for name in ModelConfig.model_fields}
+    names |= {name: f"model.{name}" for name in (*TrajectoryModelConfig.model_fields, *ModelConfig.model_fields)}
     near = difflib.get_close_matches(key, names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""
 
@@ -316,7 +361,7 @@ def _validated(schema: type[_Schema], values: Mapping[str, Any], where: str) -> 
 
 def _complaints(error: ValidationError, where: str) -> Iterable[str]:
     for item in error.errors(include_url=False):
-        key = ".".join(str(part) for part in item["loc"])
+        key = ".".join(str(part) for part in item["loc"] if part not in _KINDS)
         if item["type"] == "extra_forbidden":
             yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]))}"
         elif item["type"] == "value_error" and isinstance(item["input"], Mapping):

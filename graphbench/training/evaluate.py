@@ -15,14 +15,16 @@ from torch import Tensor, nn
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
+from graphbench.data.generation import dataset_folder
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model
 from graphbench.models.losses import predictions
 from graphbench.progress import progress_bar
 from graphbench.training import checkpoint
-from graphbench.training.config import RunConfig, run_config_from_json
+from graphbench.training.config import RunConfig, graph_model_config, run_config_from_json
 from graphbench.training.distributed import choose_device
 from graphbench.training.failures import out_of_memory
 from graphbench.training.items import item_graphs
@@ -69,6 +71,8 @@ def evaluate_model(
         raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.id} is empty; raise limit")
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target)
+    if dataset.card.hints:
+        return _score_trajectories(model, dataset, batch_size, target, precision, progress)
     size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
     was_training = model.training
     model.eval()
@@ -84,6 +88,23 @@ def evaluate_model(
             logger.warning("out of memory on %s; evaluating %d graphs at once", target, size)
     finally:
         model.train(was_training)
+
+
+def _score_trajectories(
+    model: nn.Module,
+    dataset: GraphDataset,
+    batch_size: BatchSize,
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    progress: bool | None,
+) -> Score:
+    from graphbench.models.trajectory.model import TrajectoryModel
+    from graphbench.training.trajectory_scores import score_trajectories
+
+    assert isinstance(model, TrajectoryModel)
+    size = None if batch_size == "auto" else batch_size
+    id_ = dataset.card.id
+    return score_trajectories(model, id_, dataset, model.rule, device, precision, batch_size=size, progress=progress)
 
 
 def evaluate_splits(
@@ -116,7 +137,7 @@ def evaluate_run(
     Args:
         path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors``).
         splits: Names of splits; ``ood`` stands for all out-of-distribution splits.
-        data: The dataset, if it is loaded already.
+        data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning.
         root: Folder of the datasets.
         limit: Samples per split; None for all.
         batch_size: Graphs at once, see :func:`evaluate_model`.
@@ -125,14 +146,34 @@ def evaluate_run(
 
     Raises:
         CheckpointError: If the folder holds no readable model.
-        ConfigError: If a split does not exist.
+        ConfigError: If a split does not exist, or the dataset's parameters or generator changed since the run.
     """
     folder = Path(path)
     if data is None:
         dataset = load_config_of_run(folder).dataset
         data = Loader(dataset, root=root, limit=limit, progress=progress).load(())
+        changed = _other_data(folder, data.card.id, dataset_folder(data.card, folder).name)
+        if changed:
+            raise ConfigError(f"{changed}; train the model anew, or pass data= to score it on these data all the same")
     model = load_run(folder, data.card)
-    return evaluate_splits(model, choose_splits(data, splits), batch_size, device, progress=progress)
+    chosen = choose_splits(data, splits)
+    for changed in {_other_data(folder, data.card.id, split.path.parent.name) for split in chosen.values()} - {""}:
+        logger.warning("%s", changed)
+    return evaluate_splits(model, chosen, batch_size, device, progress=progress)
+
+
+def _other_data(folder: Path, dataset: str, fingerprint: str) -> str:
+    """Return how the data differ from those that a run's record names; nothing where they agree or no record is."""
+    path = folder / "record.json"
+    if not path.is_file():
+        return ""
+    record = read_record(path)
+    if (record.dataset, record.data_fingerprint or fingerprint) == (dataset, fingerprint):
+        return ""
+    return (
+        f"the run {folder} was trained on {record.dataset} {record.data_fingerprint}, these data are {dataset} "
+        f"{fingerprint}, of other parameters or another generator"
+    )
 
 
 def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
@@ -150,9 +191,18 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
     tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
     config = load_config_of_run(where)
     about = card or find_card(config.dataset)
-    model = build_model(config.model, about.features, directed=about.directed)
+    model = _fresh_model(config, about)
     checkpoint.load_model(model, tensors)
     return model.eval()
+
+
+def _fresh_model(config: RunConfig, card: Card) -> nn.Module:
+    if not card.hints:
+        return build_model(graph_model_config(config), card.features, directed=card.directed)
+    from graphbench.models.trajectory.model import build_trajectory_model
+    from graphbench.training.trajectory_trainer import model_config
+
+    return build_trajectory_model(model_config(config), {card.id: card.features})
 
 
 def load_config_of_run(folder: str | Path) -> RunConfig:
@@ -168,14 +218,17 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
 
 
-def split_names(card: Card, names: str | Sequence[str]) -> list[str]:
-    """Return the splits that names stand for, each once; ``ood`` stands for every out-of-distribution split.
+def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
+    """Return the splits that names stand for, each once.
+
+    ``ood`` stands for every out-of-distribution split; None and ``none`` alone for no split.
 
     Raises:
         ConfigError: If a split does not exist.
     """
     found: dict[str, None] = {}
-    for name in [names] if isinstance(names, str) else names:
+    listed = [names] if isinstance(names, str) else list(names or ())
+    for name in [] if listed == ["none"] else listed:
         if name not in ("ood", *card.all_splits):
             known = ", ".join(card.all_splits)
             raise ConfigError(f"unknown split {name!r}; {card.id} has {known}, and ood for all shifted ones")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -15,11 +16,16 @@ import torch
 from torch import nn
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import MissingDependency
+from graphbench.errors import MissingDependency, ResultError
+from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.training.evaluate import evaluation_batch_size, predicted_batches
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
+    from graphbench.training.config import RunConfig
+
+logger = logging.getLogger(__name__)
 
 _TIMED_GRAPHS = 16
 _TIMED_BATCH = 256
@@ -94,10 +100,48 @@ def latencies_ms(
     return 1e3 * statistics.median(alone), 1e3 * statistics.median(together) / size
 
 
-def budget_label(steps: int, batch_size: int, limit: int | None) -> str:
-    """Return a training budget in words."""
-    data = f", first {limit} samples of each split" if limit is not None else ""
-    return f"{steps} steps of {batch_size} graphs{data}"
+def budget_of(config: RunConfig, card: Card, steps: int, used: Mapping[str, int], scored: Mapping[str, int]) -> Budget:
+    """Return what a run was given, measured against its configuration file and the card.
+
+    Args:
+        config: The run's configuration.
+        card: The dataset's card.
+        steps: Updates taken.
+        used: Split -> graphs, of the splits trained and validated on.
+        scored: Split -> graphs behind its scores.
+    """
+    words = [f"{steps} steps of {config.training.batch_size} graphs"]
+    if config.limit is not None:
+        words.append(f"first {config.limit} samples of each split")
+    partly_used, partly_scored = partial_splits(card, used), partial_splits(card, scored)
+    words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
+    if partly_scored and config.limit is None:
+        words.append("scored on part of the graphs")
+    if config.reference_steps is None:
+        words.append("a configuration of one's own")
+    return Budget(small=config.is_small or bool(partly_used or partly_scored), label=", ".join(words))
+
+
+def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:
+    """Return split -> e.g. ``val 100 of 10,000``, for the splits of which fewer graphs than the card's were taken."""
+    full = {name: card.split(name).count for name in graphs}
+    return {name: f"{name} {count:,} of {full[name]:,}" for name, count in graphs.items() if count < full[name]}
+
+
+def earlier_record(path: Path, **shared: Any) -> RunRecord | None:
+    """Return the record that an earlier scoring of the same weights left, or None.
+
+    Args:
+        path: The record's file, of a run that was not started anew since.
+        shared: Fields that must have the same value; that of another number of steps is of other weights.
+    """
+    try:
+        found = read_record(path)
+    except ResultError as error:
+        if path.exists():
+            logger.warning("the scores of an earlier record are lost: %s", error)
+        return None
+    return found if all(getattr(found, name) == value for name, value in shared.items()) else None
 
 
 def commit_of_checkout() -> str | None:

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import nn
 
+from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.data.store import write_json
+from graphbench.data.store import existing_parent, write_json
 from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
-from graphbench.evaluation.results import Budget, RunRecord, hardware, save_record
+from graphbench.evaluation.results import RunRecord, hardware, save_record
 from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model, count_parameters
 from graphbench.progress import progress_bar
-from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
+from graphbench.training.config import Overrides, RunConfig, fingerprint, graph_model_config, load_config
 from graphbench.training.distributed import World, join_world
 from graphbench.training.evaluate import choose_splits, evaluate_splits, split_names
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
-from graphbench.training.recording import budget_label, commit_of_checkout, latencies_ms, open_board
+from graphbench.training.recording import (
+    budget_of,
+    commit_of_checkout,
+    earlier_record,
+    latencies_ms,
+    open_board,
+    partial_splits,
+)
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +53,10 @@ class RunResult:
     """What a finished run returns.
 
     Attributes:
-        record: The run's record, as written to ``record.json``.
+        record: The run's record, as written to ``record.json``. Where a finished run is scored again, it keeps the
+            scores of splits that are not scored anew.
         model: The model with its best weights, in evaluation mode.
-        scores: Split -> score of that model.
+        scores: Split -> score of that model, for the splits scored by this call.
         path: The run's folder.
     """
 
@@ -67,7 +79,7 @@ def train(
     device: str = "auto",
     resume: bool = True,
     workers: int | None = None,
-    evaluate: str | Sequence[str] = ("val", "test", "ood"),
+    evaluate: str | Sequence[str] | None = ("val", "test", "ood"),
     tensorboard: bool = False,
     progress: bool | None = None,
     data: Splits | None = None,
@@ -93,10 +105,11 @@ def train(
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
         resume: Continue from the folder's checkpoint; False starts anew and overwrites it.
         workers: Processes that generate missing data.
-        evaluate: Splits scored at the end; ``ood`` stands for all out-of-distribution splits.
+        evaluate: Splits scored at the end; ``ood`` stands for all out-of-distribution splits, None or ``none`` for no
+            scores.
         tensorboard: Write curves for TensorBoard to ``<output>/tensorboard``.
         progress: Show a progress bar; None shows it in a terminal.
-        data: The dataset, if it is loaded already.
+        data: The dataset, if it is loaded already. A run on fewer graphs than the card's is marked small.
 
     Returns:
         Record, model, scores and folder.
@@ -104,20 +117,26 @@ def train(
     Raises:
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
-        ConfigError: If the configuration, the device or a split is refused, or the training split is empty.
+        ConfigError: If the configuration, the device, the output folder or a split is refused, ``data`` contradicts
+            ``dataset`` or ``limit``, or the training split is empty.
         CheckpointError: If the folder's checkpoint is damaged or belongs to another run.
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
-    if data is None and dataset is None:
-        raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
-    card = data.card if data is not None else find_card(cast(str, dataset))
+    card = _card_of(dataset, data)
     config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
-    evaluate = split_names(card, evaluate)
+    scored = split_names(card, evaluate)
     folder = Path(output) if output is not None else default_output(config)
-    with join_world(device) as world, _own_randomness(config.training.seed, world):
+    if not existing_parent(folder).is_dir():
+        raise ConfigError(
+            f"the output {folder} cannot be a folder: {existing_parent(folder)} is a file; choose another"
+        )
+    with join_world(device) as world, own_randomness(config.training.seed, world):
         if data is None:
-            data = _load(Loader(card.id, root=root, limit=limit, workers=workers, progress=progress), world)
+            data = cast(Splits, Loader(card.id, root=root, limit=limit, workers=workers, progress=progress).load(()))
+        if card.hints:
+            return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)
+        _open(data, limit, world)
         loop = _prepare(config, data, folder, world, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
         label = f"{config.model_name} on {card.id}"
@@ -127,7 +146,28 @@ def train(
                 loop.run(bar, board, stop)
         finally:
             board.close()
-        return _finish(loop, data, folder, evaluate, shown)
+        return _finish(loop, data, folder, scored, shown)
+
+
+def _train_trajectories(
+    config: RunConfig,
+    data: Splits,
+    folder: Path,
+    world: World,
+    resume: bool,
+    scored: Sequence[str],
+    tensorboard: bool,
+    progress: bool | None,
+) -> RunResult:
+    """Train on the trajectories of one dataset."""
+    from graphbench.training.trajectory_trainer import run_trajectories, write_records
+
+    options: dict[str, Any] = {"evaluate": {data.card.id: scored}, "tensorboard": tensorboard, "progress": progress}
+    model, trained = run_trajectories(config, {data.card.id: data}, folder, world, resume=resume, **options)
+    if world.leads:
+        write_records(folder, trained)
+    own = trained[data.card.id]
+    return RunResult(own.record, model, own.scores, folder)
 
 
 def default_output(config: RunConfig) -> Path:
@@ -135,12 +175,34 @@ def default_output(config: RunConfig) -> Path:
     return Path("runs", *config.dataset.replace(":", "-").split("/"), f"{config.model_name}-seed{config.training.seed}")
 
 
-def _load(loader: Loader, world: World) -> Splits:
-    """Return the splits; process 0 generates what is missing while the others wait."""
+def _card_of(dataset: str | None, data: Splits | None) -> Card:
+    """Return the card of a dataset that is named, loaded already, or both."""
+    if data is None:
+        if dataset is None:
+            raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
+        return find_card(dataset)
+    own = data.card
+    if dataset is not None and dataset not in (own.id, *own.aliases) and find_card(dataset).id != own.id:
+        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.id}; leave one of the two out")
+    return own
+
+
+def _open(data: Splits, limit: int | None, world: World) -> None:
+    """Open what every process trains with; process 0 generates what is missing while the others wait."""
     if world.leads:
-        loader.load(("train", "val"))
+        _open_within(data, limit)
     world.wait()
-    return cast(Splits, loader.load(("train", "val")))
+    _open_within(data, limit)
+
+
+def _open_within(data: Splits, limit: int | None) -> None:
+    for name in ("train", "val"):
+        count = len(data[name])
+        if limit is not None and count > limit:
+            raise ConfigError(
+                f"limit={limit} is given, but data holds {count:,} graphs of {name}; "
+                f"load it with Loader(..., limit={limit}) or leave limit out"
+            )
 
 
 def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume: bool) -> TrainingLoop:
@@ -154,7 +216,7 @@ def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume
             f"a batch of {min(settings.batch_size, len(train))} graphs cannot be cut into {parts} parts "
             f"({world.size} processes, training.accumulate={settings.accumulate}); raise training.batch_size"
         )
-    model = build_model(config.model, card.features, directed=card.directed)
+    model = build_model(graph_model_config(config), card.features, directed=card.directed)
     model.fit_normalisation(next(iter(train.batches(min(_NORMALISATION_GRAPHS, len(train))))))
     model = model.to(world.device)
     world.broadcast_model(model)
@@ -185,9 +247,7 @@ def _finish(
         size = loop.settings.eval_batch_size
         splits = choose_splits(data, evaluate)
         scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision, progress)
-        hashes = {name: split.content_hash for name, split in {"train": data.train, "val": data.val, **splits}.items()}
-        counts = {name: len(split) for name, split in splits.items()}
-        record = _record(loop, data, scores, hashes, counts)
+        record = _record(loop, data, splits, scores, folder / RECORD)
         save_record(record, path=folder / RECORD)
         answer = record, scores
     record, scores = world.from_leader(answer)
@@ -195,25 +255,37 @@ def _finish(
 
 
 def _record(
-    loop: TrainingLoop, data: Splits, scores: dict[str, Score], hashes: dict[str, str], counts: dict[str, int]
+    loop: TrainingLoop, data: Splits, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], path: Path
 ) -> RunRecord:
+    """Return the record of a run; scores in an earlier record of the same weights at ``path`` are kept."""
     from graphbench import __version__
 
     config, state, card = loop.config, loop.state, loop.card
     timed = loop.val if loop.val is not None else loop.train
     alone, together = latencies_ms(loop.model, card.features, timed, loop.world.device, loop.precision)
+    weights: dict[str, Any] = {
+        "dataset": card.id,
+        "dataset_version": card.version,
+        "data_fingerprint": data.train.path.parent.name,
+        "seed": config.training.seed,
+        "steps": state.step,
+        "best_step": loop.best.step if loop.best is not None else None,
+        "curves": {"train_loss": state.train_loss, f"val_{card.metrics.primary}": state.val_curve},
+    }
+    earlier = earlier_record(path, **weights)
+    results = _results(card, splits, scores, earlier)
+    used = {"train": data.train, "val": data.val}
+    sizes = {name: len(split) for name, split in used.items()}
     return RunRecord(
-        dataset=card.id,
-        dataset_version=card.version,
-        data_fingerprint=data.train.path.parent.name,
-        data_hashes=hashes,
+        **weights,
+        scores=results["scores"],
+        graphs_scored=results["graphs_scored"],
+        data_hashes={**{name: split.content_hash for name, split in used.items()}, **results["data_hashes"]},
         model=config.model_name,
         config=config.model_dump(mode="json"),
         parameters=count_parameters(loop.model),
-        seed=config.training.seed,
-        steps=state.step,
         batch_size=config.training.batch_size,
-        budget=Budget(small=config.is_small, label=budget_label(state.step, config.training.batch_size, config.limit)),
+        budget=budget_of(config, card, state.step, sizes, results["graphs_scored"]),
         hardware={**hardware(), "device": str(loop.world.device), "processes": loop.world.size},
         graphbench_version=__version__,
         git_version=commit_of_checkout(),
@@ -223,27 +295,43 @@ def _record(
         throughput_graphs_per_s=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
         latency_ms=alone,
         latency_ms_batched=together,
-        curves={"train_loss": state.train_loss, f"val_{card.metrics.primary}": state.val_curve},
-        scores={name: score.to_dict() for name, score in scores.items()},
-        best_step=loop.best.step if loop.best is not None else None,
-        notes=_notes(loop, counts),
+        notes=_notes(loop, results, earlier),
     )
 
 
-def _notes(loop: TrainingLoop, counts: dict[str, int]) -> str:
+def _results(
+    card: Card, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], earlier: RunRecord | None
+) -> dict[str, dict[str, Any]]:
+    """Return scores, graphs and hashes of every split scored now or earlier, in the card's order."""
+    found: dict[str, dict[str, Any]] = {
+        "scores": {name: score.to_dict() for name, score in scores.items()},
+        "graphs_scored": {name: len(split) for name, split in splits.items()},
+        "data_hashes": {name: split.content_hash for name, split in splits.items()},
+    }
+    if earlier is None:
+        return found
+    merged = {key: {**getattr(earlier, key), **own} for key, own in found.items()}
+    return {key: {name: own[name] for name in card.all_splits if name in own} for key, own in merged.items()}
+
+
+def _notes(loop: TrainingLoop, results: Mapping[str, Mapping[str, Any]], earlier: RunRecord | None) -> str:
     """Return what a reader of the scores must know, in sentences."""
-    notes = []
+    notes, card = [], loop.card
     if loop.state.step < loop.settings.steps:
         notes.append(f"stopped early after {loop.settings.patience} validations without improvement")
-    full = {name: loop.card.split(name).count for name in counts}
-    partly = [f"{name} {count:,} of {full[name]:,}" for name, count in counts.items() if count < full[name]]
+    partly = partial_splits(card, results["graphs_scored"])
     if partly:
-        notes.append(f"graphs scored: {', '.join(partly)}")
-    return "; ".join(notes)
+        notes.append(f"graphs scored: {', '.join(partly.values())}")
+    undefined = [f"{m} of {name}" for name, own in results["scores"].items() for m in card.metrics.also if m not in own]
+    if undefined:
+        notes.append(f"undefined and left out: {', '.join(undefined)}")
+    if earlier is not None and results["scores"].keys() > results["graphs_scored"].keys():
+        notes.append(earlier.notes)  # of a version that did not count the graphs
+    return "; ".join(dict.fromkeys(note for note in notes if note))
 
 
 @contextmanager
-def _own_randomness(seed: int, world: World) -> Iterator[None]:
+def own_randomness(seed: int, world: World) -> Iterator[None]:
     """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = [world.device.index] if world.device.type == "cuda" else []

@@ -76,7 +76,7 @@ def test_damaged_files_are_refused(tmp_path, damage):
         from safetensors.torch import save_file
 
         save_file({"a": torch.ones(1)}, path)
-    with pytest.raises(CheckpointError, match=r"is damaged .* resume=False"):
+    with pytest.raises(CheckpointError, match=r"is damaged .* resume=False \(on the command line --no-resume\)"):
         checkpoint.load_tensors(path)
 
 
@@ -96,5 +96,7 @@ def test_weights_of_another_model_are_refused(tmp_path):
 
 def test_another_fingerprint_is_refused(tmp_path):
     checkpoint.require_fingerprint({"fingerprint": "a"}, "a", tmp_path)
-    with pytest.raises(CheckpointError, match=r"another configuration.*resume=False"):
+    with pytest.raises(
+        CheckpointError, match=r"another configuration.*resume=False \(on the command line --no-resume\)"
+    ):
         checkpoint.require_fingerprint({"fingerprint": "a"}, "b", tmp_path)

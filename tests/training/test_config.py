@@ -66,9 +66,33 @@ def test_small_runs_know_that_they_are_small(baselines):
     assert load_config("algoreas/mst_easy", "gin", limit=100).is_small
 
 
+def test_a_file_of_ones_own_has_no_published_budget(baselines, tmp_path_factory):
+    assert not load_config("algoreas/mst_easy", baselines / "algoreas" / "gin.yaml").is_small
+    own = tmp_path_factory.mktemp("own") / "gin.yaml"
+    own.write_text(yaml.safe_dump({**FILE, "training": {"steps": 3}}))
+    config = load_config("algoreas/bridges_easy", own)
+    assert (config.training.steps, config.reference_steps) == (3, None)
+    assert config.is_small
+    continued = load_config("algoreas/bridges_easy", own, steps=30000)
+    assert continued.is_small
+
+
+@pytest.mark.parametrize("key", ["steps", "seed"])
+def test_an_argument_and_an_override_must_not_contradict_each_other(baselines, key):
+    with pytest.raises(ConfigError, match=f"{key}=3 contradicts the override training.{key}=10; give one of the two"):
+        load_config("algoreas/mst_easy", "gin", overrides=[f"training.{key}=10", "training.warmup=1"], **{key: 3})
+    same = load_config("algoreas/mst_easy", "gin", overrides=[f"training.{key}=3", "training.warmup=1"], **{key: 3})
+    assert getattr(same.training, key) == 3
+
+
 def test_unknown_model_is_an_error_with_a_suggestion(baselines):
     with pytest.raises(UnknownModel, match=r"unknown model 'gim' for domain 'algoreas'; did you mean 'gin'\?.*gin, gt"):
         load_config("algoreas/mst_easy", "gim")
+    with pytest.raises(UnknownModel) as unknown:
+        load_config("algoreas/mst_easy", "zzzzz")
+    assert str(unknown.value) == (
+        "unknown model 'zzzzz' for domain 'algoreas' (configurations there: gin, gt; or give the path of a .yaml file)"
+    )
     with pytest.raises(UnknownModel, match=r"nowhere\.yaml' does not exist"):
         load_config("algoreas/mst_easy", "nowhere.yaml")
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 from torch import nn
 
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.evaluation.evaluator import Evaluator
+from graphbench.evaluation.results import save_record
 from graphbench.training import evaluate
-from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run
+from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run, split_names
 from graphbench.training.trainer import train
 
 
@@ -93,6 +96,39 @@ def test_a_run_folder_gives_its_model_back(run, toys):
     model = load_run(run.path, toys.card)
     assert not model.training
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
+
+
+def other_parameters(run, folder):
+    """Copy a run whose record names data of other parameters."""
+    shutil.copytree(run.path, folder)
+    record = run.record.model_copy(update={"data_fingerprint": "v1-000000000000"})
+    save_record(record, path=folder / "record.json")
+    return folder
+
+
+def test_a_run_on_data_of_other_parameters_is_scored_with_a_warning(run, toys, tmp_path, caplog):
+    assert evaluate_run(run.path, "test", data=toys)
+    assert not caplog.records
+    assert evaluate_run(other_parameters(run, tmp_path / "old"), "test", data=toys)
+    assert "was trained on toys/heavy v1-000000000000, these data are toys/heavy v1-toy" in caplog.text
+
+
+def test_a_run_is_not_scored_on_data_that_changed_since(tmp_path):
+    small = {"model.hidden": 8, "model.layers": 1, "training.batch_size": 16}
+    options = {"limit": 16, "root": tmp_path, "output": tmp_path / "run", "workers": 1, "device": "cpu"}
+    run = train("bridges_easy", "gin_small", steps=2, overrides=small, evaluate="test", **options)
+    assert evaluate_run(run.path, "test", root=tmp_path, limit=16, device="cpu") == run.scores
+    old = other_parameters(run, tmp_path / "old")
+    with pytest.raises(ConfigError, match=r"trained on algoreas/bridges_easy v1-0+, these data are.*train the model"):
+        evaluate_run(old, "test", root=tmp_path / "never made", limit=16, device="cpu")
+    assert not (tmp_path / "never made").exists()
+
+
+def test_no_split_has_many_names(toys):
+    assert split_names(toys.card, None) == split_names(toys.card, "none") == split_names(toys.card, ["none"]) == []
+    assert split_names(toys.card, ("test", "ood", "n12")) == ["test", "n12"]
+    with pytest.raises(ConfigError, match="unknown split 'none'"):
+        split_names(toys.card, ("none", "test"))
 
 
 def test_folders_and_splits_that_do_not_exist_are_refused(run, toys, tmp_path):

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphbench.errors import CheckpointError, ConfigError, MissingDependency, TrainingError
+from graphbench.errors import CheckpointError, ConfigError, MissingDependency, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record
+from graphbench.loader import Splits
 from graphbench.training import checkpoint, loop, trainer
 from graphbench.training.trainer import train
+
+from .conftest import make_card, make_splits
 
 
 def weights(path):
@@ -267,6 +270,50 @@ def test_fewer_graphs_than_a_batch_train_on_all_of_them(make_toys, tiny, tmp_pat
     assert result.record.steps == 4
     assert result.record.budget.small
     assert "first 5 samples" in result.record.budget.label
+
+
+def other_data(make_toys, choose):
+    data = make_toys()
+    data._opened["train"] = choose(data.train)
+    return data
+
+
+def test_a_run_does_not_continue_on_other_data(make_toys, tiny, tmp_path):
+    first = train(data=make_toys(limit=40), model=tiny, steps=4, output=tmp_path, evaluate=())
+    for choose in (lambda d: d[:30], lambda d: d[1:41], lambda d: d.copy(slice(0, 40)), lambda d: d):
+        with pytest.raises(CheckpointError, match="another configuration, seed or dataset"):
+            train(data=other_data(make_toys, choose), model=tiny, steps=4, output=tmp_path, evaluate=())
+    same_graphs = make_toys(limit=50)
+    same_graphs._opened |= {"train": same_graphs.train[:40], "val": make_toys().val}
+    again = train(data=same_graphs, model=tiny, steps=4, output=tmp_path, evaluate=())
+    assert again.record.data_hashes["train"] == first.record.data_hashes["train"]
+    assert again.record.curves == first.record.curves
+
+
+def test_data_and_dataset_must_agree(toys, make_toys, tiny, tmp_path):
+    with pytest.raises(ConfigError, match="dataset 'flow_easy' is not the one of data, toys/heavy"):
+        train("flow_easy", data=toys, model=tiny, output=tmp_path)
+    with pytest.raises(ConfigError, match=r"limit=5 is given, but data holds 70 graphs of train; .*leave limit out"):
+        train(data=toys, model=tiny, limit=5, output=tmp_path)
+    with pytest.raises(UnknownDataset):
+        train("toys/hevy", data=toys, model=tiny, output=tmp_path)
+    assert train("toys/heavy", data=toys, model=tiny, steps=2, output=tmp_path, evaluate=()).record.steps == 2
+
+
+def test_an_output_that_is_a_file_is_refused(toys, tiny, tmp_path):
+    for output in (tiny, tiny / "run"):
+        with pytest.raises(ConfigError, match=r"tiny.yaml is a file; choose another"):
+            train(data=toys, model=tiny, output=output)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_process_0_alone_generates(toy_folder, rank):
+    log = []
+    data = Splits(make_card(), lambda name: (log.append(name), make_splits(toy_folder)[name])[1])
+    world = SimpleNamespace(leads=rank == 0, wait=lambda: log.append("others are done"))
+    trainer._open(data, None, world)
+    splits = ["train", "val"]
+    assert log == ([*splits, "others are done"] if rank == 0 else ["others are done", *splits])
 
 
 def test_tensorboard_curves(toys, tiny, tmp_path):

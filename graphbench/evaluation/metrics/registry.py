@@ -179,19 +179,19 @@ _ALL = (
     Metric("rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse),
     Metric(
         "r2", True, -math.inf, 1,
-        "Coefficient of determination, 1 - RSE, averaged over columns; constant targets are an error.",
+        "Coefficient of determination, 1 - RSE, averaged over columns; undefined for constant targets.",
         _REAL, ErrorSums, _r2,
     ),
     Metric(
         "rse", False, 0, math.inf,
         "Relative squared error: squared errors over squared deviations of the targets from their mean, averaged over "
-        "columns; constant targets are an error.",
+        "columns; undefined for constant targets.",
         _REAL, ErrorSums, _rse,
     ),
     Metric(
         "spearman", True, -1, 1,
         "Spearman's rank correlation, ties sharing their mean rank, averaged over columns; 0 for constant predictions, "
-        "an error for constant targets.",
+        "undefined for constant targets.",
         _REAL, Pairs, _spearman,
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.data.trajectory_inputs import InputRule, order_is_constant
 from graphbench.errors import ConfigError
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import Decodable, Decoders, decided, decided_order, head_of, soften
@@ -141,6 +142,11 @@ class TrajectoryModel(nn.Module):
                 found[feature.name] = decided(feature, raw[feature.name].float())
         return found
 
+    @property
+    def rule(self) -> InputRule:
+        """How batches become this model's inputs."""
+        return input_rule(self.config)
+
     def _heads(self, algorithm: str) -> AlgorithmHeads:
         if _key(algorithm) not in self.heads:
             known = ", ".join(name.replace("__", "/") for name in self.heads)
@@ -217,6 +223,24 @@ class TrajectoryModel(nn.Module):
             nothing = torch.zeros(self.config.hidden, device=device)
             return PairVectors(torch.zeros(samples, nodes, nodes, 1, device=device), nothing.unsqueeze(1), nothing)
         return PairVectors(torch.cat(columns, -1), torch.cat(weights, -1), bias)
+
+
+def input_rule(config: TrajectoryModelConfig) -> InputRule:
+    """Return how batches become the inputs of a model of this configuration."""
+    return InputRule(config.constant_hints_as_inputs, config.random_positions)
+
+
+def build_trajectory_model(
+    config: TrajectoryModelConfig, features: Mapping[str, Sequence[Feature]]
+) -> TrajectoryModel:
+    """Return a model for datasets, freshly initialised from torch's generator.
+
+    Args:
+        config: The configuration.
+        features: Dataset id -> the features of its card.
+    """
+    rule = input_rule(config)
+    return TrajectoryModel(config, {id_: rule.features(own, order_is_constant(own)) for id_, own in features.items()})
 
 
 def _key(algorithm: str) -> str:

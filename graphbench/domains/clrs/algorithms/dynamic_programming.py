@@ -1,1 +1,169 @@
 """Dynamic programming (Cormen et al., chapter 15)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbench.domains.clrs.algorithm import algorithm
+from graphbench.domains.clrs.arguments import Prepared, integers, one_hot, positions, same_length, vector
+from graphbench.domains.clrs.recording import Log, record
+
+LETTERS = 4
+_DIAGONAL, _UP, _LEFT = 0, 1, 2
+
+
+def two_strings(first_name: str, first: ArrayLike, second_name: str, second: ArrayLike) -> Prepared:
+    """Prepare two strings over the letters 0 to 3: the nodes of the first, then those of the second."""
+    a = integers(first_name, first, 0, LETTERS - 1)
+    b = integers(second_name, second, 0, LETTERS - 1)
+    inputs = {
+        "string": np.repeat(np.array([0, 1], np.int8), [len(a), len(b)]),
+        "pos": positions(len(a), len(b)),
+        "key": one_hot(np.concatenate([a, b]), LETTERS),
+    }
+    return Prepared((a, b), inputs)
+
+
+def _dimensions(p: ArrayLike) -> Prepared:
+    """Prepare the dimensions of a chain of matrices: at least two, which is one matrix."""
+    found = vector("p", p, 2)
+    return Prepared((found,), {"pos": positions(len(found)), "p": found})
+
+
+def _probabilities(p: ArrayLike, q: ArrayLike) -> Prepared:
+    """Prepare the probabilities of n keys and of the n + 1 gaps around them; one node more than keys."""
+    of_keys, of_gaps = vector("p", p), vector("q", q, 2)
+    same_length("p", of_keys, "q", of_gaps, extra=1)
+    return Prepared((of_keys, of_gaps), {"pos": positions(len(of_gaps)), "p": np.append(of_keys, 0.0), "q": of_gaps})
+
+
+@algorithm(
+    _dimensions,
+    inputs="pos:node/scalar, p:node/scalar",
+    hints="pred_h:node/pointer, m:edge/scalar, s_h:edge/pointer, msk:edge/mask",
+    outputs="s:edge/pointer",
+)
+def matrix_chain_order(
+    log: Log,
+    p: NDArray[np.float64],
+    pred_h: NDArray[np.int32],
+    m: NDArray[np.float64],
+    s_h: NDArray[np.int32],
+    msk: NDArray[np.int32],
+    s: NDArray[np.int32],
+) -> None:
+    """Matrix-chain multiplication (section 15.2): the cheapest way to multiply matrices i to j, for all i and j.
+
+    One step per round in which every product is improved from the costs of the round before, until none changes.
+    """
+    n = p.shape[0]
+    for node in range(1, n):
+        pred_h[node] = node - 1
+        msk[node, node] = 1
+    record(log)
+    while True:
+        before, known = m.copy(), msk.copy()
+        for i in range(1, n):
+            for j in range(i + 1, n):
+                for k in range(i, j):
+                    if known[i, k] == 1 and known[k + 1, j] == 1:
+                        cost = before[i, k] + before[k + 1, j] + p[i - 1] * p[k] * p[j]
+                        if msk[i, j] == 0 or cost < m[i, j]:
+                            m[i, j], s_h[i, j], msk[i, j] = cost, k, 1
+        if np.all(before == m):
+            break
+        record(log)
+    s[:] = s_h
+
+
+@algorithm(
+    lambda x, y: two_strings("x", x, "y", y),
+    inputs="string:node/mask, pos:node/scalar, key:node/categorical(4)",
+    hints="pred_h:node/pointer, b_h:edge/categorical(4), c:edge/scalar",
+    outputs="b:edge/categorical(4)",
+)
+def lcs_length(
+    log: Log,
+    x: NDArray[np.int64],
+    y: NDArray[np.int64],
+    pred_h: NDArray[np.int32],
+    b_h: NDArray[np.int32],
+    c: NDArray[np.float64],
+    b: NDArray[np.int32],
+) -> None:
+    """Longest common subsequence (section 15.4): its length for all pairs of prefixes, and where it comes from.
+
+    Classes of ``b``: 0 diagonal (the letters agree), 1 up, 2 left; 3 stands for none. The first row and column are
+    filled at once; then one step per round in which all others follow from the round before, until lengths are stable.
+    """
+    rows, columns = x.shape[0], y.shape[0]
+    for node in range(rows + columns):
+        pred_h[node] = node if node in (0, rows) else node - 1
+    b_h[:] = -1
+    for i in range(rows):
+        for j in range(columns):
+            b_h[i, rows + j] = _DIAGONAL
+    for i in range(rows):
+        agree = x[i] == y[0]
+        c[i, rows] = 1.0 if agree or (i > 0 and c[i - 1, rows] == 1) else 0.0
+        b_h[i, rows] = _DIAGONAL if agree else _UP
+    for j in range(columns):
+        agree = x[0] == y[j]
+        before_agrees = j > 0 and c[0, rows + j - 1] == 1
+        c[0, rows + j] = 1.0 if agree or before_agrees else 0.0
+        b_h[0, rows + j] = _DIAGONAL if agree else _LEFT if before_agrees else _UP
+    record(log)
+    while True:
+        before = c.copy()
+        for i in range(1, rows):
+            for j in range(rows + 1, rows + columns):
+                if x[i] == y[j - rows]:
+                    c[i, j], b_h[i, j] = before[i - 1, j - 1] + 1, _DIAGONAL
+                elif before[i - 1, j] >= before[i, j - 1]:
+                    c[i, j], b_h[i, j] = before[i - 1, j], _UP
+                else:
+                    c[i, j], b_h[i, j] = before[i, j - 1], _LEFT
+        if np.all(before == c):
+            break
+        record(log)
+    b[:] = b_h
+
+
+@algorithm(
+    _probabilities,
+    inputs="pos:node/scalar, p:node/scalar, q:node/scalar",
+    hints="pred_h:node/pointer, root_h:edge/pointer, e:edge/scalar, w:edge/scalar, msk:edge/mask",
+    outputs="root:edge/pointer",
+)
+def optimal_bst(
+    log: Log,
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
+    pred_h: NDArray[np.int32],
+    root_h: NDArray[np.int32],
+    e: NDArray[np.float64],
+    w: NDArray[np.float64],
+    msk: NDArray[np.int32],
+    root: NDArray[np.int32],
+) -> None:
+    """Optimal binary search trees (section 15.5): one step per number of keys in a tree, from none to all."""
+    n = p.shape[0]
+    for node in range(1, n + 1):
+        pred_h[node] = node - 1
+    for i in range(n + 1):
+        e[i, i] = w[i, i] = q[i]
+        msk[i, i] = 1
+    record(log)
+    for size in range(1, n + 1):
+        for i in range(n - size + 1):
+            j = i + size
+            w[i, j] = w[i, j - 1] + p[j - 1] + q[j]
+            e[i, j] = np.inf
+            for r in range(i, j):
+                cost = e[i, r] + e[r + 1, j] + w[i, j]
+                if cost < e[i, j]:
+                    e[i, j], root_h[i, j] = cost, r
+            msk[i, j] = 1
+        record(log)
+    root[:] = root_h

@@ -1,1 +1,319 @@
-"""Shortest paths (Cormen et al., chapters 24 and 25)."""
+"""Shortest paths (Cormen et al., chapters 24 and 25).
+
+Of paths that are equally short, the one found first is kept. Nodes that are not reached stay their own predecessors,
+with distance 0; a mask tells them apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbench.domains.clrs.algorithm import algorithm
+from graphbench.domains.clrs.algorithms.depth_first import (
+    BLACK,
+    GREY,
+    Walk,
+    acyclic_graph,
+    find_white,
+    pop,
+    push,
+    push_root,
+)
+from graphbench.domains.clrs.algorithms.spanning_trees import smallest_in_queue
+from graphbench.domains.clrs.arguments import ArgumentError, Prepared, directed_graph, directed_graph_with_source
+from graphbench.domains.clrs.recording import Log, record
+from graphbench.kernels import inner, kernel
+
+_GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
+_GRAPH_AND_SOURCE = "pos:node/scalar, s:node/mask_one, A:edge/scalar, adj:edge/mask"
+
+
+def graph_with_distances(A: ArrayLike, s: Any) -> Prepared:
+    """Prepare a graph ``A`` and a start node ``s`` that reaches no cycle of negative weight."""
+    prepared = directed_graph_with_source(A, s)
+    graph, start = prepared.arguments
+    if (graph < 0).any():
+        node = find_node_without_distance(graph, start)
+        if node >= 0:
+            raise ArgumentError(
+                f"A has a cycle of negative weight on the way from s = {start} to node {node}, so no path is the "
+                "shortest; give weights without such cycles (an undirected edge of negative weight is one)"
+            )
+    return prepared
+
+
+def graph_without_negative_weights(A: ArrayLike, s: Any) -> Prepared:
+    """Prepare a graph ``A`` whose weights are not negative, and a start node ``s``."""
+    prepared = directed_graph_with_source(A, s)
+    graph, _ = prepared.arguments
+    if (graph < 0).any():
+        u, v = np.argwhere(graph < 0)[0]
+        raise ArgumentError(
+            f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights that are not negative: give such, or "
+            "use bellman_ford"
+        )
+    return prepared
+
+
+def acyclic_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
+    """Prepare a directed graph ``A`` without cycles, and a start node ``s``."""
+    acyclic_graph(A)
+    return directed_graph_with_source(A, s)
+
+
+def graph_with_all_distances(A: ArrayLike) -> Prepared:
+    """Prepare a graph ``A`` that has no cycle of negative weight."""
+    prepared = directed_graph(A)
+    (graph,) = prepared.arguments
+    if (graph < 0).any():
+        node = find_node_on_negative_cycle(graph)
+        if node >= 0:
+            raise ArgumentError(
+                f"A has a cycle of negative weight through node {node}, so no path is the shortest; give weights "
+                "without such cycles (an undirected edge of negative weight is one)"
+            )
+    return prepared
+
+
+@kernel
+def relax_all(A: NDArray[np.float64], d: NDArray[np.float64], reached: NDArray[np.int32], pi: NDArray[np.int32]) -> int:
+    """Relax every arc once, from the distances as they are before; return a node that came nearer, else -1."""
+    n = A.shape[0]
+    before, reached_before = d.copy(), reached.copy()
+    changed = -1
+    for u in range(n):
+        if not reached_before[u]:
+            continue
+        for v in range(n):
+            if A[u, v] != 0 and (not reached[v] or before[u] + A[u, v] < d[v]):
+                d[v] = before[u] + A[u, v]
+                pi[v] = u
+                reached[v] = 1
+                changed = v
+    return changed
+
+
+@kernel
+def find_node_without_distance(A: NDArray[np.float64], s: int) -> int:
+    """Return a node that walks from ``s`` reach at ever lower cost, -1 where there is none: O(n^3)."""
+    n = A.shape[0]
+    d, reached, pi = np.zeros(n), np.zeros(n, np.int32), np.zeros(n, np.int32)
+    reached[s] = 1
+    changed = s
+    rounds = 0
+    while changed >= 0 and rounds < n:  # paths have fewer than n arcs: what the n-th round improves is no path
+        changed = relax_all(A, d, reached, pi)
+        rounds += 1
+    return changed
+
+
+@algorithm(
+    graph_with_distances,
+    inputs=_GRAPH_AND_SOURCE,
+    hints="pi_h:node/pointer, d:node/scalar, msk:node/mask",
+    outputs="pi:node/pointer",
+)
+def bellman_ford(
+    log: Log,
+    A: NDArray[np.float64],
+    s: int,
+    pi_h: NDArray[np.int32],
+    d: NDArray[np.float64],
+    msk: NDArray[np.int32],
+    pi: NDArray[np.int32],
+) -> None:
+    """Bellman-Ford algorithm (section 24.1): relax all arcs in rounds until nothing changes; a step per round.
+
+    After round k, ``d`` is the weight of the shortest path of at most k arcs; ``msk`` are the nodes reached.
+    """
+    pi_h[:] = np.arange(A.shape[0])
+    msk[s] = 1
+    record(log)
+    while relax_all(A, d, msk, pi_h) >= 0:
+        record(log)
+    pi[:] = pi_h
+
+
+@algorithm(
+    graph_without_negative_weights,
+    inputs=_GRAPH_AND_SOURCE,
+    hints="pi_h:node/pointer, d:node/scalar, mark:node/mask, in_queue:node/mask, u:node/mask_one",
+    outputs="pi:node/pointer",
+)
+def dijkstra(
+    log: Log,
+    A: NDArray[np.float64],
+    s: int,
+    pi_h: NDArray[np.int32],
+    d: NDArray[np.float64],
+    mark: NDArray[np.int32],
+    in_queue: NDArray[np.int32],
+    u: NDArray[np.int32],
+    pi: NDArray[np.int32],
+) -> None:
+    """Dijkstra's algorithm (section 24.3): take the nearest node of the queue, relax its arcs; a step per node reached.
+
+    ``mark`` are the nodes taken, whose distances ``d`` are final.
+    """
+    n = A.shape[0]
+    pi_h[:] = np.arange(n)
+    u[0] = s
+    in_queue[s] = 1
+    record(log)
+    node = s
+    while node >= 0:
+        u[0] = node
+        mark[node] = 1
+        in_queue[node] = 0
+        for v in range(n):
+            if A[node, v] != 0 and not mark[v] and (not in_queue[v] or d[node] + A[node, v] < d[v]):
+                pi_h[v] = node
+                d[v] = d[node] + A[node, v]
+                in_queue[v] = 1
+        record(log)
+        node = smallest_in_queue(d, in_queue)
+    pi[:] = pi_h
+
+
+@inner
+def _list_reachable(
+    log: Log, A: NDArray[np.float64], walk: Walk, root: int, topo: NDArray[np.int32], head: NDArray[np.int32]
+) -> None:
+    """Put what the root reaches in topological order: a node finished goes in front of the list."""
+    push_root(log, walk, root)
+    walk.color[root] = GREY
+    record(log)
+    searching = True
+    while searching:
+        if find_white(A, walk):
+            push(log, walk)
+            continue
+        finished = walk.u[0]
+        walk.color[finished] = BLACK
+        if walk.color[head[0]] == BLACK:  # before the first node is finished, the head means nothing
+            topo[finished] = head[0]
+        head[0] = finished
+        record(log)
+        searching = pop(walk)
+
+
+@algorithm(
+    acyclic_graph_with_source,
+    inputs=_GRAPH_AND_SOURCE,
+    hints="""pi_h:node/pointer, d:node/scalar, mark:node/mask, topo_h:node/pointer, topo_head_h:node/mask_one,
+        color:node/categorical(3), s_prev:node/pointer, u:node/mask_one, v:node/mask_one, s_last:node/mask_one,
+        phase:graph/mask""",
+    outputs="pi:node/pointer",
+)
+def dag_shortest_paths(
+    log: Log,
+    A: NDArray[np.float64],
+    s: int,
+    pi_h: NDArray[np.int32],
+    d: NDArray[np.float64],
+    mark: NDArray[np.int32],
+    topo_h: NDArray[np.int32],
+    topo_head_h: NDArray[np.int32],
+    color: NDArray[np.int32],
+    s_prev: NDArray[np.int32],
+    u: NDArray[np.int32],
+    v: NDArray[np.int32],
+    s_last: NDArray[np.int32],
+    phase: NDArray[np.int32],
+    pi: NDArray[np.int32],
+) -> None:
+    """Shortest paths of an acyclic graph (section 24.2): relax the arcs of every node, in topological order.
+
+    Phase 0 sorts what the source reaches, in the steps of ``topological_sort``; phase 1 has one step per node of the
+    list, whose head moves on. ``mark`` are the nodes that have a distance.
+    """
+    n = A.shape[0]
+    pi_h[:] = np.arange(n)
+    topo_h[:] = np.arange(n)
+    s_prev[:] = np.arange(n)
+    root = np.empty(1, np.int32)  # not among the hints
+    _list_reachable(log, A, Walk(color, s_prev, root, u, v, s_last), s, topo_h, topo_head_h)
+    phase[0] = 1
+    mark[s] = 1
+    record(log)
+    node = s
+    while topo_h[node] != node:
+        for other in range(n):
+            if A[node, other] != 0 and (not mark[other] or d[node] + A[node, other] < d[other]):
+                d[other] = d[node] + A[node, other]
+                pi_h[other] = node
+                mark[other] = 1
+        node = topo_h[node]
+        topo_head_h[0] = node
+        record(log)
+    pi[:] = pi_h
+
+
+@kernel
+def start_from_arcs(
+    A: NDArray[np.float64], Pi: NDArray[np.int32], D: NDArray[np.float64], connected: NDArray[np.int32]
+) -> None:
+    """Fill the matrices of the Floyd-Warshall algorithm with the paths of one arc, and of none."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            Pi[i, j] = i
+            D[i, j] = A[i, j]
+            connected[i, j] = A[i, j] != 0 or i == j
+
+
+@kernel
+def allow_on_the_way(k: int, Pi: NDArray[np.int32], D: NDArray[np.float64], connected: NDArray[np.int32]) -> None:
+    """Shorten the path of every pair of nodes by way of ``k`` where that helps."""
+    n = D.shape[0]
+    for i in range(n):
+        if not connected[i, k]:
+            continue
+        for j in range(n):
+            if connected[k, j] and (not connected[i, j] or D[i, k] + D[k, j] < D[i, j]):
+                D[i, j] = D[i, k] + D[k, j]
+                Pi[i, j] = Pi[k, j]
+                connected[i, j] = 1
+
+
+@kernel
+def find_node_on_negative_cycle(A: NDArray[np.float64]) -> int:
+    """Return a node of a cycle of negative weight, -1 where there is none: O(n^3)."""
+    n = A.shape[0]
+    D, connected, Pi = np.empty((n, n)), np.empty((n, n), np.int32), np.empty((n, n), np.int32)
+    start_from_arcs(A, Pi, D, connected)
+    for k in range(n):
+        if D[k, k] < 0:  # of every such cycle, its highest node comes here first
+            return k
+        allow_on_the_way(k, Pi, D, connected)
+    return -1
+
+
+@algorithm(
+    graph_with_all_distances,
+    inputs=_GRAPH,
+    hints="Pi_h:edge/pointer, D:edge/scalar, msk:edge/mask, k:node/mask_one",
+    outputs="Pi:edge/pointer",
+)
+def floyd_warshall(
+    log: Log,
+    A: NDArray[np.float64],
+    Pi_h: NDArray[np.int32],
+    D: NDArray[np.float64],
+    msk: NDArray[np.int32],
+    k: NDArray[np.int32],
+    Pi: NDArray[np.int32],
+) -> None:
+    """Floyd-Warshall algorithm (section 25.2): allow one node more on the way of all paths; a step before each.
+
+    ``Pi[i, j]`` is the node before j on the path from i, and i where there is none; ``msk`` are the pairs that have
+    one. ``D[i, i]`` is 0, but with a self-loop the weight of the shortest cycle. The last hint lacks the last node.
+    """
+    start_from_arcs(A, Pi_h, D, msk)
+    for node in range(A.shape[0]):
+        k[0] = node
+        record(log)
+        allow_on_the_way(node, Pi_h, D, msk)
+    Pi[:] = Pi_h

@@ -75,7 +75,7 @@ class TripletMessagePassing(MessagePassing):
         """
         first, second, third = (corner(step.nodes) for corner in self.corners)
         side_ij, side_ik, side_jk = (step.pairs.project(side) for side in self.sides)  # type: ignore[arg-type]
-        outside = second.unsqueeze(2) + third.unsqueeze(1) + side_jk + self.of_graph(step.graph)[:, None, None]
+        outside: Tensor = second.unsqueeze(2) + third.unsqueeze(1) + side_jk + self.of_graph(step.graph)[:, None, None]
         return outside + max_plus(first.unsqueeze(2) + side_ij, side_ik)
 
 

@@ -1,0 +1,90 @@
+"""What the record of a run says of its budget and data, and which scores it keeps."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from graphbench.catalog.cards import Metrics
+from graphbench.evaluation.results import read_record
+from graphbench.training import config as config_module
+from graphbench.training.trainer import train
+
+
+@pytest.fixture
+def shipped(tiny, monkeypatch):
+    """The tiny configuration as if it were one of the package's."""
+    monkeypatch.setattr(config_module, "baselines_dir", lambda: tiny.parent)
+    return tiny
+
+
+def test_a_full_run_of_a_shipped_configuration_is_not_small(toys, shipped, tmp_path):
+    budget = train(data=toys, model=shipped, output=tmp_path, evaluate="test").record.budget
+    assert (budget.small, budget.label) == (False, "24 steps of 16 graphs")
+
+
+def test_a_run_on_less_data_is_small_however_it_was_limited(toys, make_toys, shipped, tmp_path):
+    fewer = train(data=make_toys(limit=20), model=shipped, output=tmp_path / "a", evaluate="n12").record
+    assert fewer.budget.small
+    assert fewer.budget.label == "24 steps of 16 graphs, train 20 of 70, val 20 of 24"
+    assert fewer.graphs_scored == {"n12": 10}
+    chosen = make_toys()
+    chosen._opened["test"] = chosen.test[3:9]
+    partly = train(data=chosen, model=shipped, output=tmp_path / "b", evaluate=("val", "test")).record
+    assert partly.budget.small
+    assert partly.budget.label.endswith("scored on part of the graphs")
+    assert partly.notes == "graphs scored: test 6 of 24"
+
+
+def test_a_configuration_of_ones_own_is_not_comparable(toys, tiny, tmp_path):
+    budget = train(data=toys, model=tiny, output=tmp_path, evaluate="test").record.budget
+    assert (budget.small, budget.label) == (True, "24 steps of 16 graphs, a configuration of one's own")
+
+
+@pytest.mark.parametrize("nothing", [None, "none", (), ["none"]])
+def test_a_finished_run_keeps_its_scores(toys, tiny, tmp_path, nothing):
+    options = {"model": tiny, "output": tmp_path, "steps": 6}
+    first = train(data=toys, evaluate=("test", "n12"), **options).record
+    again = train(data=toys, evaluate=nothing, **options)
+    assert again.scores == {}
+    assert again.record.scores == first.scores
+    assert again.record.data_hashes == first.data_hashes
+    assert read_record(tmp_path / "record.json") == again.record
+    more = train(data=toys, evaluate="val", **options).record
+    assert list(more.scores) == ["val", "test", "n12"]
+    assert more.graphs_scored == {"val": 24, "test": 24, "n12": 10}
+
+
+def test_scores_of_other_weights_are_not_kept(toys, tiny, tmp_path):
+    fixed = ["training.schedule_steps=24"]
+    train(data=toys, model=tiny, steps=6, output=tmp_path, overrides=fixed, evaluate="test")
+    assert train(data=toys, model=tiny, steps=12, output=tmp_path, overrides=fixed, evaluate=()).record.scores == {}
+    train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="test", resume=False)
+    anew = train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate=None, resume=False)
+    assert anew.record.scores == {}
+
+
+def test_scores_of_a_record_that_did_not_count_graphs_are_kept_with_their_notes(toys, tiny, tmp_path):
+    path = tmp_path / "record.json"
+    train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="test")
+    old = json.loads(path.read_text())
+    del old["graphs_scored"]
+    old["notes"] = "graphs scored: test 6 of 24"
+    path.write_text(json.dumps(old))
+    again = train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="val").record
+    assert again.scores.keys() == {"val", "test"}
+    assert again.notes == "graphs scored: test 6 of 24"
+    path.write_text("{")
+    assert train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate=()).record.scores == {}
+
+
+def test_an_undefined_secondary_metric_is_left_out_with_a_note(make_toys, tiny, tmp_path):
+    data = make_toys("total")
+    data.card = data.card.model_copy(update={"metrics": Metrics(primary="mae", also=("r2", "rmse"))})
+    data._opened["test"] = copy.copy(data.test)[:1]
+    data._opened["test"].card = data.card
+    record = train(data=data, model=tiny, steps=4, output=tmp_path, evaluate="test").record
+    assert list(record.scores["test"]) == ["mae", "rmse"]
+    assert "undefined and left out: r2 of test" in record.notes
