@@ -50,7 +50,7 @@ def size_figure(series: Sequence[Series], reference: Sequence[OODRow], metric: s
         reference: Rows whose floor is drawn.
         metric: Name on the vertical axis.
     """
-    figure, axes = _figure(1)
+    figure, axes = new_figure(1)
     printed: set[str] = set()
     for number, entry in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
@@ -62,7 +62,7 @@ def size_figure(series: Sequence[Series], reference: Sequence[OODRow], metric: s
         axes[0].plot(*zip(*floor, strict=True), linestyle=":", color=INK, linewidth=1.4, label="best trivial")
     _use_size_axis(axes[0], sorted({row.nodes for entry in series for row in entry.rows if row.nodes}))
     axes[0].set_ylabel(metric)
-    _add_legend(figure, axes)
+    add_legend(figure, axes)
     return figure
 
 
@@ -109,7 +109,7 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
     panels = [(name, title) for name, title in curves if any(_has_curve(runs, name) for runs in results)]
     if not panels:
         return None
-    figure, axes = _figure(len(panels))
+    figure, axes = new_figure(len(panels))
     for panel, (name, title) in zip(axes, panels, strict=True):
         for number, runs in enumerate(results):
             _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)])
@@ -117,7 +117,7 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
         panel.set_ylabel(title)
         if name == "train_loss" and _spans_magnitudes(results, name):
             panel.set_yscale("log")
-    _add_legend(figure, axes)
+    add_legend(figure, axes)
     return figure
 
 
@@ -139,7 +139,8 @@ def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str) -> None:
             label = None
 
 
-def _figure(panels: int) -> tuple[Figure, list[Axes]]:
+def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with some panels side by side, in the report's style."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4 if panels == 1 else 9.6, 3.5), layout="constrained")
@@ -157,7 +158,8 @@ def _figure(panels: int) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def _add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Add one legend for all panels, beside them."""
     entries: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):

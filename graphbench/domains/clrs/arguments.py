@@ -136,13 +136,15 @@ def undirected_graph(A: ArrayLike) -> Prepared:
 
 def directed_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
     """Prepare a graph ``A`` and a start node ``s``."""
-    found = square("A", A, 2)
-    start = node("s", s, len(found))
-    inputs = {"pos": positions(len(found)), "s": one_hot(start, len(found)), **_graph(found)}
-    return Prepared((found, start), inputs)
+    return _with_source(square("A", A, 2), s)
 
 
 def undirected_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
     """Prepare an undirected graph ``A`` and a start node ``s``."""
-    symmetric("A", A, 2)
-    return directed_graph_with_source(A, s)
+    return _with_source(symmetric("A", A, 2), s)
+
+
+def _with_source(found: NDArray[np.float64], s: Any) -> Prepared:
+    start = node("s", s, len(found))
+    inputs: dict[str, Array] = {"pos": positions(len(found)), "s": one_hot(start, len(found)), **_graph(found)}
+    return Prepared((found, start), inputs)

@@ -171,7 +171,7 @@ def _is_common_subsequence(v: Values) -> bool:
     i, j, matches = len(x) - 1, len(y) - 1, 0
     while i >= 0 and j >= 0:
         step = int(directions[i, j])
-        if step == 0 and x[i] != y[j]:
+        if step not in (0, 1, 2) or (step == 0 and x[i] != y[j]):
             return False
         matches += step == 0
         i, j = i - (step in (0, 1)), j - (step in (0, 2))

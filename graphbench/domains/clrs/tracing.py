@@ -96,6 +96,8 @@ class Runner:
         self._capacity = [_FIRST_CAPACITY] * 3  # steps, integer changes, float changes
         self._log: Log = new_log(0, 0, 0, 0, 0)
         self._layout = HintLayout((), 0)
+        self._hints: tuple[Array, ...] = ()
+        self._outputs: list[tuple[str, tuple[int, ...], type]] = []
 
     def run(self, *args: Any) -> Run:
         """Run the algorithm on its arguments.
@@ -109,7 +111,7 @@ class Runner:
             self._nodes, self._layout = nodes, HintLayout(self.algorithm.hints, nodes)
             self._make_log()
         outputs = self._execute(prepared.arguments)
-        while (self._log.used > self._capacity).any():
+        while any(need > have for need, have in zip(self._log.used.tolist(), self._capacity, strict=True)):
             needed = zip(self._capacity, self._log.used.tolist(), strict=True)
             self._capacity = [max(have, 2 * need) for have, need in needed]
             self._make_log()
@@ -118,18 +120,17 @@ class Runner:
 
     def _make_log(self) -> None:
         self._log = new_log(self._layout.ints, self._layout.floats, *self._capacity)
+        self._hints = tuple(self._layout.views(self._log.ints, self._log.floats).values())
+        self._outputs = [
+            (f.name, cell_shape(f, self._nodes), np.float64 if f.kind is Kind.SCALAR else np.int32)
+            for f in self.algorithm.outputs
+        ]
 
     def _execute(self, arguments: tuple[Any, ...]) -> dict[str, Array]:
         clear(self._log)
-        outputs = {
-            feature.name: np.zeros(
-                cell_shape(feature, self._nodes), np.float64 if feature.kind is Kind.SCALAR else np.int32
-            )
-            for feature in self.algorithm.outputs
-        }
-        hints = self._layout.views(self._log.ints, self._log.floats)
+        outputs: dict[str, Array] = {name: np.zeros(shape, dtype) for name, shape, dtype in self._outputs}
         copies = (a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
-        self.algorithm.run(self._log, *copies, *hints.values(), *outputs.values())
+        self.algorithm.run(self._log, *copies, *self._hints, *outputs.values())
         return outputs
 
     def _recorded(self) -> Trajectories:

@@ -230,9 +230,7 @@ def input_rule(config: TrajectoryModelConfig) -> InputRule:
     return InputRule(config.constant_hints_as_inputs, config.random_positions)
 
 
-def build_trajectory_model(
-    config: TrajectoryModelConfig, features: Mapping[str, Sequence[Feature]]
-) -> TrajectoryModel:
+def build_trajectory_model(config: TrajectoryModelConfig, features: Mapping[str, Sequence[Feature]]) -> TrajectoryModel:
     """Return a model for datasets, freshly initialised from torch's generator.
 
     Args:

@@ -316,7 +316,7 @@ def test_negative_cycles_are_refused_where_they_matter(instance):
     cyclic = nodes_on_negative_cycles(A, graph)
     if cyclic:
         with pytest.raises(
-            ArgumentError, match="has a cycle of negative weight through node .*; give weights"
+            ArgumentError, match=r"has a cycle of negative weight through node .*; give weights"
         ) as error:
             trace("floyd_warshall", A)
         assert int(str(error.value).split("through node ")[1].split(",")[0]) in cyclic
@@ -356,7 +356,7 @@ def test_cyclic_graphs_are_refused_where_an_order_is_needed(instance):
     if nx.is_directed_acyclic_graph(networkx_graph(A)):
         trace("dag_shortest_paths", A, s)
     else:
-        with pytest.raises(ArgumentError, match="A has the cycle .*; give a graph without cycles"):
+        with pytest.raises(ArgumentError, match=r"A has the cycle .*; give a graph without cycles"):
             trace("dag_shortest_paths", A, s)
 
 

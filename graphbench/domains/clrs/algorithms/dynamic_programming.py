@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,7 +19,7 @@ def two_strings(first_name: str, first: ArrayLike, second_name: str, second: Arr
     """Prepare two strings over the letters 0 to 3: the nodes of the first, then those of the second."""
     a = integers(first_name, first, 0, LETTERS - 1)
     b = integers(second_name, second, 0, LETTERS - 1)
-    inputs = {
+    inputs: dict[str, Any] = {
         "string": np.repeat(np.array([0, 1], np.int8), [len(a), len(b)]),
         "pos": positions(len(a), len(b)),
         "key": one_hot(np.concatenate([a, b]), LETTERS),

@@ -1,0 +1,153 @@
+"""Sets of prompts: any size and seed, and the sets of the paper (Markeeva et al., 2024, section 4 and appendix B)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from graphbench.catalog.resources import datasets_dir, read_yaml
+from graphbench.domains.clrs.algorithm import UnknownAlgorithm
+from graphbench.domains.clrs.samplers import sample
+from graphbench.domains.clrs_text.rendering import Renderer
+
+PaperSet = Literal["train", "eval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to a language model, and the answer.
+
+    Attributes:
+        prompt: The question; ends with a newline.
+        reference: The right answer, the trace included if there is one; ends with an empty line.
+        algorithm: Name of the algorithm.
+        size: Problem size.
+        seed: Seed of the set it is from.
+        index: Its place among the prompts of this algorithm, size and seed.
+        use_hints: Whether the reference has a trace.
+    """
+
+    prompt: str
+    reference: str
+    algorithm: str
+    size: int
+    seed: int
+    index: int
+    use_hints: bool
+
+
+class SetSpec(BaseModel):
+    """How many prompts of every algorithm and size one of the paper's sets has, for each of its seeds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int
+    seeds: tuple[int, ...]
+
+
+class Sizes(BaseModel):
+    """Problem sizes of one algorithm.
+
+    Attributes:
+        train: Sizes trained on.
+        eval: First and last size evaluated.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    train: tuple[int, ...]
+    eval: tuple[int, int]
+
+    def of(self, paper_set: PaperSet) -> Sequence[int]:
+        """Return the sizes of one of the paper's sets."""
+        return self.train if paper_set == "train" else range(self.eval[0], self.eval[1] + 1)
+
+
+class Protocol(BaseModel):
+    """The paper's sets: prompts per size and seeds, and the sizes of every algorithm."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    train: SetSpec
+    eval: SetSpec
+    sizes: dict[str, Sizes]
+
+    def of(self, paper_set: PaperSet) -> SetSpec:
+        """Return how one of the sets is drawn."""
+        return self.train if paper_set == "train" else self.eval
+
+    def sizes_of(self, algorithm: str) -> Sizes:
+        """Return the sizes of an algorithm.
+
+        Raises:
+            UnknownAlgorithm: If the paper has no such algorithm.
+        """
+        if algorithm not in self.sizes:
+            near = difflib.get_close_matches(algorithm, self.sizes, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UnknownAlgorithm(f"CLRS-Text has no algorithm {algorithm!r}{hint}")
+        return self.sizes[algorithm]
+
+
+@lru_cache(maxsize=1)
+def paper_protocol() -> Protocol:
+    """Return the paper's sets and sizes."""
+    return Protocol.model_validate(read_yaml(datasets_dir() / "clrs_text" / "protocol" / "sizes.yaml"))
+
+
+def prompts(
+    algorithm: str, size: int, count: int, seed: int, use_hints: bool = True, decimals: int | None = None
+) -> Iterator[Prompt]:
+    """Yield prompts of one algorithm and size, drawn as the reference draws them.
+
+    Args:
+        algorithm: Name of the algorithm.
+        size: Problem size. Of ``segments_intersect`` all prompts have two segments.
+        count: How many.
+        seed: Seed of NumPy's ``RandomState``; the first prompts of a longer set are those of a shorter one.
+        use_hints: Whether the reference has a trace.
+        decimals: Digits after the point to which inputs are cut before the algorithm runs; None for all. Points whose
+            hull is asked for are redrawn until no three of them, once cut, lie on a line.
+
+    Raises:
+        UnknownAlgorithm: If there is no algorithm of that name.
+        ArgumentError: If the algorithm cannot be drawn at that size, or a number is out of range.
+    """
+    renderer = Renderer(algorithm, use_hints)
+    for index, args in enumerate(sample(algorithm, size, count, seed, decimals)):
+        prompt, reference = renderer.render(args)
+        yield Prompt(prompt, reference, algorithm, size, seed, index, use_hints)
+
+
+def paper_prompts(
+    paper_set: PaperSet,
+    algorithms: Sequence[str] | None = None,
+    use_hints: bool = True,
+    decimals: int | None = None,
+    limit: int | None = None,
+) -> Iterator[Prompt]:
+    """Yield the prompts of one of the paper's sets: algorithm by algorithm, size by size, seed by seed.
+
+    Args:
+        paper_set: ``train`` (2,150,000 prompts) or ``eval`` (514,375).
+        algorithms: Which algorithms; all thirty if None.
+        use_hints: Whether references have a trace, as the paper's do.
+        decimals: Digits after the point to which inputs are cut; None for all.
+        limit: Prompts per algorithm, size and seed if fewer than the paper's are wanted.
+
+    Raises:
+        UnknownAlgorithm: If the paper has no such algorithm.
+    """
+    protocol = paper_protocol()
+    spec = protocol.of(paper_set)
+    count = spec.count if limit is None else min(limit, spec.count)
+    sizes = {name: protocol.sizes_of(name).of(paper_set) for name in algorithms or protocol.sizes}
+    for name, own_sizes in sizes.items():
+        for size in own_sizes:
+            for seed in spec.seeds:
+                yield from prompts(name, size, count, seed, use_hints, decimals)

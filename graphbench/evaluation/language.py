@@ -1,0 +1,329 @@
+"""Evaluation of language models on prompts: answers kept in a file, exact match, accuracy against problem size.
+
+A model is a :class:`Completer`: :class:`graphbench.evaluation.language_models.CausalModel` wraps any causal model of
+``transformers``, :class:`graphbench.models.language.TextGenerator` the small transformer of this package, and a
+function that calls a service is ten lines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from graphbench.data.store import clear_errors
+from graphbench.domains.clrs_text import Prompt, exact_match, paper_protocol, prompts
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.plots import COLOURS, INK, add_legend, new_figure
+from graphbench.evaluation.results import Stat
+from graphbench.progress import progress_bar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FORMAT = 1
+_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
+_ROOM = 64  # so many characters longer
+_TRAINED = "#d03030"  # the paper's figures mark the sizes trained on in red
+
+_Key = tuple[str, int, int, int, bool]
+Examples = Callable[[Prompt], Sequence[Prompt]]
+
+
+class Completer(Protocol):
+    """A language model.
+
+    Attributes:
+        name: Model and settings in words; answers of models with different names never mix.
+    """
+
+    name: str
+
+    def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
+        """Return what follows each text, greedily, up to an empty line or at least ``characters`` characters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model wrote to one prompt.
+
+    Attributes:
+        algorithm: Name of the algorithm.
+        size: Problem size.
+        seed: Seed of the prompt's set.
+        index: Place of the prompt in its set.
+        use_hints: Whether a trace was asked for.
+        question: First 16 digits of the SHA-256 of all the model read.
+        output: What it wrote.
+        correct: Whether the last array-like object of the output is the reference's answer.
+    """
+
+    algorithm: str
+    size: int
+    seed: int
+    index: int
+    use_hints: bool
+    question: str
+    output: str
+    correct: bool
+
+    @property
+    def key(self) -> _Key:
+        """What tells this prompt from all others."""
+        return self.algorithm, self.size, self.seed, self.index, self.use_hints
+
+
+@dataclass(frozen=True, slots=True)
+class SizeScore:
+    """Accuracy at one problem size.
+
+    Attributes:
+        algorithm: Name of the algorithm.
+        size: Problem size.
+        mean: Accuracy, averaged over the seeds.
+        std: Standard deviation of the accuracy over the seeds; None for one seed.
+        count: Prompts answered.
+    """
+
+    algorithm: str
+    size: int
+    mean: float
+    std: float | None
+    count: int
+
+
+def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) -> Examples:
+    """Return a function from a prompt to examples of the same algorithm and size, always the same ones.
+
+    Args:
+        shots: Examples per prompt; the paper's two-shot evaluation has 2.
+        decimals: Digits of the examples' inputs: those of the prompts.
+        seed: Seed the examples are drawn from; not one of the evaluation's. The default is the training set's.
+    """
+
+    @lru_cache
+    def draw(algorithm: str, size: int, use_hints: bool) -> tuple[Prompt, ...]:
+        return tuple(prompts(algorithm, size, shots, seed, use_hints, decimals))
+
+    return lambda prompt: draw(prompt.algorithm, prompt.size, prompt.use_hints)
+
+
+def question_text(prompt: Prompt, examples: Sequence[Prompt] = ()) -> str:
+    """Return what the model reads: the examples with their references, then the prompt."""
+    return "".join(example.prompt + example.reference for example in examples) + prompt.prompt
+
+
+def evaluate_language_model(
+    complete: Completer,
+    questions: Iterable[Prompt],
+    path: str | Path,
+    *,
+    examples: Examples | None = None,
+    batch_size: int = 8,
+    max_characters: int | None = None,
+    progress: bool | None = None,
+) -> list[Answer]:
+    """Let a model answer prompts, and return the answers to them.
+
+    Answers are appended to a file batch by batch. Where the file has an answer already, the model is not asked again,
+    so a run that was stopped continues where it was.
+
+    Args:
+        complete: The model.
+        questions: The prompts; prompts of similar length are best next to each other, as those of a set are.
+        path: The file of answers (JSON lines).
+        examples: Gives the examples to put before a prompt; None for zero-shot.
+        batch_size: Prompts per call of the model.
+        max_characters: Longest output; None for twice the longest reference of the batch and 64 characters.
+        progress: Show a progress bar; None shows it in a terminal.
+
+    Returns:
+        One answer per prompt, in the order of the prompts.
+
+    Raises:
+        EvaluationError: If there is no prompt, the file belongs to another model or to prompts with other texts, is
+            damaged or in use by another process, or the model does not return one text per prompt.
+        StoreError: If the file cannot be written.
+    """
+    asked = list(questions)
+    if not asked:
+        raise EvaluationError("there is no prompt to answer; ask for at least one")
+    target = Path(path)
+    with _answers_file(target, complete.name) as (known, file):
+        texts = [question_text(prompt, examples(prompt) if examples is not None else ()) for prompt in asked]
+        waiting = [number for number, prompt in enumerate(asked) if not _is_known(prompt, texts[number], known, target)]
+        with progress_bar(len(asked), complete.name, "prompt", progress) as bar:
+            bar.update(len(asked) - len(waiting))
+            for start in range(0, len(waiting), batch_size):
+                batch = waiting[start : start + batch_size]
+                answers = _ask(complete, [asked[i] for i in batch], [texts[i] for i in batch], max_characters)
+                _append(file, [asdict(answer) for answer in answers], target)
+                known |= {answer.key: answer for answer in answers}
+                bar.update(len(batch))
+    return [known[_key(prompt)] for prompt in asked]
+
+
+def _key(prompt: Prompt) -> _Key:
+    return prompt.algorithm, prompt.size, prompt.seed, prompt.index, prompt.use_hints
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _is_known(prompt: Prompt, text: str, known: Mapping[_Key, Answer], path: Path) -> bool:
+    found = known.get(_key(prompt))
+    if found is not None and found.question != _digest(text):
+        raise EvaluationError(
+            f"{path} has an answer to prompt {prompt.index} of {prompt.algorithm} at size {prompt.size}, seed "
+            f"{prompt.seed}, but to another text (other decimals or examples?); choose another file"
+        )
+    return found is not None
+
+
+def _ask(
+    complete: Completer, batch: Sequence[Prompt], texts: Sequence[str], max_characters: int | None
+) -> list[Answer]:
+    longest = max(len(prompt.reference) for prompt in batch)
+    outputs = complete(texts, max_characters if max_characters is not None else _ROOM_FACTOR * longest + _ROOM)
+    if len(outputs) != len(batch):
+        raise EvaluationError(
+            f"{complete.name} returned {len(outputs)} texts for {len(batch)} prompts; it needs one each"
+        )
+    return [
+        Answer(*_key(prompt), _digest(text), output, exact_match(output, prompt.reference))
+        for prompt, text, output in zip(batch, texts, outputs, strict=True)
+    ]
+
+
+def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
+    """Return the model's name and the answers of a file; a last line that was cut off is left out.
+
+    Raises:
+        EvaluationError: If the file is absent, or damaged elsewhere than at its end.
+    """
+    target = Path(path)
+    if not target.is_file():
+        raise EvaluationError(f"there is no file of answers {target}; evaluate a model first")
+    with clear_errors(target, "read"):
+        lines = target.read_bytes().split(b"\n")[:-1]
+    try:
+        head = json.loads(lines[0])
+        model, found = str(head["model"]), head["format"]
+        answers = [Answer(**json.loads(line)) for line in lines[1:]] if found == _FORMAT else []
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise EvaluationError(f"{target} is no file of answers ({error}); choose another file") from error
+    if found != _FORMAT:
+        raise EvaluationError(f"{target} has format {found}, this version reads {_FORMAT}; choose another file")
+    return model, answers
+
+
+@contextmanager
+def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], BinaryIO]]:
+    """Open a file of answers for appending, this process alone; yield what it has and the open file."""
+    with _locked(path):
+        head = {"format": _FORMAT, "model": model}
+        with clear_errors(path, "write"):
+            file = path.open("ab")
+        with file:
+            content = path.read_bytes()
+            whole = content.rfind(b"\n") + 1  # a process that was killed may have left half a line behind it
+            name, answers = read_answers(path) if whole or not _line(head).startswith(content) else (model, [])
+            if name != model:
+                raise EvaluationError(f"{path} has answers of {name!r}, not of {model!r}; choose another file")
+            file.truncate(whole)
+            if whole == 0:
+                _append(file, [head], path)
+            yield {answer.key: answer for answer in answers}, file
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
+    with clear_errors(path, "write"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise EvaluationError(f"{path} is in use by another process; wait for it or choose another file") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return (json.dumps(row) + "\n").encode()
+
+
+def _append(file: BinaryIO, rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Append JSON lines in one write, and flush them to the disk."""
+    with clear_errors(path, "write"):
+        file.write(b"".join(map(_line, rows)))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def size_scores(answers: Iterable[Answer]) -> list[SizeScore]:
+    """Return the accuracy of every algorithm at every size: per seed, then averaged over the seeds.
+
+    Raises:
+        EvaluationError: If answers with and without a trace are mixed; their accuracies differ in meaning.
+    """
+    sets: dict[tuple[str, int], dict[int, list[bool]]] = {}
+    kinds = set()
+    for answer in answers:
+        kinds.add(answer.use_hints)
+        sets.setdefault((answer.algorithm, answer.size), {}).setdefault(answer.seed, []).append(answer.correct)
+    if len(kinds) > 1:
+        raise EvaluationError("answers with and without a trace are scored apart; select by use_hints")
+    scores = []
+    for (algorithm, size), seeds in sorted(sets.items()):
+        stat = Stat.of(sum(right) / len(right) for right in seeds.values())
+        scores.append(SizeScore(algorithm, size, stat.mean, stat.std, sum(map(len, seeds.values()))))
+    return scores
+
+
+def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]]) -> Figure:
+    """Return the figure of accuracy against problem size of one algorithm, as the paper draws it (figure 6).
+
+    Bars are one standard deviation over seeds; dots on the axis mark the sizes of the paper's training set.
+
+    Args:
+        algorithm: Name of the algorithm.
+        models: Label -> scores, of which those of the algorithm are drawn.
+
+    Raises:
+        EvaluationError: If no model has a score of the algorithm.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure, (axes,) = new_figure(1)
+    drawn: set[int] = set()
+    for number, (label, scores) in enumerate(models.items()):
+        own = [score for score in scores if score.algorithm == algorithm]
+        if own:
+            sizes, means, bars = zip(*((score.size, score.mean, score.std or 0.0) for score in own), strict=True)
+            colour = COLOURS[number % len(COLOURS)]
+            axes.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=3, capsize=2, label=label)
+            drawn |= set(sizes)
+    if not drawn:
+        raise EvaluationError(f"no model has a score of {algorithm!r}; there is nothing to draw")
+    trained = [size for size in paper_protocol().sizes_of(algorithm).train if min(drawn) <= size <= max(drawn)]
+    axes.plot(trained, [0.0] * len(trained), "o", color=_TRAINED, markersize=4, clip_on=False, label="size trained on")
+    axes.set_ylim(-0.02, 1.02)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("problem size")
+    axes.set_ylabel("accuracy")
+    axes.set_title(algorithm, color=INK, fontsize=10)
+    add_legend(figure, [axes])
+    return figure

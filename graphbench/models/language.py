@@ -1,0 +1,294 @@
+"""A small decoder-only transformer that reads and writes characters.
+
+It is the text baseline: a reference point that trains on one device, not a competitor of large models. Positions are
+rotary (Su et al., 2021) or learned, and may be drawn at random from a larger range, as in Ruoss et al. (2023), which
+CLRS-Text's paper evaluates with a range of 10,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+
+from graphbench.errors import GraphBenchError
+from graphbench.models.layers import Dropout
+
+PAD = 0
+STOP = "\n\n"  # a reference ends with an empty line
+VOCABULARY = 97  # padding, newline, and the printable characters of ASCII
+_NEWLINE = 1
+_SHIFT = 30  # from the code of a printable character, 32 to 126, to its token
+_ROTARY_BASE = 10_000.0
+_INITIAL_SCALE = 0.02
+
+
+class UnreadableText(GraphBenchError, ValueError):
+    """A text that is too long for a model, or has a character that is no token."""
+
+
+class TextModelConfig(BaseModel):
+    """The architecture of a :class:`TextModel`.
+
+    Attributes:
+        layers: Number of layers.
+        hidden: Embedding width.
+        heads: Attention heads; their width ``hidden / heads`` must be an even number.
+        context: Most characters of a prompt and its reference together.
+        dropout: Dropout rate on the output of each residual branch.
+        positions: ``rope`` (rotary) or ``learned``.
+        randomised_positions: Range L from which the positions of a text are drawn at random, in ascending order; None
+            for 0, 1, 2, ...
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layers: int = Field(default=4, ge=1)
+    hidden: int = Field(default=256, ge=1)
+    heads: int = Field(default=4, ge=1)
+    context: int = Field(default=2048, ge=2)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    positions: Literal["rope", "learned"] = "rope"
+    randomised_positions: int | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _check(self) -> TextModelConfig:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(f"hidden={self.hidden} is not divisible by 2 * heads={2 * self.heads}; change one of them")
+        if self.randomised_positions is not None and self.randomised_positions < self.context:
+            raise ValueError(
+                f"randomised_positions={self.randomised_positions} is below context={self.context}; raise it, or None"
+            )
+        return self
+
+
+def encode(text: str) -> NDArray[np.uint8]:
+    """Return the tokens of a text, one per character.
+
+    Raises:
+        UnreadableText: If a character is neither printable ASCII nor a newline.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    newlines = codes == ord("\n")
+    unknown = ~newlines & ((codes < 32) | (codes > 126))
+    if unknown.any():
+        letter = text[int(unknown.argmax())]
+        raise UnreadableText(f"the character {letter!r} is no token; write printable ASCII and newlines")
+    return np.where(newlines, _NEWLINE, codes - _SHIFT).astype(np.uint8)
+
+
+def decode(tokens: NDArray[np.uint8]) -> str:
+    """Return the text of tokens, without padding."""
+    kept = tokens[tokens != PAD]
+    return np.where(kept == _NEWLINE, ord("\n"), kept + _SHIFT).astype(np.uint8).tobytes().decode("ascii")
+
+
+def draw_positions(count: int, length: int, span: int, generator: torch.Generator | None = None) -> Tensor:
+    """Return positions int64 [count, length]: each row a random subset of 0 .. span - 1, in ascending order."""
+    subsets = torch.rand(count, span, generator=generator).topk(length).indices
+    return subsets.sort().values
+
+
+class Cache:
+    """Keys and values of the tokens a model has read, so that it reads each token once.
+
+    Args:
+        model: The model.
+        batch: Number of texts.
+        room: Most tokens per text.
+    """
+
+    def __init__(self, model: TextModel, batch: int, room: int) -> None:
+        config, weight = model.config, model.embedding.weight
+        shape = (2, config.layers, batch, config.heads, room, config.hidden // config.heads)
+        self._kept = weight.new_zeros(shape)
+        self.used = 0
+
+    def extended(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Keep the keys and values [B, H, T, d] of new tokens, and return those of all tokens."""
+        end = self.used + keys.shape[2]
+        for number, new in enumerate((keys, values)):
+            self._kept[number, layer, :, :, self.used : end] = new
+        return self._kept[0, layer, :, :, :end], self._kept[1, layer, :, :, :end]
+
+
+class _Layer(nn.Module):
+    """``x + Attention(LN(x))``, then ``x + W2 gelu(W1 LN(x))``."""
+
+    def __init__(self, config: TextModelConfig, number: int) -> None:
+        super().__init__()
+        self.heads, self.number = config.heads, number
+        self.attention_norm = nn.LayerNorm(config.hidden)
+        self.queries_keys_values = nn.Linear(config.hidden, 3 * config.hidden, bias=False)
+        self.output = nn.Linear(config.hidden, config.hidden, bias=False)
+        self.feed_forward = nn.Sequential(
+            nn.LayerNorm(config.hidden),
+            nn.Linear(config.hidden, 4 * config.hidden),
+            nn.GELU(),
+            nn.Linear(4 * config.hidden, config.hidden),
+            Dropout(config.dropout),
+        )
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, angles: Tensor | None, mask: Tensor | None, cache: Cache | None) -> Tensor:
+        texts, length, width = x.shape
+        split = self.queries_keys_values(self.attention_norm(x)).view(texts, length, 3, self.heads, -1)
+        queries, keys, values = split.permute(2, 0, 3, 1, 4)
+        if angles is not None:
+            queries, keys = _rotated(queries, angles), _rotated(keys, angles)
+        if cache is not None:
+            keys, values = cache.extended(self.number, keys, values)
+        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=mask is None)
+        x = x + self.dropout(self.output(attended.transpose(1, 2).reshape(texts, length, width)))
+        result: Tensor = x + self.feed_forward(x)
+        return result
+
+
+def _rotated(x: Tensor, angles: Tensor) -> Tensor:
+    """Return vectors [B, H, T, d] whose pairs (i, i + d/2) are turned by the angles [B, 1, T, d/2]."""
+    first, second = x.chunk(2, dim=-1)
+    cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat([first * cosines - second * sines, second * cosines + first * sines], dim=-1)
+
+
+class TextModel(nn.Module):
+    """Predicts the next character: tokens int64 [B, T] -> logits float [B, T, VOCABULARY].
+
+    Args:
+        config: The architecture.
+    """
+
+    def __init__(self, config: TextModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(VOCABULARY, config.hidden)
+        learned = config.positions == "learned"
+        self.positions = nn.Embedding(self.span or 1, config.hidden) if learned else None
+        self.layers = nn.ModuleList(_Layer(config, number) for number in range(config.layers))
+        self.norm = nn.LayerNorm(config.hidden)
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=_INITIAL_SCALE)
+
+    @property
+    def span(self) -> int | None:
+        """Number of positions the model knows, or None if it has no bound (rotary, not drawn at random)."""
+        bound = self.config.context if self.config.positions == "learned" else None
+        return self.config.randomised_positions or bound
+
+    def text_positions(self, count: int, length: int, generator: torch.Generator | None = None) -> Tensor:
+        """Return positions int64 [count, length] for some texts: 0, 1, 2, ..., or drawn at random.
+
+        Raises:
+            UnreadableText: If the model does not know that many positions.
+        """
+        if self.span is not None and length > self.span:
+            raise UnreadableText(f"a text of {length} characters is too long for a model with {self.span} positions")
+        if self.config.randomised_positions is not None:
+            return draw_positions(count, length, self.config.randomised_positions, generator)
+        return torch.arange(length).expand(count, length)
+
+    def training_positions(self, count: int, length: int) -> Tensor:
+        """Return positions int64 [count, length] of whole texts, as generation draws them for their beginnings.
+
+        Where positions are drawn at random, they are the first of a longer text's, of random length up to the context:
+        while a text is generated, its length is not known, and positions are drawn for the longest it may become.
+        """
+        longest = length
+        if self.config.randomised_positions is not None and length < self.config.context:
+            longest = int(torch.randint(length, self.config.context + 1, ()))
+        return self.text_positions(count, longest)[:, :length]
+
+    def forward(
+        self, tokens: Tensor, positions: Tensor, mask: Tensor | None = None, cache: Cache | None = None
+    ) -> Tensor:
+        """Return the logits of the character after each token.
+
+        Args:
+            tokens: int64 [B, T].
+            positions: int64 [B, T], from :meth:`text_positions`.
+            mask: bool [B, 1, T, tokens read so far + T]: which tokens each token sees; None for all before it.
+            cache: What was read before; the new tokens are added to it.
+        """
+        x, angles = self.embedding(tokens), None
+        if self.positions is not None:
+            x = x + self.positions(positions)
+        else:
+            half = self.config.hidden // self.config.heads // 2
+            speeds = _ROTARY_BASE ** (-torch.arange(half, device=x.device) / half)
+            angles = (positions[..., None] * speeds).unsqueeze(1)
+        for layer in self.layers:
+            x = layer(x, angles, mask, cache)
+        if cache is not None:
+            cache.used += tokens.shape[1]
+        return F.linear(self.norm(x), self.embedding.weight)
+
+
+class TextGenerator:
+    """A :class:`TextModel` that completes texts, one most likely character after the other.
+
+    Args:
+        model: The model.
+        name: Model and settings in words.
+        seed: Seed of positions that are drawn at random.
+    """
+
+    def __init__(self, model: TextModel, name: str = "text baseline", seed: int = 0) -> None:
+        self.model = model
+        self.name = name
+        self.seed = seed
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str], characters: int) -> list[str]:
+        """Return what follows each text, up to an empty line or ``characters`` characters.
+
+        Raises:
+            UnreadableText: If a text is too long for the model, or has a character that is no token.
+        """
+        model, device = self.model, self.model.embedding.weight.device
+        model.eval()
+        tokens, padding = _padded_on_the_left(texts)
+        count, length = tokens.shape
+        room = characters if model.span is None else max(1, min(characters, model.span - length))
+        generator = torch.Generator().manual_seed(self.seed)
+        positions = _shifted(model.text_positions(count, length + room, generator), padding).to(device)
+        tokens, seen = tokens.to(device), (torch.arange(length + room) >= padding[:, None]).to(device)
+        causal = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+        itself = torch.eye(length, dtype=torch.bool, device=device)  # padding sees itself: no row is empty
+        mask = ((seen[:, None, :length] & causal) | itself)[:, None]
+        cache = Cache(model, count, length + room)
+        written = torch.full((count, room), PAD, device=device)
+        done = torch.zeros(count, dtype=torch.bool, device=device)
+        for place in range(room):
+            logits = model(tokens, positions[:, cache.used : cache.used + tokens.shape[1]], mask, cache)[:, -1]
+            logits[:, PAD] = -torch.inf
+            written[:, place] = logits.argmax(-1)
+            if place > 0:
+                done |= (written[:, place - 1 : place + 1] == _NEWLINE).all(-1)
+            if bool(done.all()):
+                break
+            tokens, mask = written[:, place : place + 1], seen[:, None, None, : cache.used + 1]
+        rows = written.cpu().numpy().astype(np.uint8)
+        return [decode(row).split(STOP)[0] for row in rows]
+
+
+def _padded_on_the_left(texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Return tokens int64 [B, T], all texts ending at the same place, and the padding before each, int64 [B]."""
+    rows = [encode(text) for text in texts]
+    length = max(map(len, rows))
+    tokens = np.full((len(rows), length), PAD, np.int64)
+    for number, row in enumerate(rows):
+        tokens[number, length - len(row) :] = row
+    return torch.from_numpy(tokens), torch.tensor([length - len(row) for row in rows])
+
+
+def _shifted(positions: Tensor, padding: Tensor) -> Tensor:
+    """Return the positions [B, T] moved to the right by the padding [B], so that each text has its own first ones."""
+    places = (torch.arange(positions.shape[1]) - padding[:, None]).clamp(min=0)
+    return positions.gather(1, places)
