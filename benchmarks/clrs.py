@@ -17,7 +17,7 @@ CORE = ("train", "val", "test")
 SETTINGS = {
     "peer package": f"{CLRS_PEER}, with JAX and TensorFlow as it requires",
     "canonical set": "30 algorithms: 1,000 train (16 nodes), 32 x multiplier val (16) and test (64) trajectories each",
-    "ours": "drawn, traced, written, flushed and hashed with the loader, 2 workers; kernels compiled before",
+    "ours": "drawn, traced, written, flushed and hashed with the loader, 2 workers; kernels compiled and loaded before",
     "peer": "clrs.build_sampler alone, nothing written; some trajectories of each algorithm and size, extrapolated",
     "peer's CPU time": "process CPU seconds, one process, one thread; ours: all processes, user and system",
     "prompts": "CLRS-Text with hints, 3 decimals, 30 algorithms, sizes 5 and 10; the peer: its Hugging Face generator",
@@ -114,9 +114,10 @@ def compile_all() -> None:
 
 
 def build(root: str, limit: int | None) -> dict[str, Any]:
-    """Generate the canonical splits of all algorithms."""
+    """Generate the canonical splits of all algorithms, with the kernels loaded."""
     from graphbench import Loader
 
+    compile_all()
     wall, cpu = time.perf_counter(), _cpu_seconds()
     loaded = Loader("clrs30", root=root, limit=limit, workers=2, progress=False).load(CORE)
     wall = time.perf_counter() - wall
@@ -153,7 +154,7 @@ def _trace_one(name: str, count: int) -> int:
     from graphbench.domains.clrs.tracing import find_algorithm, run_all
 
     assert name in GENERATORS
-    samples = samples_of_runs(find_algorithm(name), run_all(name, sample(name, 64, count, 1)))
+    samples = samples_of_runs(find_algorithm(name), *run_all(name, sample(name, 64, count, 1)))
     assert samples.hints is not None
     return sum(array.nbytes for array in samples.hints.arrays().values())
 

@@ -21,6 +21,7 @@ from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root, write_json
 from graphbench.errors import GraphBenchError
 from graphbench.evaluation.floors import trivial_scores
+from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
 from graphbench.progress import progress_bar
 
 FIRST = 64  # samples whose bytes the card pins
@@ -276,7 +277,9 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
             samples = train if split == "train" else checks.many
             counted[split] = len(samples)
             statistics[split] = describe(generator, checks.parameters, samples)
-            if split != "train":
+            if split != "train" and card.hints:
+                floor[split] = trivial_trajectory_scores(card, train, samples)
+            elif split != "train":
                 part = samples.part(card, 0, min(len(samples), floor_samples))
                 counts = part.num_nodes if output.location == "node" else part.num_edges
                 batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
@@ -286,6 +289,28 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
     return Measured(
         version=card.version, first_samples=hashes, statistics=statistics, statistics_samples=counted, floor=floor
     )
+
+
+def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+    """Return predictor -> scores of predictors that know nothing of an algorithm; none where sizes differ."""
+    from graphbench.data.trajectory_batch import shaped_values
+
+    if len(np.unique(samples.num_nodes)) > 1:
+        return {}
+    truth = shaped_values(samples, card.outputs)
+    predicted: dict[str, dict[str, NDArray[Any]]] = {}
+    for feature in card.outputs:
+        known = train.values[feature.name]
+        scored = known[known != -1]
+        rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
+        for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
+            predicted.setdefault(name, {})[feature.name] = values
+    found = {}
+    for name, outputs in predicted.items():
+        scores = OutputScores(card.outputs)
+        scores.update(truth, outputs)
+        found[name] = scores.compute().to_dict()
+    return found
 
 
 def update_measured(card: Card, progress: bool | None = None) -> Path:

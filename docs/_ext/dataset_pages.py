@@ -6,6 +6,8 @@ new card is a new page.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from sample_drawing import draw, pick_sample
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+from trajectory_drawing import draw_trajectory
 
 from graphbench.catalog.names import catalog
 from graphbench.errors import GraphBenchError
@@ -39,6 +42,10 @@ def write_pages(docs: Path) -> list[Path]:
     wanted: dict[Path, str] = {}
     for card in catalog().cards.values():
         picture = folder / f"{page_name(card)}.svg"
+        if card.hints:
+            _write_if_changed(picture, _aside(folder, partial(draw_trajectory, card)))
+            wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name)
+            continue
         try:
             sample = pick_sample(card)
         except GraphBenchError as error:
@@ -57,8 +64,13 @@ def write_pages(docs: Path) -> list[Path]:
 
 
 def _drawn(sample: Any, folder: Path) -> str:
+    return _aside(folder, partial(draw, sample))
+
+
+def _aside(folder: Path, write: Callable[[Path], None]) -> str:
+    """Return the text of the picture that ``write`` makes."""
     aside = folder / ".drawing.svg"
-    draw(sample, aside)
+    write(aside)
     text = aside.read_text(encoding="utf-8")
     aside.unlink()
     return text

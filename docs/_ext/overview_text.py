@@ -46,8 +46,8 @@ def task(card: Card) -> str:
 
 
 def sizes(card: Card) -> str:
-    """Return the node counts of train, test and the out-of-distribution splits, where the parameters name them."""
-    nodes_of = {name: spec.parameters.get("nodes") for name, spec in card.all_splits.items()}
-    larger = [str(nodes_of[name]) for name in card.ood if nodes_of[name] is not None]
-    core = [str(nodes_of[name]) for name in ("train", "test") if nodes_of[name] is not None]
+    """Return the node counts of train, test and the out-of-distribution splits, where they are known."""
+    nodes_of = {name: card.nodes(name) for name in card.all_splits}
+    larger = [f"{nodes_of[name]:g}" for name in card.ood if nodes_of[name] is not None]
+    core = [f"{nodes_of[name]:g}" for name in ("train", "test") if nodes_of[name] is not None]
     return "; ".join([*core, *([", ".join(larger)] if larger else [])])

@@ -67,6 +67,12 @@ def page_name(card: Card) -> str:
 
 def _figure(card: Card, picture: str, index: int) -> str:
     label = joined(f.name for f in card.outputs)
+    if card.hints:
+        return (
+            f":::{{figure}} {picture}\n:alt: Hints of one training trajectory of {card.id} over time\n"
+            f":class: gb-sample\n:width: 100%\n\nThe first training trajectory: one row per step, one column per node. "
+            f"The outputs are {label}.\n:::"
+        )
     return (
         f":::{{figure}} {picture}\n:alt: One training graph of {card.id} with its label highlighted\n"
         f":class: gb-sample\n:width: 100%\n\nTraining graph {index}, drawn from the card: "
@@ -79,14 +85,20 @@ def _loading(card: Card) -> str:
 import graphbench
 
 splits = graphbench.Loader("{card.id}", limit=1000).load()
-splits.train[0]  # a PyTorch Geometric Data object
+{_first_look(card)}
 evaluator = graphbench.Evaluator("{card.id}")
 ```
 
 ```console
 $ graphbench info {card.id}
-$ graphbench train {card.id} --model gin_small
+$ graphbench train {card.id} --model {"mpnn_small" if card.hints else "gin_small"}
 ```"""
+
+
+def _first_look(card: Card) -> str:
+    if card.hints:
+        return "next(iter(splits.train.batches(32)))  # a TrajectoryBatch: inputs, hints over time, outputs"
+    return "splits.train[0]  # a PyTorch Geometric Data object"
 
 
 def _features(card: Card) -> str:

@@ -6,6 +6,7 @@ from markdown_text import code, table
 from overview_text import by_domain, sizes, task
 from readme_block import README, replaced
 
+from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 
 
@@ -13,11 +14,22 @@ def datasets_table() -> str:
     """Return one line per family of the catalogue."""
     rows = []
     for families in by_domain(catalog().cards.values()).values():
+        if all(card.hints for members in families.values() for card in members):
+            rows.append(_trajectories([card for members in families.values() for card in members]))
+            continue
         for members in families.values():
             first = members[0]
             names = ", ".join(code(card.id.split("/", 1)[1]) for card in members)
             rows.append([first.summary.rstrip("."), task(first), sizes(first), code(first.metrics.primary), names])
     return table(["question", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
+
+
+def _trajectories(cards: list[Card]) -> list[str]:
+    """Return one line for all algorithms of a domain."""
+    names = ", ".join(code(card.family) for card in cards)
+    question = f"What {len(cards)} textbook algorithms do, step by step"
+    usual = max((sizes(card) for card in cards), key=[sizes(card) for card in cards].count)
+    return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), names]
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Samples, find_generator
-from graphbench.data.shards import SplitTask, build_shard, join_shards, read_shard
+from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
 from graphbench.data.workers import Pool, run_jobs, worker_pool
-from graphbench.errors import GenerationError, StoreError
+from graphbench.errors import GenerationError
 from graphbench.progress import Progress, progress_bar
 
 _LOG = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class SplitBuilder:
     def _run_shards(self, redraws: Mapping[int, int], pool: Pool | None, bar: Progress) -> None:
         todo: list[Shard] = []
         for first, last in self.shards:
-            if _is_usable(self.shard_path(first, last, redraws)):
+            if is_whole(self.shard_path(first, last, redraws)):
                 bar.update(last - first)
             else:
                 todo.append((first, last))
@@ -156,18 +156,6 @@ class SplitBuilder:
                     "larger graphs"
                 )
         return redraws
-
-
-def _is_usable(path: Path) -> bool:
-    """Return whether a shard file is there and whole; remove one that is not whole."""
-    if not path.is_file():
-        return False
-    try:
-        map_arrays(path)
-    except StoreError:
-        path.unlink(missing_ok=True)
-        return False
-    return True
 
 
 def _short_hash(text: str) -> str:

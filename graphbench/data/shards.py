@@ -12,14 +12,23 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.data.hashing import sample_hashes
+from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import stream_key
-from graphbench.data.store import ArrayFile, ArraySpec, atomic_path, map_arrays, smallest_integer, write_arrays
+from graphbench.data.store import (
+    ArrayFile,
+    ArraySpec,
+    atomic_path,
+    file_attribute,
+    map_arrays,
+    smallest_integer,
+    write_arrays,
+)
 from graphbench.data.trajectories import PREFIX, HintLayout, Trajectories
 from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
 _HASHES = "hashes"
+_CONTENT = "content"  # attribute of a shard file: the hash of its arrays, for whoever continues the build
 _VALUE = "value."  # prefix of feature arrays in a shard file
 
 
@@ -136,8 +145,19 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
     hashes = sample_hashes(samples, task.card) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
     values = {f"{_VALUE}{name}": value for name, value in samples.values.items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
-    write_arrays(path, {**arrays, **values, **hints, _HASHES: hashes})
+    arrays |= {**values, **hints, _HASHES: hashes}
+    write_arrays(path, arrays, {_CONTENT: samples_hash(arrays)})
     return len(samples)
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a shard file is there and holds, bit for bit, what was written."""
+    if not path.is_file():
+        return False
+    try:
+        return bool(file_attribute(path, _CONTENT) == samples_hash(map_arrays(path)))
+    except StoreError:
+        return False
 
 
 def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:

@@ -217,16 +217,33 @@ def map_arrays(path: Path) -> dict[str, Array]:
     Raises:
         StoreError: If the file is missing, is not HDF5, or was written by a newer format.
     """
+    with _open_arrays(path) as file:
+        places = {name: (d.id.get_offset(), d.shape, d.dtype) for name, d in file.items()}
+        return {name: _map_array(path, *place) for name, place in places.items()}
+
+
+def file_attribute(path: Path, name: str) -> Any:
+    """Return an attribute of a file of arrays, or None where it has none of that name.
+
+    Raises:
+        StoreError: As :func:`map_arrays` does.
+    """
+    with _open_arrays(path) as file:
+        return file.attrs.get(name)
+
+
+@contextmanager
+def _open_arrays(path: Path) -> Iterator[Any]:
+    """Open a file of arrays for reading; whatever a damaged file makes the block raise is a :class:`StoreError`."""
     import h5py
 
     try:
         with h5py.File(path, "r") as file:
             _check_format(path, file.attrs.get("format", 0))
-            places = {name: (d.id.get_offset(), d.shape, d.dtype) for name, d in file.items()}
-        return {name: _map_array(path, *place) for name, place in places.items()}
+            yield file
     except StoreError:
         raise
-    except (OSError, ValueError, RuntimeError, AttributeError) as error:
+    except (OSError, ValueError, RuntimeError, AttributeError, LookupError, TypeError, ArithmeticError) as error:
         raise StoreError(f"cannot read {path}: {error}; delete it and it will be rebuilt") from error
 
 
@@ -274,12 +291,11 @@ class Manifest:
         """Return the content, or an empty record where there is no manifest yet."""
         if not self.path.is_file():
             return {"format": FORMAT, "files": {}}
-        with clear_errors(self.path, "read"):
-            text = self.path.read_text(encoding="utf-8")
         try:
-            content: dict[str, Any] = json.loads(text)
-            for facts in content["files"].values():
-                facts["bytes"], facts["sha256"]
+            with clear_errors(self.path, "read"):
+                content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+            for name, facts in content["files"].items():
+                _check_facts(name, facts)
             found = content["format"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
@@ -319,7 +335,7 @@ class Manifest:
         entry = self.read()["files"].get(name)
         path = self.folder / name
         if entry is None or not path.is_file():
-            raise StoreError(f"{path} is not recorded in {self.path}; delete the folder and it will be rebuilt")
+            raise StoreError(f"{path} is not recorded in {self.path}; delete it and it will be rebuilt")
         state = _file_state(path)
         if state[0] == entry["bytes"] and not full and self._stamped(name) == state:
             return
@@ -327,7 +343,7 @@ class Manifest:
         if found != entry["sha256"]:
             raise ChecksumMismatch(
                 f"{path} was changed or damaged: SHA-256 {found[:12]}... instead of {entry['sha256'][:12]}...; "
-                f"delete {self.folder} and it will be rebuilt, bit for bit"
+                "delete this file and it will be rebuilt, bit for bit"
             )
         self._stamp(name)
 
@@ -346,6 +362,15 @@ class Manifest:
             self._stamp_path(name).write_text(json.dumps(_file_state(self.folder / name)), encoding="utf-8")
         except OSError:
             return  # a read-only folder: the check simply runs again next time
+
+
+_FACTS: Mapping[str, type] = {"bytes": int, "sha256": str, "count": int, "split": str, "content": str}
+
+
+def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
+    for key, kind in _FACTS.items():
+        if not isinstance(facts[key], kind):
+            raise TypeError(f"{key} of {name} is {facts[key]!r}")
 
 
 def _file_state(path: Path) -> list[int]:

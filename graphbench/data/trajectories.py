@@ -195,14 +195,19 @@ class Trajectories:
     def join(parts: Iterable[Trajectories]) -> Trajectories:
         """Return the samples of all parts, one part after the other."""
         all_parts = list(parts)
-        lengths = np.concatenate([part.lengths for part in all_parts])
+        if len(all_parts) == 1:
+            return all_parts[0]
         changes = []
         for pick in ("ints", "floats"):
             own: list[Changes] = [getattr(part, pick) for part in all_parts]
-            ptr = offsets(np.concatenate([np.diff(c.ptr) for c in own]).astype(np.int64))
             joined = (np.concatenate([getattr(c, name) for c in own]) for name in ("counts", "cells", "values"))
-            changes.append(Changes(ptr, *joined))
-        return Trajectories(offsets(lengths), *changes)
+            changes.append(Changes(_joined_offsets([c.ptr for c in own]), *joined))
+        return Trajectories(_joined_offsets([part.step_ptr for part in all_parts]), *changes)
+
+
+def _joined_offsets(parts: Sequence[Array]) -> NDArray[np.int64]:
+    """Return the offsets of runs that are put one after the other."""
+    return offsets(np.concatenate([np.diff(ptr) for ptr in parts]).astype(np.int64))
 
 
 @kernel

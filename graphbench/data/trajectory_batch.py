@@ -104,11 +104,15 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
 
 def batch_of_samples(samples: Samples, features: Sequence[Feature]) -> TrajectoryBatch:
     """Return samples of one size, fresh from their generator, as one batch."""
-    hints, nodes = samples.hints, int(samples.num_nodes[0])
-    assert hints is not None
-    stored = (f for f in features if f.stage is not Stage.HINT)
-    values = {f.name: _shaped(samples.values[f.name], f, len(samples), nodes) for f in stored}
-    return _assemble(features, values, hints, nodes)
+    assert samples.hints is not None
+    values = shaped_values(samples, [f for f in features if f.stage is not Stage.HINT])
+    return _assemble(features, values, samples.hints, int(samples.num_nodes[0]))
+
+
+def shaped_values(samples: Samples, features: Sequence[Feature]) -> dict[str, Array]:
+    """Return inputs and outputs of samples of one size as in a batch: name -> ``[B, ...]``."""
+    nodes = int(samples.num_nodes[0])
+    return {f.name: _shaped(samples.values[f.name], f, len(samples), nodes) for f in features}
 
 
 def _assemble(

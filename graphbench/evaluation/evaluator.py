@@ -112,6 +112,14 @@ class Evaluator:
         0.8566
     """
 
+    def __new__(cls, dataset: str | Card | None = None, **_: Any) -> Evaluator:
+        """Return an evaluator; for a dataset with hints one that scores all outputs of its algorithm."""
+        if cls is Evaluator and dataset is not None and _card(dataset).hints:
+            from graphbench.evaluation.trajectories import AlgorithmEvaluator
+
+            return object.__new__(AlgorithmEvaluator)
+        return object.__new__(cls)
+
     def __init__(
         self,
         dataset: str | Card,

@@ -22,9 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind
+from graphbench.catalog.names import catalog
 from graphbench.errors import EvaluationError
-from graphbench.evaluation.evaluator import Score
+from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.evaluation.metrics import METRICS
 
 Array = NDArray[Any]
 
@@ -80,6 +83,78 @@ class OutputScores:
         mean = sum(values.values()) / len(values)
         own = {f"score_{name}": value for name, value in values.items()} if len(values) > 1 else {}
         return Score({"score": mean, **own}, "score", items=self._items, graphs=self._graphs)
+
+
+class AlgorithmEvaluator(Evaluator):
+    """Scores all outputs of an algorithm: what ``Evaluator("clrs/bfs")`` returns.
+
+    Targets and predictions are mappings output name -> ``[B, ...]`` as a ``TrajectoryBatch`` has them; an algorithm of
+    one output takes the array alone as well.
+    """
+
+    def __init__(self, dataset: str | Card, *, expected_graphs: int | None = None) -> None:
+        """Prepare to score a dataset's outputs; ``expected_graphs`` as for ``Evaluator``."""
+        card = catalog().cards[catalog().resolve(dataset)[0]] if isinstance(dataset, str) else dataset
+        self.feature, self.metrics, self.expected_graphs = card.outputs[0], (METRICS["score"],), expected_graphs
+        self._outputs = card.outputs
+        self._scores = OutputScores(card.outputs)
+
+    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
+        """Return the score of all samples at once; running updates stay untouched. See ``OutputScores.update``."""
+        scores = OutputScores(self._outputs)
+        scores.update(self._named(y_true), self._named(y_pred))
+        return self._checked(scores.compute())
+
+    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Take the outputs of some samples. See ``OutputScores.update``."""
+        self._scores.update(self._named(y_true), self._named(y_pred))
+
+    def compute(self) -> Score:
+        """Return the score of everything since the last ``reset``."""
+        return self._checked(self._scores.compute())
+
+    def reset(self) -> None:
+        """Forget all updates."""
+        self._scores.reset()
+
+    def _named(self, values: Any) -> Mapping[str, Any]:
+        if isinstance(values, Mapping):
+            return values
+        if len(self._outputs) > 1:
+            names = ", ".join(f.name for f in self._outputs)
+            raise EvaluationError(f"the algorithm has the outputs {names}; give a mapping name -> array")
+        return {self._outputs[0].name: values}
+
+    def _checked(self, score: Score) -> Score:
+        self._check_graphs(score.graphs)
+        return score
+
+
+def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) -> dict[str, Array]:
+    """Return what predictors say that know nothing of an algorithm, for outputs of the shape of ``truth [B, ...]``.
+
+    ``initial`` leaves everything as algorithms start: pointers to themselves (edge pointers to the row), lists in the
+    order given, no mask set, the first node. ``random`` draws uniformly; masks are set at the rate of training.
+
+    Args:
+        feature: The output.
+        rate: Share of training items that are 1, of masks; the most frequent class, of classes.
+        truth: In the form of a ``TrajectoryBatch``.
+        seed: Seed of the random predictor.
+    """
+    rng = np.random.default_rng(seed)
+    if feature.kind is Kind.MASK:
+        return {"initial": np.zeros(truth.shape), "random": (rng.random(truth.shape) < rate).astype(float)}
+    if feature.kind is Kind.CATEGORICAL:
+        return {"initial": np.full(truth.shape, int(rate)), "random": rng.integers(0, feature.classes, truth.shape)}
+    nodes = truth.shape[1] if truth.ndim > 1 else int(truth.max()) + 1
+    drawn = rng.integers(0, nodes, truth.shape)
+    if feature.kind is Kind.MASK_ONE:
+        return {"initial": np.zeros(truth.shape, int), "random": drawn}
+    own = np.arange(nodes)
+    if feature.kind is Kind.PERMUTATION:
+        own = np.maximum(own - 1, 0)
+    return {"initial": np.broadcast_to(own[:, None] if truth.ndim == 3 else own, truth.shape), "random": drawn}
 
 
 def _array(values: Mapping[str, Any], name: str, which: str) -> Array:

@@ -9,7 +9,8 @@ from graphbench import card
 from graphbench.catalog.features import Kind
 from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.errors import EvaluationError
-from graphbench.evaluation.trajectories import OutputScores
+from graphbench.evaluation.evaluator import Evaluator
+from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
 
 GOLDEN = np.load(Path(__file__).parents[1] / "domains" / "clrs" / "golden" / "eval.npz")
 
@@ -61,3 +62,29 @@ def test_a_mask_without_positives_scores_zero():
     nothing = {"is_bridge": np.full((1, 3, 3), -1)}
     scores.update(nothing, {"is_bridge": np.zeros((1, 3, 3))})
     assert scores.compute().primary == 0
+
+
+def test_the_evaluator_of_an_algorithm_takes_all_its_outputs():
+    truth = {"topo": np.array([[1, 2, 2], [0, 0, 1]]), "topo_head": np.array([0, 2])}
+    wrong = {"topo": np.array([[1, 2, 2], [0, 0, 0]]), "topo_head": np.array([0, 0])}
+    evaluator = Evaluator("clrs/topological_sort", expected_graphs=2)
+    score = evaluator.evaluate(truth, wrong)
+    assert score.primary == pytest.approx((5 / 6 + 1 / 2) / 2)
+    assert score["score_topo"] == pytest.approx(5 / 6)
+    evaluator.update(truth, truth)
+    assert evaluator.compute().primary == 1
+    evaluator.reset()
+    with pytest.raises(EvaluationError, match="give a mapping"):
+        evaluator.evaluate(truth["topo"], truth["topo"])
+    with pytest.raises(EvaluationError, match="1 missing"):
+        evaluator.evaluate({k: v[:1] for k, v in truth.items()}, {k: v[:1] for k, v in truth.items()})
+    assert Evaluator("clrs/bfs").evaluate(truth["topo"], wrong["topo"]).primary == pytest.approx(5 / 6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trivial_outputs_have_the_form_of_outputs(name):
+    for feature in card(f"clrs/{name}").outputs:
+        truth = in_batch_form(feature, GOLDEN[f"{name}/truth/{feature.name}"]).astype(int)
+        found = trivial_outputs(feature, 0.5 if feature.kind is Kind.MASK else 1, truth)
+        assert set(found) == {"initial", "random"}
+        assert all(values.shape == truth.shape for values in found.values())

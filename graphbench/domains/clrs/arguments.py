@@ -7,6 +7,7 @@ beside the input features. Input features are in the form of the benchmark: one-
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ class Prepared:
 
 def positions(*lengths: int) -> NDArray[np.float64]:
     """Return ``float64[sum of lengths]``: 0, 1/n, .. (n-1)/n for every length n."""
+    return _positions(lengths).copy()
+
+
+@lru_cache(maxsize=64)
+def _positions(lengths: tuple[int, ...]) -> NDArray[np.float64]:
     return np.concatenate([np.arange(n) / n for n in lengths])
 
 

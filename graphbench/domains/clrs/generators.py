@@ -77,10 +77,10 @@ def _generate(
     algorithm = find_algorithm(name)
     runner = Runner(algorithm)
     runs = [runner.run(*args) for args in _arguments(name, parameters, key, indices, attempts)]
-    return samples_of_runs(algorithm, runs)
+    return samples_of_runs(algorithm, runs, runner.recorded())
 
 
-def samples_of_runs(algorithm: Algorithm, runs: Sequence[Run]) -> Samples:
+def samples_of_runs(algorithm: Algorithm, runs: Sequence[Run], hints: Trajectories) -> Samples:
     """Return finished runs in the form that is stored."""
     nodes = np.array([run.nodes for run in runs], np.int64)
     values = {
@@ -89,7 +89,6 @@ def samples_of_runs(algorithm: Algorithm, runs: Sequence[Run]) -> Samples:
     }
     for feature in algorithm.outputs:
         values[feature.name] = np.concatenate([_output_rows(feature, run) for run in runs])
-    hints = Trajectories.join(run.trajectory for run in runs)
     return Samples(nodes, nodes * nodes, np.empty((0, 2), np.int32), values, hints)
 
 

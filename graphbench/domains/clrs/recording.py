@@ -8,13 +8,14 @@ whatever the size of the state.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.kernels import kernel
 
+Lists = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 STEPS, INTS, FLOATS = range(3)  # places in Log.used
 _BLOCK = 128
 
@@ -39,27 +40,37 @@ class Log(NamedTuple):
     used: NDArray[np.int64]  # [3] steps, integer changes and float changes recorded so far
 
 
-def new_log(ints: int, floats: int, steps: int, int_changes: int, float_changes: int) -> Log:
-    """Return an empty log of the given sizes: cells of the state, then capacities."""
-    return Log(
-        np.zeros(ints, np.int32),
-        np.zeros(floats),
-        np.zeros(ints, np.int32),
-        np.zeros(floats),
+def new_lists(steps: int, int_changes: int, float_changes: int) -> Lists:
+    """Return empty lists of changes of the given capacities: counts, cells and values of integers, then of floats."""
+    return (
         np.zeros(steps, np.int32),
         np.zeros(int_changes, np.int32),
         np.zeros(int_changes, np.int32),
         np.zeros(steps, np.int32),
         np.zeros(float_changes, np.int32),
         np.zeros(float_changes),
-        np.zeros(3, np.int64),
     )
 
 
+def new_log(ints: int, floats: int, lists: Lists, used: NDArray[np.int64]) -> Log:
+    """Return a log with a state of the given numbers of cells, that appends to the lists.
+
+    Args:
+        ints: Cells of integer hints.
+        floats: Cells of float hints.
+        lists: From ``new_lists``.
+        used: int64 ``[3]``: how much of them is in use; shared by all logs of the same lists.
+    """
+    return Log(np.zeros(ints, np.int32), np.zeros(floats), np.zeros(ints, np.int32), np.zeros(floats), *lists, used)
+
+
+@kernel
 def clear(log: Log) -> None:
-    """Make a log ready for another run: all cells 0, nothing recorded."""
-    for array in (log.ints, log.floats, log.last_ints, log.last_floats, log.used):
-        array[:] = 0
+    """Set all cells to 0, for another run."""
+    log.ints[:] = 0
+    log.floats[:] = 0
+    log.last_ints[:] = 0
+    log.last_floats[:] = 0
 
 
 @kernel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.data.trajectories import Changes, HintLayout, Trajectories, cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
-from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, clear, new_log
+from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, clear, new_lists, new_log
 
 Array = NDArray[Any]
 _FIRST_CAPACITY = 1024
@@ -37,11 +37,10 @@ class Trace:
 
 @dataclass(frozen=True)
 class Run:
-    """One run in the form that is stored: inputs as given, hints as changes, outputs as cells."""
+    """One run: inputs as given, outputs as cells. Its hints are with the runner."""
 
     nodes: int
     inputs: dict[str, Array]
-    trajectory: Trajectories
     outputs: dict[str, Array]
 
 
@@ -58,9 +57,10 @@ def trace(algorithm: str, *args: Any) -> Trace:
         ArgumentError: If an argument has the wrong shape, size or value.
     """
     found = find_algorithm(algorithm)
-    run = Runner(found).run(*args)
+    runner = Runner(found)
+    run = runner.run(*args)
     layout = HintLayout(found.hints, run.nodes)
-    ints, floats = run.trajectory.replay(layout)
+    ints, floats = runner.recorded().replay(layout)
     views = layout.views(ints[:, 0], floats[:, 0])
     hints = {feature.name: expand(feature, views[feature.name], run.nodes) for feature in found.hints}
     outputs = {feature.name: expand(feature, run.outputs[feature.name], run.nodes) for feature in found.outputs}
@@ -84,7 +84,7 @@ def expand(feature: Feature, cells: Array, nodes: int) -> Array:
 
 
 class Runner:
-    """Runs one algorithm again and again, with working memory that grows as needed.
+    """Runs one algorithm again and again, recording all runs one after the other in memory that grows as needed.
 
     Args:
         algorithm: The algorithm.
@@ -92,12 +92,10 @@ class Runner:
 
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
-        self._nodes = -1
-        self._capacity = [_FIRST_CAPACITY] * 3  # steps, integer changes, float changes
-        self._log: Log = new_log(0, 0, 0, 0, 0)
-        self._layout = HintLayout((), 0)
-        self._hints: tuple[Array, ...] = ()
-        self._outputs: list[tuple[str, tuple[int, ...], type]] = []
+        self._used = np.zeros(3, np.int64)  # steps, integer changes, float changes of all runs so far
+        self._marks = [[0, 0, 0]]  # the same after every run, from before the first on
+        self._lists = new_lists(*[_FIRST_CAPACITY] * 3)
+        self._states: dict[int, _State] = {}
 
     def run(self, *args: Any) -> Run:
         """Run the algorithm on its arguments.
@@ -107,47 +105,81 @@ class Runner:
         """
         prepared = self.algorithm.prepare(*args)
         nodes = len(prepared.inputs["pos"])
-        if nodes != self._nodes:
-            self._nodes, self._layout = nodes, HintLayout(self.algorithm.hints, nodes)
-            self._make_log()
-        outputs = self._execute(prepared.arguments)
-        while any(need > have for need, have in zip(self._log.used.tolist(), self._capacity, strict=True)):
-            needed = zip(self._capacity, self._log.used.tolist(), strict=True)
-            self._capacity = [max(have, 2 * need) for have, need in needed]
-            self._make_log()
-            outputs = self._execute(prepared.arguments)
-        return Run(nodes, prepared.inputs, self._recorded(), outputs)
+        self._used[:] = self._marks[-1]  # a run that raised may have left something
+        outputs = self._execute(nodes, prepared.arguments)
+        used = self._used.tolist()
+        while any(need > have for need, have in zip(used, self._capacity(), strict=True)):
+            self._grow(used)
+            outputs = self._execute(nodes, prepared.arguments)
+            used = self._used.tolist()
+        self._marks.append(used)
+        return Run(nodes, prepared.inputs, outputs)
 
-    def _make_log(self) -> None:
-        self._log = new_log(self._layout.ints, self._layout.floats, *self._capacity)
-        self._hints = tuple(self._layout.views(self._log.ints, self._log.floats).values())
-        self._outputs = [
-            (f.name, cell_shape(f, self._nodes), np.float64 if f.kind is Kind.SCALAR else np.int32)
-            for f in self.algorithm.outputs
-        ]
-
-    def _execute(self, arguments: tuple[Any, ...]) -> dict[str, Array]:
-        clear(self._log)
-        outputs: dict[str, Array] = {name: np.zeros(shape, dtype) for name, shape, dtype in self._outputs}
-        copies = (a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
-        self.algorithm.run(self._log, *copies, *self._hints, *outputs.values())
-        return outputs
-
-    def _recorded(self) -> Trajectories:
-        log, used = self._log, self._log.used.tolist()
-        steps = used[STEPS]
-
-        def changes(counts: Array, cells: Array, values: Array, count: int) -> Changes:
-            return Changes(np.array([0, count]), counts[:steps].copy(), cells[:count].copy(), values[:count].copy())
-
+    def recorded(self) -> Trajectories:
+        """Return the hints of all runs since the last ``forget``, as copies."""
+        marks = np.array(self._marks)
+        steps, ints, floats = self._marks[-1]
+        own = self._lists
         return Trajectories(
-            np.array([0, steps]),
-            changes(log.int_counts, log.int_cells, log.int_values, used[INTS]),
-            changes(log.float_counts, log.float_cells, log.float_values, used[FLOATS]),
+            marks[:, STEPS],
+            Changes(marks[:, INTS], *(a.copy() for a in (own[0][:steps], own[1][:ints], own[2][:ints]))),
+            Changes(marks[:, FLOATS], *(a.copy() for a in (own[3][:steps], own[4][:floats], own[5][:floats]))),
         )
 
+    def last_ints(self) -> Changes:
+        """Return the changes of the integer hints in the last run; valid until the next one."""
+        (first_step, first, _), (step, last, _) = self._marks[-2:]
+        counts, cells, values = self._lists[:3]
+        return Changes(np.array([0, last - first]), counts[first_step:step], cells[first:last], values[first:last])
 
-def run_all(algorithm: str, instances: Iterable[tuple[Any, ...]]) -> list[Run]:
-    """Run an algorithm on a list of argument tuples."""
+    def forget(self) -> None:
+        """Forget all runs; their memory is used again."""
+        self._used[:] = 0
+        self._marks = [[0, 0, 0]]
+
+    def _capacity(self) -> tuple[int, int, int]:
+        return len(self._lists[0]), len(self._lists[1]), len(self._lists[4])
+
+    def _grow(self, needed: list[int]) -> None:
+        """Make room for what a run needs, keep what earlier runs recorded, and go back to before the run."""
+        sizes = [max(have, 2 * need) for have, need in zip(self._capacity(), needed, strict=True)]
+        lists = new_lists(*sizes)
+        for old, new in zip(self._lists, lists, strict=True):
+            new[: len(old)] = old
+        self._lists = lists
+        self._states.clear()
+        self._used[:] = self._marks[-1]
+
+    def _execute(self, nodes: int, arguments: tuple[Any, ...]) -> dict[str, Array]:
+        state = self._states.get(nodes) or self._new_state(nodes)
+        clear(state.log)
+        outputs: dict[str, Array] = {name: np.zeros(shape, dtype) for name, shape, dtype in state.outputs}
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        self.algorithm.run(state.log, *copies, *state.hints, *outputs.values())
+        return outputs
+
+    def _new_state(self, nodes: int) -> _State:
+        layout = HintLayout(self.algorithm.hints, nodes)
+        log = new_log(layout.ints, layout.floats, self._lists, self._used)
+        outputs = tuple(
+            (f.name, cell_shape(f, nodes), np.float64 if f.kind is Kind.SCALAR else np.int32)
+            for f in self.algorithm.outputs
+        )
+        state = _State(log, tuple(layout.views(log.ints, log.floats).values()), outputs)
+        self._states[nodes] = state
+        return state
+
+
+@dataclass(frozen=True)
+class _State:
+    """Working memory for graphs of one size."""
+
+    log: Log
+    hints: tuple[Array, ...]
+    outputs: tuple[tuple[str, tuple[int, ...], type], ...]
+
+
+def run_all(algorithm: str, instances: Iterable[tuple[Any, ...]]) -> tuple[list[Run], Trajectories]:
+    """Run an algorithm on a list of argument tuples; return the runs and their hints."""
     runner = Runner(find_algorithm(algorithm))
-    return [runner.run(*args) for args in instances]
+    return [runner.run(*args) for args in instances], runner.recorded()

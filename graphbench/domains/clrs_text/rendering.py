@@ -119,6 +119,7 @@ class Renderer:
         """
         if self.decimals is not None:
             args = [truncate(value, self.decimals) for value in args]
+        self._runner.forget()
         run = self._runner.run(*args)
         inputs = self._inputs_text(run, args)
         first, trace, answer = self._states_text(run, args)
@@ -137,7 +138,7 @@ class Renderer:
         if self._sorts:
             words = text_table(["", *map(str, _as_given(run.inputs["key"], args[0]).tolist())])
         outcome = _LAST_STATE if self._answers_last_hint else _joined([run.outputs[name] for name in self._outputs])
-        changes = run.trajectory.ints if self._traced else _NO_CHANGES
+        changes = self._runner.last_ints() if self._traced else _NO_CHANGES
         return written(changes, layout.slots, outcome, words, layout.pieces, self._sorts)
 
     def _layout(self, nodes: int) -> _Layout:

@@ -1,0 +1,44 @@
+"""Draw the hints of one trajectory over time, one panel per hint: steps downwards, nodes to the right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.data.generation import draw_samples
+from graphbench.data.trajectory_batch import batch_of_samples
+
+PANELS = 3
+COLOURS = {Kind.POINTER: "viridis", Kind.CATEGORICAL: "Blues", Kind.SCALAR: "cividis"}
+
+
+def draw_trajectory(card: Card, path: Path) -> None:
+    """Write a picture of the first training trajectory; the file's bytes depend on the card alone."""
+    batch = batch_of_samples(draw_samples(card, "train", np.arange(1)), card.features)
+    nodes = batch.num_nodes
+    states = {f: _as_rows(f, batch.hints[f.name][:, 0].numpy(), nodes) for f in card.hints}
+    telling = [f for f, rows in states.items() if rows is not None and (rows != rows[0]).any()]
+    shown = sorted(telling, key=lambda f: f.kind is Kind.MASK_ONE)[:PANELS]
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    for axes, feature in zip(np.atleast_1d(figure.subplots(1, len(shown), sharey=True)), shown, strict=True):
+        rows = states[feature]
+        axes.imshow(rows, aspect="auto", interpolation="nearest", cmap=COLOURS.get(feature.kind, "Oranges"))
+        axes.set_title(f"{feature.name} ({feature.type_name})", fontsize=9)
+        axes.set_xlabel("node", fontsize=8)
+        axes.tick_params(labelsize=7)
+    figure.axes[0].set_ylabel("step", fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": card.id, "svg.fonttype": "none"}):
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+
+
+def _as_rows(feature: Feature, states: np.ndarray, nodes: int) -> np.ndarray | None:
+    """Return a hint as ``[T, n]``; None for hints of pairs and of the graph."""
+    if feature.kind is Kind.MASK_ONE:
+        return (states[:, None] == np.arange(nodes)).astype(float)
+    return states.astype(float) if feature.location is Location.NODE else None
