@@ -64,16 +64,23 @@ def matrix_chain_order(
         pred_h[node] = node - 1
         msk[node, node] = 1
     record(log)
+    known = np.full((n, n), np.inf)  # m, where a cost is known
+    for i in range(1, n):
+        known[i, i] = 0.0
     while True:
-        before, known = m.copy(), msk.copy()
+        before, before_of, shown = known.copy(), known.T.copy(), m.copy()  # before_of[j, i]: read along a row too
         for i in range(1, n):
             for j in range(i + 1, n):
-                for k in range(i, j):
-                    if known[i, k] == 1 and known[k + 1, j] == 1:
-                        cost = before[i, k] + before[k + 1, j] + p[i - 1] * p[k] * p[j]
-                        if msk[i, j] == 0 or cost < m[i, j]:
-                            m[i, j], s_h[i, j], msk[i, j] = cost, k, 1
-        if np.all(before == m):
+                left, right, dimensions = before[i, i:j], before_of[j, i + 1 : j + 1], p[i:j]
+                best, split = known[i, j], -1
+                for k in range(j - i):
+                    cost = left[k] + right[k] + p[i - 1] * dimensions[k] * p[j]
+                    if cost < best:
+                        best, split = cost, i + k
+                if split >= 0:
+                    known[i, j] = m[i, j] = best
+                    s_h[i, j], msk[i, j] = split, 1
+        if np.all(shown == m):
             break
         record(log)
     s[:] = s_h
