@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.common import FOLDER, RESULTS, Target, shown
 
-ORDER = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "gpu")
+ORDER = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "trajectories", "gpu")
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 

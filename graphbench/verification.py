@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card, Measured, measured_path
+from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
 from graphbench.data.generation import dataset_folder, draw_samples, find_file
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root, write_json
-from graphbench.errors import GraphBenchError
+from graphbench.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.evaluation.floors import trivial_scores
+from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
 from graphbench.progress import progress_bar
 
@@ -70,8 +72,9 @@ def verify(
 ) -> Verification:
     """Rebuild a sample of a dataset and check it against its card, its files, and independent implementations.
 
-    Per split: the bytes of the first samples against the card; a random sample of the stored file (where there is
-    one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy; uniqueness; mean
+    The card: its metrics can score its outputs, its generator accepts every split and draws such edges as it says.
+    Per split: the bytes of the first samples against the card; the first samples and a random one of the stored file
+    (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy; uniqueness; mean
     statistics against the card's. Between splits: no graph in common.
 
     Args:
@@ -84,7 +87,7 @@ def verify(
     card = catalog().cards[catalog().resolve(name)[0]]
     folder = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
-    rows: list[Row] = []
+    rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.id}", unit="split", enabled=progress) as bar:
         for split in chosen:
@@ -97,6 +100,43 @@ def verify(
             rows.append(Row("all", "leakage", False, str(failure)))
         bar.update()
     return Verification(card.id, tuple(rows))
+
+
+def check_card(card: Card) -> None:
+    """Check what a card says against its generator and the metrics there are.
+
+    Raises:
+        CardError: If a metric does not exist or scores no output, if the generator does not exist or refuses a split's
+            parameters, or if it draws arcs where the card has edges, or the other way round.
+    """
+    for name in (card.metrics.primary, *card.metrics.also):
+        problems = [problem for output in card.outputs if (problem := _metric_problem(name, output))]
+        if len(problems) == len(card.outputs):
+            raise CardError(f"{card.path} ({card.id}): metrics: {problems[0]}")
+    generator = find_generator(card.generator)
+    for split in card.all_splits:
+        directed = getattr(generator.parse(card, split), "directed", card.directed)
+        if directed != card.directed:
+            raise CardError(
+                f"{card.path} ({card.id}): directed is {str(card.directed).lower()}, but {generator.name} draws "
+                f"{'directed' if directed else 'undirected'} graphs; write directed: {str(directed).lower()}"
+            )
+
+
+def _metric_problem(name: str, output: Feature) -> str | None:
+    try:
+        metric(name, output)
+    except EvaluationError as error:
+        return str(error)
+    return None
+
+
+def _card_row(card: Card) -> Row:
+    try:
+        check_card(card)
+    except CardError as failure:
+        return Row("all", "card", False, str(failure))
+    return Row("all", "card", True, "metrics, parameters and edges as its generator and outputs need them")
 
 
 class _SplitChecks:
@@ -143,30 +183,40 @@ class _SplitChecks:
         return f"{len(self.first)} graphs, bit for bit as on the card ({found[:12]})"
 
     def stored_file(self) -> str:
-        """Check the file's checksum and compare a random sample of it with a fresh draw."""
+        """Check the file's checksum; compare its first graphs with the card, these and a random sample with a draw."""
         name = find_file(self.card, self.split, 1, self.folder)
         if name is None:
             return "not generated here"
         Manifest(self.folder).check(name, full=True)
-        samples = stored_samples(self.card, self.folder / name)
-        chosen = np.sort(self._random(len(samples), min(self.sample_size, len(samples))))
+        path = self.folder / name
+        samples = stored_samples(self.card, path)
+        few = min(FIRST, len(samples))
+        drawn = self._random(len(samples), min(self.sample_size, len(samples)))
+        chosen = np.union1d(np.arange(few), drawn)
         fresh = draw_samples(self.card, self.split, chosen)
+        redraws = []
         for position, index in enumerate(chosen.tolist()):
             stored = samples.part(self.card, index, index + 1)
             if arrays_hash(stored) != arrays_hash(fresh.part(self.card, position, position + 1)):
-                self._must_be_redraw(index, stored)
+                self._must_be_redraw(index, stored, path)
+                redraws.append(index)
+        first_drawn = not any(index < few for index in redraws)
+        if first_drawn and few == len(self.first) and not self._is_pinned(arrays_hash(samples.part(self.card, 0, few))):
+            raise _Failed(f"the first {few} stored graphs are not those of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
 
-    def _must_be_redraw(self, index: int, stored: Samples) -> None:
+    def _is_pinned(self, found: str) -> bool:
+        """Return whether the card has this hash of the first samples, or none."""
+        return self.card.measured is None or self.card.measured.first_samples.get(self.split, found) == found
+
+    def _must_be_redraw(self, index: int, stored: Samples, path: Path) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
         task = SplitTask(self.card, self.split)
         attempts = np.arange(1, _REDRAWS + 1)
         again = task.draw(np.full(_REDRAWS, index), attempts)
         wanted = arrays_hash(stored)
         if not any(arrays_hash(again.part(self.card, a, a + 1)) == wanted for a in range(_REDRAWS)):
-            raise _Failed(
-                f"stored graph {index} is not what the card draws; delete {self.folder} and it will be rebuilt"
-            )
+            raise _Failed(f"stored graph {index} is not what the card draws; delete {path} and it will be rebuilt")
 
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""

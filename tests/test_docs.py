@@ -29,12 +29,22 @@ EXAMPLE = DOCS / "examples" / "new_dataset"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
 
 sys.path.insert(0, str(DOCS / "_ext"))
-page_text, overview_text, sample_drawing, readme_tables, readme_speed, readme_block, measurements = (
+(
+    page_text,
+    overview_text,
+    sample_drawing,
+    trajectory_drawing,
+    readme_tables,
+    readme_speed,
+    readme_block,
+    measurements,
+) = (
     importlib.import_module(name)
     for name in (
         "page_text",
         "overview_text",
         "sample_drawing",
+        "trajectory_drawing",
         "readme_tables",
         "readme_speed",
         "readme_block",
@@ -235,10 +245,13 @@ def distinct_tasks() -> list[str]:
 def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path):
     card = graphbench.card(id_)
     for name in ("a.svg", "b.svg"):
-        sample_drawing.draw(sample_drawing.pick_sample(card), tmp_path / name)
+        if card.hints:
+            trajectory_drawing.draw_trajectory(card, tmp_path / name)
+        else:
+            sample_drawing.draw(sample_drawing.pick_sample(card), tmp_path / name)
     drawn = (tmp_path / "a.svg").read_bytes()
     assert drawn == (tmp_path / "b.svg").read_bytes()
-    assert card.outputs[0].name.encode() in drawn
+    assert any(f.name.encode() in drawn for f in card.hints or card.outputs)
 
 
 def test_the_picture_shows_the_label(tmp_path):
@@ -253,7 +266,8 @@ def test_the_overview_links_every_dataset_once():
     cards = list(names.catalog().cards.values())
     text = overview_text.overview(cards)
     assert all(text.count(f"(generated/{page_text.page_name(card)}.md)") == 1 for card in cards)
-    assert f"{len(cards)} datasets" in text
+    for domain in {card.domain for card in cards}:
+        assert f"`{domain}`**: {sum(card.domain == domain for card in cards)} datasets" in text
 
 
 def test_the_extensions_know_no_domain():

@@ -10,12 +10,14 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.names import catalog
-from graphbench.data.generation import draw_samples
+from graphbench.data.generation import draw_samples, ensure_split
+from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Samples
+from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.domains.algoreas import generators
-from graphbench.errors import VerificationError
+from graphbench.errors import CardError, VerificationError
 from graphbench.testing import check_dataset
-from graphbench.verification import arrays_hash, measure, verify
+from graphbench.verification import arrays_hash, check_card, measure, verify
 
 EASY = [id_ for id_ in graphbench.list_datasets("algoreas/*_easy")]
 
@@ -40,7 +42,10 @@ def test_first_samples_are_the_cards(dataset):
     card = graphbench.card(dataset)
     assert card.measured is not None, f"run: graphbench verify {dataset} --update"
     for split in ("train", "val"):
-        assert arrays_hash(draw_samples(card, split, range(64))) == card.measured.first_samples[split]
+        assert (
+            arrays_hash(draw_samples(card, split, range(min(64, card.split(split).count))))
+            == card.measured.first_samples[split]
+        )
 
 
 def with_generator(monkeypatch, name, generate):
@@ -130,6 +135,80 @@ def test_leakage_between_splits_is_found(monkeypatch, tmp_path):
     outcome = verify("bridges_easy", root=tmp_path, samples=4, splits=("train", "val"), progress=False)
     leaks = [row for row in outcome.rows if row.check == "leakage"]
     assert len(leaks) == 1 and not leaks[0].passed and "10000 graphs in common" in leaks[0].detail
+
+
+def test_a_spoiled_graph_of_a_file_with_a_right_checksum_is_found(tmp_path):
+    """As of a build that went on with a damaged shard: graph 50 is wrong, though the manifest agrees with the file."""
+    card = graphbench.card("mst_easy")
+    path = ensure_split(card, "val", tmp_path, 100, workers=1)
+    assert failed_checks("mst_easy", tmp_path) == set()
+    arrays = {name: np.array(array) for name, array in map_arrays(path).items()}
+    arrays["weight"][arrays["edge_ptr"][50]] += 0.25
+    write_arrays(path, arrays)
+    manifest = Manifest(path.parent)
+    manifest.add_file(path.name, {**manifest.entry(path.name), "content": samples_hash(arrays)}, {})
+    (failure,) = verify("mst_easy", root=tmp_path, samples=1, splits=("val",), progress=False).failures
+    assert failure.check == "stored file"
+    assert failure.detail == f"stored graph 50 is not what the card draws; delete {path} and it will be rebuilt"
+
+
+def test_redrawn_graphs_among_the_first_are_no_damage(make_card, tmp_path, monkeypatch):
+    card = make_card(200, {"nodes": 5, "models": {"er": {"p": 0.5}}})
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    monkeypatch.setitem(catalog().aliases, "toy", card.id)
+    path = ensure_split(card, "train", tmp_path, workers=1)
+    redrawn = Manifest(path.parent).entry(path.name)["redrawn"]
+    assert redrawn > 10
+    rows = verify("toy", root=tmp_path, splits=("train",), samples=5, progress=False).rows
+    assert next(row for row in rows if row.check == "stored file").passed
+
+
+def test_stored_first_graphs_are_compared_with_the_card(monkeypatch, tmp_path):
+    card = graphbench.card("mst_easy")
+    ensure_split(card, "val", tmp_path, 64, workers=1)
+    other = {**card.measured.first_samples, "val": "0" * 64}
+    changed = card.model_copy(update={"measured": card.measured.model_copy(update={"first_samples": other})})
+    monkeypatch.setitem(catalog().cards, card.id, changed)
+    failures = verify("mst_easy", root=tmp_path, samples=1, splits=("val",), progress=False).failures
+    assert {failure.check for failure in failures} == {"first samples", "stored file"}
+    assert "the first 64 stored graphs are not those of the card" in failures[1].detail
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metrics": {"primary": "f11"}}, "metrics: unknown metric 'f11'; did you mean 'f1'"),
+        ({"metrics": {"primary": "f1", "also": ["mae"]}}, "metrics: the metric 'mae' cannot score 'in_tree'"),
+        ({"directed": True}, "directed is true, but algoreas.mst draws undirected graphs; write directed: false"),
+        (
+            {"generator": "algoreas.topological_sort", "metrics": {"primary": "f1"}},
+            "directed is false, but algoreas.topological_sort draws directed graphs; write directed: true",
+        ),
+        ({"generator": "algoreas.mtsp"}, "generator 'algoreas.mtsp' does not exist"),
+        ({"parameters": {"nodes": 8}}, "Field required"),
+    ],
+)
+def test_a_card_that_does_not_fit_its_generator_or_metrics_is_found(make_card, changes, words):
+    check_card(make_card())
+    parameters = changes.pop("parameters", None)
+    card = make_card(**changes)
+    if parameters is not None:
+        splits = {name: spec.model_copy(update={"parameters": parameters}) for name, spec in card.splits.items()}
+        card = card.model_copy(update={"splits": splits})
+    with pytest.raises(CardError, match=words):
+        check_card(card)
+
+
+def test_verify_reports_a_card_that_does_not_fit(make_card, monkeypatch, tmp_path):
+    card = make_card(directed=True, metrics={"primary": "f1"})
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    rows = verify(card.id, root=tmp_path, splits=("val",), samples=2, progress=False).rows
+    assert [row.check for row in rows if not row.passed] == ["card"]
+
+
+@pytest.mark.parametrize("dataset", graphbench.list_datasets())
+def test_shipped_cards_fit_their_generators_and_metrics(dataset):
+    check_card(graphbench.card(dataset))
 
 
 def test_measuring_gives_what_is_committed():

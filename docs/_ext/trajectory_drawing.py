@@ -23,13 +23,13 @@ def draw_trajectory(card: Card, path: Path) -> None:
     nodes = batch.num_nodes
     states = {f: _as_rows(f, batch.hints[f.name][:, 0].numpy(), nodes) for f in card.hints}
     telling = [f for f, rows in states.items() if rows is not None and (rows != rows[0]).any()]
-    shown = sorted(telling, key=lambda f: f.kind is Kind.MASK_ONE)[:PANELS]
+    shown = sorted(telling, key=lambda f: (f.location is Location.EDGE, f.kind is Kind.MASK_ONE))[:PANELS]
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     for axes, feature in zip(np.atleast_1d(figure.subplots(1, len(shown), sharey=True)), shown, strict=True):
         rows = states[feature]
         axes.imshow(rows, aspect="auto", interpolation="nearest", cmap=COLOURS.get(feature.kind, "Oranges"))
         axes.set_title(f"{feature.name} ({feature.type_name})", fontsize=9)
-        axes.set_xlabel("node", fontsize=8)
+        axes.set_xlabel("node" if feature.location is Location.NODE else "pair of nodes", fontsize=8)
         axes.tick_params(labelsize=7)
     figure.axes[0].set_ylabel("step", fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def draw_trajectory(card: Card, path: Path) -> None:
 
 
 def _as_rows(feature: Feature, states: np.ndarray, nodes: int) -> np.ndarray | None:
-    """Return a hint as ``[T, n]``; None for hints of pairs and of the graph."""
+    """Return a hint as ``[T, n]``, of pairs as ``[T, n * n]``; None for hints of the graph."""
     if feature.kind is Kind.MASK_ONE:
         return (states[:, None] == np.arange(nodes)).astype(float)
-    return states.astype(float) if feature.location is Location.NODE else None
+    return None if feature.location is Location.GRAPH else states.reshape(len(states), -1).astype(float)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from graphbench.catalog.names import card as card_of
-from graphbench.catalog.names import list_datasets
-from graphbench.errors import EvaluationError
+from graphbench.catalog.names import catalog, list_datasets
+from graphbench.errors import ConfigError, EvaluationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def train_seeds(
     """Train one run per seed on the same data and return the results.
 
     Args:
-        dataset: Id or alias of the dataset.
+        dataset: Id or alias of the dataset; or a group whose datasets are trained together.
         model: Name or path of the configuration.
         seeds: Seeds, each trained once; None for the configuration's own.
         output: Folder of the run; with several seeds, of their folders.
@@ -49,6 +49,9 @@ def train_seeds(
     from graphbench.loader import Loader
     from graphbench.training.trainer import train
 
+    if not catalog().is_single(dataset):
+        shared = {"output": output, "limit": limit, "records": records, "root": root, "workers": workers}
+        return _train_together(dataset, model, seeds, eval_limit, shared, options)
     card = card_of(dataset)
     data = Loader(card.id, root=root, limit=split_limits(card.all_splits, limit, eval_limit), workers=workers).load(())
     chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
@@ -59,6 +62,30 @@ def train_seeds(
         if records is not None and int(os.environ.get("RANK", "0")) == 0:
             save_record(results[-1].record, records)
     return results
+
+
+def _train_together(
+    group: str,
+    model: str,
+    seeds: Sequence[int] | None,
+    eval_limit: int | None,
+    shared: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> list[RunResult]:
+    """Train one model on all datasets of a group and return one result per dataset."""
+    from graphbench.evaluation.results import save_record
+    from graphbench.training.trajectory_trainer import train_together
+
+    if seeds and len(seeds) > 1:
+        raise ConfigError(f"{len(seeds)} seeds are given for the group {group}; train them one after the other")
+    arguments = {name: value for name, value in shared.items() if name != "records"}
+    trained = train_together(
+        group, model, seed=seeds[0] if seeds else None, eval_limit=eval_limit, **arguments, **options
+    )
+    if shared["records"] is not None and int(os.environ.get("RANK", "0")) == 0:
+        for result in trained.values():
+            save_record(result.record, shared["records"])
+    return list(trained.values())
 
 
 def split_limits(splits: Mapping[str, Any], limit: int | None, eval_limit: int | None) -> dict[str, int]:

@@ -146,7 +146,7 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
     values = {f"{_VALUE}{name}": value for name, value in samples.values.items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
     arrays |= {**values, **hints, _HASHES: hashes}
-    write_arrays(path, arrays, {_CONTENT: samples_hash(arrays)})
+    write_arrays(path, arrays, {_CONTENT: _content(arrays)})
     return len(samples)
 
 
@@ -155,9 +155,14 @@ def is_whole(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        return bool(file_attribute(path, _CONTENT) == samples_hash(map_arrays(path)))
+        return bool(file_attribute(path, _CONTENT) == _content(map_arrays(path)))
     except StoreError:
         return False
+
+
+def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
+    # Of fixed length: HDF5 keeps other strings in a heap, and reading one from a damaged heap may never end.
+    return np.bytes_(samples_hash(arrays))
 
 
 def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Selector, catalog
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.store import write_json
@@ -57,6 +58,7 @@ def train_together(
     steps: int | None = None,
     seed: int | None = None,
     limit: int | None = None,
+    eval_limit: int | None = None,
     root: str | Path | None = None,
     output: str | Path | None = None,
     overrides: Overrides | None = None,
@@ -78,6 +80,7 @@ def train_together(
         steps: Budget in updates; None for the configuration's.
         seed: Seed of weights and data; None for the configuration's.
         limit: Use the first ``limit`` samples of each stored split.
+        eval_limit: Score at most so many samples of each split but those trained and validated on.
         root: Folder of the datasets.
         output: Folder of the run; None for one below ``runs``.
         overrides: Changes of the configuration.
@@ -105,16 +108,23 @@ def train_together(
     folder = default if output is None else Path(output)
     scored = {id_: split_names(card, evaluate) for id_, card in cards.items()}
     with join_world(device) as world, own_randomness(config.training.seed, world):
-        data = {
-            id_: cast("Splits", Loader(id_, root=root, limit=limit, workers=workers, progress=progress).load(()))
-            for id_ in ids
-        }
+        data = {}
+        for id_, card in cards.items():
+            most = _limits(config, card, limit, eval_limit)
+            data[id_] = cast("Splits", Loader(id_, root=root, limit=most, workers=workers, progress=progress).load(()))
         best, trained = run_trajectories(
             config, data, folder, world, resume=resume, evaluate=scored, tensorboard=tensorboard, progress=progress
         )
         if world.leads:
             write_records(folder, trained)
     return {id_: RunResult(task.record, best, task.scores, folder) for id_, task in trained.items()}
+
+
+def _limits(config: RunConfig, card: Card, limit: int | None, eval_limit: int | None) -> dict[str, int] | None:
+    """Return split -> most samples, or None where all are taken."""
+    own = (config.training.train_split, config.training.val_split)
+    wanted = {s: [n for n in (limit, None if s in own else eval_limit) if n is not None] for s in card.all_splits}
+    return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None
 
 
 def run_trajectories(

@@ -16,7 +16,8 @@ import pytest
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, store
 from graphbench.data.generation import ensure_split, work_folder
-from graphbench.data.store import Manifest
+from graphbench.data.shards import SplitTask, build_shard, is_whole
+from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.errors import GenerationError
 
 Facts = Callable[[Path], dict[str, Any]]
@@ -141,7 +142,39 @@ def test_damaged_shards_are_drawn_again(
     shards = sorted(root.rglob("*.h5"))
     shards[0].write_bytes(b"")
     shards[1].write_bytes(shards[1].read_bytes()[:-100])
+    flip_bit(shards[2], map_arrays(shards[2])["value.weight"].offset + 20)
+    flip_bit(shards[3], map_arrays(shards[3])["edges"].offset)
+    zero_second_half(shards[4])
     assert facts_of(ensure_split(card, "train", root, workers=1, shard_size=20)) == clean
+
+
+def flip_bit(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def zero_second_half(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: flip_bit(path, map_arrays(path)["value.in_tree"].offset),
+        zero_second_half,
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: write_arrays(path, map_arrays(path)),  # as earlier versions wrote shards, without a hash
+    ],
+)
+def test_only_a_shard_as_written_is_whole(card: Card, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    path = tmp_path / "shard.h5"
+    build_shard(SplitTask(card, "train"), 0, 20, {}, path)
+    assert is_whole(path)
+    spoil(path)
+    assert not is_whole(path)
 
 
 def test_a_small_build_keeps_the_shards_of_an_interrupted_large_one(

@@ -148,7 +148,7 @@ def test_changed_byte_is_found_when_the_file_was_never_checked(card: Card, built
     message = str(caught.value)
     assert str(built) in message
     assert "changed or damaged" in message
-    assert f"delete {built.parent} and it will be rebuilt" in message
+    assert "delete this file and it will be rebuilt" in message
 
 
 def test_changed_file_is_found_at_the_next_load(card: Card, built: Path, tmp_path: Path) -> None:
@@ -172,10 +172,11 @@ def test_remedy_of_a_damaged_file_works(card: Card, built: Path, tmp_path: Path)
     built.write_bytes(good[:-50])
     with pytest.raises(ChecksumMismatch):
         ensure_split(card, "train", tmp_path / "root", workers=1)
-    for path in built.parent.iterdir():
-        path.unlink()
-    built.parent.rmdir()
+    built.unlink()
     assert ensure_split(card, "train", tmp_path / "root", workers=1).read_bytes() == good
+    other = ensure_split(card, "val", tmp_path / "root", workers=1)
+    assert other.parent == built.parent
+    Manifest(built.parent).check("train.h5", full=True)
 
 
 def test_checked_file_is_not_read_again(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,10 +199,29 @@ def test_missing_file_is_rebuilt(card: Card, built: Path, tmp_path: Path) -> Non
 )
 def test_damaged_manifest(card: Card, built: Path, tmp_path: Path, text: str) -> None:
     (built.parent / "manifest.json").write_text(text)
+    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+
+
+def test_manifest_that_is_not_text(card: Card, built: Path, tmp_path: Path) -> None:
+    (built.parent / "manifest.json").write_bytes(b'{"format": 1, "files": {"\xff": {}}}')
+    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+
+
+@pytest.mark.parametrize("key", ["count", "split", "content", "bytes", "sha256"])
+def test_manifest_with_an_incomplete_entry(card: Card, built: Path, tmp_path: Path, key: str) -> None:
+    path = built.parent / "manifest.json"
+    content = json.loads(path.read_text())
+    for wrong in ({}, {key: None}, {key: [1]}):
+        facts = {name: value for name, value in content["files"]["train.h5"].items() if name != key}
+        path.write_text(json.dumps({**content, "files": {"train.h5": {**facts, **wrong}}}))
+        assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+
+
+def assert_manifest_is_told_damaged(card: Card, root: Path, folder: Path) -> None:
     with pytest.raises(StoreError) as caught:
-        ensure_split(card, "train", tmp_path / "root", workers=1)
+        ensure_split(card, "train", root, workers=1)
     assert "manifest.json is damaged" in str(caught.value)
-    assert f"delete {built.parent} and it will be rebuilt" in str(caught.value)
+    assert f"delete {folder} and it will be rebuilt" in str(caught.value)
 
 
 def test_manifest_of_a_newer_format(card: Card, built: Path, tmp_path: Path) -> None:
@@ -220,6 +240,7 @@ def test_manifest_of_a_newer_format(card: Card, built: Path, tmp_path: Path) -> 
         (lambda path: path.write_bytes(b"not a table"), "cannot read"),
         (lambda path: path.write_bytes(path.read_bytes()[:200]), "cannot read"),
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "cannot read"),
+        (lambda path: zero_second_half(path), "cannot read"),
         (lambda path: set_format(path, 99), "newer than this version reads (1); update graphbench"),
         (lambda path: set_format(path, 0), "store format 0"),
         (lambda path: set_format(path, "one"), "store format one"),
@@ -234,6 +255,12 @@ def test_files_that_cannot_be_mapped(built: Path, spoil: Callable[[Path], Any], 
     assert words in str(caught.value)
     assert str(built) in str(caught.value)
     assert "delete it" in str(caught.value) or "update" in str(caught.value)
+
+
+def zero_second_half(path: Path) -> None:
+    content = path.read_bytes()
+    half = 600  # the file's own header stays, those of its arrays do not
+    path.write_bytes(content[:half] + bytes(len(content) - half))
 
 
 def set_format(path: Path, value: object) -> None:
@@ -254,7 +281,7 @@ def add_group(path: Path) -> None:
 def test_file_of_another_card(make_card: MakeCard, card: Card, built: Path) -> None:
     features = {"length": ["input", "edge", "scalar"], "in_tree": ["output", "edge", "mask"]}
     other = make_card(30, features=features)
-    with pytest.raises(StoreError, match=r"lacks the arrays \['length'\].*delete it"):
+    with pytest.raises(StoreError, match=r"lacks the arrays length; delete it"):
         GraphDataset(other, "train", built)
 
 

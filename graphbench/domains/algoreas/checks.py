@@ -60,11 +60,11 @@ def graphs(samples: Samples) -> Iterator[Graph]:
         yield Graph(int(samples.num_nodes[i]), samples.edges[of_edges].astype(np.int64), values)
 
 
-def check(label_check: LabelCheck, directed: bool, parameters: Any, samples: Samples) -> list[str]:
+def check(label_check: LabelCheck, parameters: Any, samples: Samples) -> list[str]:
     """Return the problems of the samples, each naming the graph; an empty list when all is well."""
     problems = []
     for i, graph in enumerate(graphs(samples)):
-        problem = structure_problem(graph, parameters.nodes, directed) or label_check(graph)
+        problem = structure_problem(graph, parameters.nodes, parameters.directed) or label_check(graph)
         if problem is not None:
             problems.append(f"graph {i}: {problem}")
     return problems

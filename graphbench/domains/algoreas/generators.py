@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,11 @@ class GraphParameters(BaseModel):
         models: Random graph model -> its parameters (table 14).
         mixture: Random graph model -> its share (table 15), normalised to 1.
         connect: Edges that join a component to the rest of its graph (the paper's ``c``).
+        directed: Whether edges are arcs; follows from the task, and the card must say the same.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    directed: ClassVar[bool] = False
 
     nodes: int = Field(ge=2, le=65_535)
     models: dict[str, dict[str, Any]]
@@ -42,6 +44,12 @@ class GraphParameters(BaseModel):
     def _check(self) -> GraphParameters:
         check_models(self.models, self.mixture, self.nodes)
         return self
+
+
+class AcyclicParameters(GraphParameters):
+    """Directed graphs without cycles."""
+
+    directed: ClassVar[bool] = True
 
 
 class CliqueParameters(GraphParameters):
@@ -195,7 +203,7 @@ def _make(
         version=version,
         parameters=parameters,
         generate=partial(_generate, label),
-        check=partial(checks.check, checks.LABEL_CHECKS[name], name == "topological_sort"),
+        check=partial(checks.check, checks.LABEL_CHECKS[name]),
         statistics=partial(_statistics, output),
         shard_size=shard_size,
         compile_jobs=(*labels, structure),
@@ -203,7 +211,7 @@ def _make(
 
 
 GENERATORS: Mapping[str, Generator] = {
-    "topological_sort": _make("topological_sort", _topological_sort, "rank"),
+    "topological_sort": _make("topological_sort", _topological_sort, "rank", AcyclicParameters),
     "mst": _make("mst", _mst, "in_tree"),
     "bridges": _make("bridges", _bridges, "is_bridge"),
     "steiner_tree": _make("steiner_tree", _steiner_tree, "in_tree"),

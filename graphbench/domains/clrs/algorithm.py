@@ -66,15 +66,15 @@ def algorithm(
     Features are written ``name:location/type`` with commas between: ``pi_h:node/pointer, phase:graph/categorical(3)``.
     The function's parameters are ``log``, its arguments, then one array per hint and one per output, in that order:
 
-    ========================  ==============================================================
-    feature                   array the function works on
-    ========================  ==============================================================
-    node scalar               ``float64[n]``
-    node mask, pointer, class ``int32[n]``; a class is a number, -1 where masked
-    edge ...                  the same, ``[n, n]``
-    node mask_one             ``int32[1]``: the id of the node
-    graph ...                 ``float64[1]`` or ``int32[1]``
-    ========================  ==============================================================
+    ==========================  ==============================================================
+    feature                     array the function works on
+    ==========================  ==============================================================
+    node scalar                 ``float64[n]``
+    node mask, pointer, class   ``int32[n]``; a class is a number, -1 where masked
+    edge ...                    the same, ``[n, n]``
+    node mask_one               ``int32[1]``: the id of the node
+    graph ...                   ``float64[1]`` or ``int32[1]``
+    ==========================  ==============================================================
 
     All start as zeros.
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import floyd_warshall as scipy_floyd_warshall
 
@@ -18,15 +18,12 @@ many = settings(max_examples=80, deadline=None)
 
 
 @st.composite
-def directed(draw, largest=12, loops=True):
+def directed(draw, largest=12):
     """Any graph with positive weights, often equal; their sums are exact."""
     n, p, seed = draw(st.integers(2, largest)), draw(st.floats(0, 1)), draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     weights = rng.integers(1, draw(st.sampled_from([2, 5, 1000])), (n, n)) / 4
-    A = np.where(rng.random((n, n)) < p**2, weights, 0.0)
-    if not loops:
-        np.fill_diagonal(A, 0)
-    return A
+    return np.where(rng.random((n, n)) < p**2, weights, 0.0)
 
 
 @st.composite
@@ -291,17 +288,6 @@ def test_last_hint_of_floyd_warshall_lacks_the_last_node():
     assert found.outputs["Pi"].tolist() == [[0, 2, 0], [1, 1, 1], [2, 2, 2]]
 
 
-@many
-@given(directed(loops=False))
-def test_algorithms_agree(A):
-    Pi = trace("floyd_warshall", A).outputs["Pi"]
-    for s in range(len(A)):
-        d, own = (trace(name, A, s).hints["d"][-1] for name in ("bellman_ford", "dijkstra"))
-        assert d.tolist() == own.tolist()
-        for v in np.flatnonzero(d).tolist():
-            assert d[Pi[s, v]] + A[Pi[s, v], v] == d[v]
-
-
 def nodes_on_negative_cycles(A, nodes):
     """Brute force: cycles of a small graph."""
     cycles = nx.simple_cycles(networkx_graph(A).subgraph(nodes))
@@ -315,9 +301,7 @@ def test_negative_cycles_are_refused_where_they_matter(instance):
     graph = networkx_graph(A)
     cyclic = nodes_on_negative_cycles(A, graph)
     if cyclic:
-        with pytest.raises(
-            ArgumentError, match=r"has a cycle of negative weight through node .*; give weights"
-        ) as error:
+        with pytest.raises(ArgumentError, match=r"a cycle of negative weight through node .*; give") as error:
             trace("floyd_warshall", A)
         assert int(str(error.value).split("through node ")[1].split(",")[0]) in cyclic
     else:
@@ -351,6 +335,7 @@ def test_dijkstra_refuses_negative_weights():
 
 @many
 @given(with_source(of_any_sign()))
+@example((np.diag([0.0, 0, 1]), 0))
 def test_cyclic_graphs_are_refused_where_an_order_is_needed(instance):
     A, s = instance
     if nx.is_directed_acyclic_graph(networkx_graph(A)):
@@ -358,13 +343,6 @@ def test_cyclic_graphs_are_refused_where_an_order_is_needed(instance):
     else:
         with pytest.raises(ArgumentError, match=r"A has the cycle .*; give a graph without cycles"):
             trace("dag_shortest_paths", A, s)
-
-
-def test_self_loops_are_cycles():
-    A = np.zeros((3, 3))
-    A[2, 2] = 1
-    with pytest.raises(ArgumentError, match="A has the cycle 2 -> 2"):
-        trace("dag_shortest_paths", A, 0)
 
 
 @pytest.mark.parametrize("algorithm", ALL)

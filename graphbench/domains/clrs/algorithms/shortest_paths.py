@@ -285,7 +285,7 @@ def find_node_on_negative_cycle(A: NDArray[np.float64]) -> int:
     D, connected, Pi = np.empty((n, n)), np.empty((n, n), np.int32), np.empty((n, n), np.int32)
     start_from_arcs(A, Pi, D, connected)
     for k in range(n):
-        if D[k, k] < 0:  # of every such cycle, its highest node comes here first
+        if D[k, k] < 0:  # a cycle shows at its highest node: the others are allowed by then
             return k
         allow_on_the_way(k, Pi, D, connected)
     return -1
