@@ -121,7 +121,7 @@ def _statistics(parameters: TrajectoryParameters, samples: Samples) -> dict[str,
 def _shard_size(parameters: TrajectoryParameters) -> int:
     # A shard draws all samples before its own as well, so few and large ones cost least.
     largest = parameters.length or max(parameters.lengths)
-    return 1024 if largest <= 64 else 32
+    return 4096 if largest <= 64 else 32
 
 
 def _make(name: str) -> Generator:
