@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.names import Selector, catalog
 from graphbench.data.generation import ensure_split
 from graphbench.data.store import default_root
+from graphbench.data.workers import worker_pool
 from graphbench.errors import CardError
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ class Splits:
     card: Card
     _open: Callable[[str], GraphDataset]
     _opened: dict[str, GraphDataset] = field(default_factory=dict)
+    _limits: Mapping[str, int] = field(default_factory=dict)  # split -> most graphs
 
     def __getitem__(self, name: str) -> GraphDataset:
         """Return a split by name, out-of-distribution splits included."""
@@ -67,9 +71,15 @@ class Splits:
         return OodSplits(self)
 
     def __repr__(self) -> str:
-        """Return id and split sizes."""
-        sizes = ", ".join(f"{name}={spec.count}" for name, spec in self.card.all_splits.items())
+        """Return id and split sizes: those of open splits, else those of the card and the limit."""
+        sizes = ", ".join(f"{name}={self._size(name)}" for name in self.card.all_splits)
         return f"Splits({self.card.id}: {sizes})"
+
+    def _size(self, name: str) -> int:
+        if name in self._opened:
+            return len(self._opened[name])
+        count = self.card.split(name).count
+        return min(count, self._limits.get(name, count))
 
 
 class OodSplits(Mapping[str, "GraphDataset"]):
@@ -84,6 +94,12 @@ class OodSplits(Mapping[str, "GraphDataset"]):
             known = ", ".join(self._splits.card.ood) or "none"
             raise CardError(f"{self._splits.card.id} has no ood split {name!r}; it has {known}")
         return self._splits[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return one out-of-distribution split, or ``default`` where there is none of that name."""
+        if name not in self:
+            return default
+        return self[name]
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a split of that name (without building it)."""
@@ -116,7 +132,9 @@ class Loader:
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
         CardError: If ``limit`` names a split that no dataset has.
+        TypeError: If a limit or ``workers`` is not a whole number.
         ValueError: If a limit is below 1.
+        GenerationError: If ``workers`` is below 1.
     """
 
     def __init__(
@@ -135,40 +153,46 @@ class Loader:
         self.ids = catalog().resolve(dataset_name)
         self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
-        self.limit = limit
-        for number in limit.values() if isinstance(limit, Mapping) else () if limit is None else (limit,):
-            if number < 1:
-                raise ValueError(f"limit must be at least 1, got {number}")
-        for split in limit if isinstance(limit, Mapping) else ():
+        self.limit = _checked_limit(limit)
+        for split in self.limit if isinstance(self.limit, dict) else ():
             if not any(split in catalog().cards[id_].all_splits for id_ in self.ids):
                 raise CardError(f"limit names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
-        self._workers, self._executor, self._progress = workers, executor, progress
+        self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
+        self._executor, self._progress = executor, progress
+        worker_pool(self._workers, executor)
 
-    def load(self, splits: Sequence[str] = CORE_SPLITS) -> Any:
+    def load(self, splits: str | Sequence[str] = CORE_SPLITS) -> Any:
         """Generate what is missing, and return the splits.
 
         Args:
-            splits: Splits to have ready on return. Others, such as the large out-of-distribution ones, are built when
-                first accessed; ``()`` builds nothing yet.
+            splits: Splits to have ready on return, one or several; ``ood`` stands for all out-of-distribution ones,
+                ``all`` for all. Others are built when first accessed; ``()`` builds nothing yet.
 
         Returns:
             :class:`Splits` for a single name; ``{id: Splits}`` for a list, group or glob.
         """
-        loaded = {id_: self._load(id_, splits) for id_ in self.ids}
+        names = (splits,) if isinstance(splits, str) else tuple(splits)
+        loaded = {id_: self._load(id_, names) for id_ in self.ids}
         return loaded[self.ids[0]] if self._single else loaded
 
     def _load(self, id_: str, names: Sequence[str]) -> Splits:
         card = catalog().cards[id_]
-        splits = Splits(card, lambda name: self._open(card, name))
-        for name in names:
+        known = card.all_splits
+        limits = dict.fromkeys(known, self.limit) if isinstance(self.limit, int) else self.limit or {}
+        splits = Splits(card, partial(self._open, card), _limits=limits)
+        stands_for = {"all": tuple(known), "ood": tuple(card.ood)}
+        wanted = [name for word in names for name in stands_for.get(word, (word,))]
+        for name in wanted:  # a name that does not exist is told before any work
+            card.split(name)
+        for name in wanted:
             splits[name]
         return splits
 
     def _open(self, card: Card, split: str) -> GraphDataset:
         from graphbench.data.dataset import GraphDataset
 
-        limit = self.limit.get(split) if isinstance(self.limit, Mapping) else self.limit
+        limit = self.limit.get(split) if isinstance(self.limit, dict) else self.limit
         path = ensure_split(
             card,
             split,
@@ -187,3 +211,26 @@ class Loader:
             pre_transform=self._pre_transform,
             pre_filter=self._pre_filter,
         )
+
+
+def _checked_limit(limit: Any) -> int | dict[str, int] | None:
+    if limit is None:
+        return None
+    if not isinstance(limit, Mapping):
+        return _positive("limit", limit, "None takes every sample, a mapping split -> number limits some splits")
+    return {split: _positive("limit", n, f"leave {split!r} out to take it whole") for split, n in limit.items()}
+
+
+def _positive(name: str, value: Any, otherwise: str) -> int:
+    number = _whole(name, value, otherwise)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {number}; {otherwise}")
+    return number
+
+
+def _whole(name: str, value: Any, otherwise: str) -> int:
+    """Return a whole number as an int; ``otherwise`` says what else could be meant."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}; {otherwise}") from None

@@ -74,8 +74,8 @@ def verify(
 
     The card: its metrics can score its outputs, its generator accepts every split and draws such edges as it says.
     Per split: the bytes of the first samples against the card; the first samples and a random one of the stored file
-    (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy; uniqueness; mean
-    statistics against the card's. Between splits: no graph in common.
+    (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy;
+    uniqueness; mean statistics against the card's. Between splits: no graph in common.
 
     Args:
         name: Id or alias of the dataset.

@@ -1,10 +1,12 @@
 """A name goes in, splits come out."""
 
+import pickle
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -70,8 +72,22 @@ def test_splits_by_attribute_and_by_name(root: Path) -> None:
     assert [splits.train[0].num_nodes, splits.test[0].num_nodes] == [16, 128]
     assert list(splits) == ["train", "val", "test", "n192", "n256", "n384", "n512"]
     assert len(splits) == 7
-    assert repr(splits).startswith("Splits(algoreas/mst_easy: train=1000000, val=10000")
+    assert repr(splits).startswith("Splits(algoreas/mst_easy: train=20, val=20, test=20")
     assert isinstance(next(iter(splits.train.batches(4))), Batch)
+
+
+def test_repr_tells_the_sizes_there_will_be(root: Path) -> None:
+    assert repr(Loader("mst_easy", root=root).load(())).startswith("Splits(algoreas/mst_easy: train=1000000, val=10000")
+    splits = Loader("mst_easy", root=root, limit={"train": 30, "val": 99_999}, workers=1).load(())
+    assert repr(splits).startswith("Splits(algoreas/mst_easy: train=30, val=10000, test=10000")
+    kept = Loader("mst_easy", lambda data: False, root=root, limit=20, workers=1).load("val")
+    assert "train=20, val=0, test=20" in repr(kept)
+
+
+def test_splits_can_be_pickled(root: Path) -> None:
+    splits = pickle.loads(pickle.dumps(load("mst_easy", root)))
+    assert torch.equal(splits.train[3].weight, load("mst_easy", root).train[3].weight)
+    assert len(pickle.loads(pickle.dumps(Loader("mst_easy", root=root, limit=5, workers=1).load(())))["val"]) == 5
 
 
 def test_unknown_splits(root: Path) -> None:
@@ -80,6 +96,8 @@ def test_unknown_splits(root: Path) -> None:
         splits["valid"]
     with pytest.raises(CardError, match="no ood split 'train'; it has n192, n256"):
         splits.ood["train"]
+    assert splits.ood.get("train") is None
+    assert splits.ood.get("n999", "none") == "none"
     with pytest.raises(CardError, match="it has none"):
         load("flow_easy", root).ood["n192"]
     with pytest.raises(CardError, match="no split 'tset'"):
@@ -109,6 +127,24 @@ def test_only_the_splits_named_are_built(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.h5"))
     loader.load(["val"])
     assert [path.name for path in tmp_path.rglob("*.h5")] == ["val-first3.h5"]
+    with pytest.raises(CardError, match="no split 'tset'"):
+        loader.load(["test", "tset"])
+    assert len(list(tmp_path.rglob("*.h5"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("splits", "built"),
+    [
+        ("train", ["train"]),
+        ("ood", ["n192", "n256", "n384", "n512"]),
+        (["test", "ood"], ["n192", "n256", "n384", "n512", "test"]),
+        ("all", ["n192", "n256", "n384", "n512", "test", "train", "val"]),
+    ],
+)
+def test_one_split_and_groups_of_splits_may_be_named(tmp_path: Path, splits: Any, built: list[str]) -> None:
+    loaded = Loader("bridges_easy", root=tmp_path, limit=2, workers=1).load(splits)
+    assert sorted(path.name for path in tmp_path.rglob("*.h5")) == [f"{name}-first2.h5" for name in built]
+    assert len(loaded[built[0]]) == 2
 
 
 @pytest.mark.parametrize(
@@ -131,6 +167,11 @@ def test_unknown_name_suggests(root: Path) -> None:
         Loader("algoreas/mst_esay", root=root)
 
 
+def test_limits_may_be_numpy_integers(root: Path) -> None:
+    assert len(load("mst_easy", root, limit=np.int64(4)).train) == 4
+    assert len(Loader("mst_easy", root=root, limit={"train": np.uint8(3)}, workers=1).load("train").train) == 3
+
+
 def test_limits_per_split(root: Path) -> None:
     splits = load("mst_easy", root, limit={"train": 30, "val": 4, "test": 2})
     assert [len(split) for split in (splits.train, splits.val, splits.test)] == [30, 4, 2]
@@ -142,17 +183,19 @@ def test_limits_per_split(root: Path) -> None:
     [
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         ({"limit": {"train": 5, "val": -1}}, ValueError, "limit must be at least 1, got -1"),
+        ({"limit": "10"}, TypeError, "limit must be a whole number, got '10'; None takes every sample"),
+        ({"limit": 1.5}, TypeError, "limit must be a whole number, got 1.5"),
+        ({"limit": {"train": None}}, TypeError, "got None; leave 'train' out to take it whole"),
+        ({"workers": 0}, GenerationError, "workers must be at least 1, got 0"),
+        ({"workers": "2"}, TypeError, "workers must be a whole number, got '2'; None for all cores"),
         ({"limit": {"trian": 5}}, CardError, "limit names the split 'trian', which none of algoreas/mst_easy has"),
     ],
 )
-def test_bad_limits(root: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_bad_numbers_are_told_before_any_work(
+    root: Path, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         Loader("mst_easy", root=root, **options)
-
-
-def test_bad_number_of_workers(tmp_path: Path) -> None:
-    with pytest.raises(GenerationError, match="workers must be at least 1, got 0"):
-        Loader("mst_easy", root=tmp_path, limit=3, workers=0).load()
 
 
 def test_filter_and_transforms_in_the_order_of_the_paper(root: Path) -> None:

@@ -15,12 +15,13 @@ Selector = str | Sequence[str]
 
 
 class Catalog:
-    """All cards, by id, with their aliases and groups."""
+    """All cards, by id, with their aliases, groups and families."""
 
     def __init__(self, cards: Iterable[Card]) -> None:
         self.cards: dict[str, Card] = {}
         self.aliases: dict[str, str] = {}
         self.groups: dict[str, list[str]] = {}
+        self.families: dict[str, dict[str, list[str]]] = {}  # family -> domain -> ids
         for card in cards:
             self._add(card)
         for group in self.groups:
@@ -38,12 +39,14 @@ class Catalog:
             self.aliases[alias] = card.id
         for group in (card.domain, *card.groups):
             self.groups.setdefault(group, []).append(card.id)
+        self.families.setdefault(card.family, {}).setdefault(card.domain, []).append(card.id)
 
     def resolve(self, selector: Selector) -> list[str]:
         """Return the ids a selector stands for, without repeats, in the selector's order.
 
         Args:
-            selector: An id, alias, group, glob such as ``algoreas/*_easy``, or a list of these.
+            selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
+                alone has such a family), glob such as ``algoreas/*_easy``, or a list of these.
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
@@ -60,26 +63,40 @@ class Catalog:
             return [self.aliases[name]]
         if name in self.groups:
             return list(self.groups[name])
+        if variants := self._variants(name):
+            return variants
         if any(mark in name for mark in "*?["):
             matches = [id_ for id_ in self.cards if fnmatch.fnmatchcase(id_, name)]
             if matches:
                 return matches
         raise UnknownDataset(self._unknown(name))
 
+    def _variants(self, name: str) -> list[str]:
+        """Return the ids of a family's variants, named with or without its domain; none where that is ambiguous."""
+        domain, _, family = name.rpartition("/")
+        domains = self.families.get(family, {})
+        if not domain and len(domains) == 1:
+            domain = next(iter(domains))
+        return [id_ for id_ in domains.get(domain, ()) if id_ != f"{domain}/{family}"]
+
     def is_single(self, selector: Selector) -> bool:
         """Return whether a selector is the id or an alias of one dataset, not a group, glob or list."""
         return isinstance(selector, str) and (selector.strip() in self.cards or selector.strip() in self.aliases)
 
     def _unknown(self, name: str) -> str:
-        names = [*self.cards, *self.aliases, *self.groups]
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
         else:
             shown = f"graphbench list shows {len(self.cards)}"
         return f"unknown dataset {name!r}{hint} ({shown})"
+
+    def _nearest(self, name: str) -> list[str]:
+        families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
+        known = {n.lower(): n for n in (*families, *self.groups, *self.aliases, *self.cards)}
+        return [known[n] for n in difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)]
 
 
 @lru_cache(maxsize=1)
@@ -93,7 +110,7 @@ def list_datasets(selector: Selector | None = None) -> list[str]:
     """Return the ids of all datasets, or of those a selector stands for.
 
     Args:
-        selector: An id, alias, group, glob, or a list of these; None for all.
+        selector: An id, alias, group, family, glob, or a list of these; None for all.
     """
     return list(catalog().cards) if selector is None else catalog().resolve(selector)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def standard_fields(fields: Mapping[str, torch.Tensor], features: tuple[Feature,
 def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
     if feature.kind is Kind.CATEGORICAL:
         return torch.nn.functional.one_hot(values, feature.classes).float()
-    return values.float().view(len(values), -1)
+    return values.float().view(len(values), values.shape[1:].numel())
 
 
 _BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG makes this class anew, slowly, for every Batch()
@@ -160,6 +161,34 @@ def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torc
     batch._num_graphs = len(edge_ptr) - 1
     _remember_slices(batch, fields, ptr, edge_ptr, flat.features)
     return batch
+
+
+def empty_batch(example: Data) -> Batch:
+    """Return a PyG ``Batch`` of no graphs, with the fields of an example."""
+    batch = Batch.from_data_list([example])
+    for name, value in batch.to_dict().items():
+        if isinstance(value, torch.Tensor):
+            batch[name] = value.narrow(example.__cat_dim__(name, value) or 0, 0, 0)
+        elif isinstance(value, list):
+            batch[name] = []
+    batch.num_nodes, batch.ptr, batch._num_graphs = 0, torch.zeros(1, dtype=torch.long), 0
+    return batch
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return an argument that must be a whole number, as an int.
+
+    Raises:
+        TypeError: If it is none.
+        ValueError: If it is below ``least``.
+    """
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return number
 
 
 def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:

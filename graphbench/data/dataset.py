@@ -14,7 +14,14 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
-from graphbench.data.batching import BatchPlan, FlatGraphs, make_batch, standard_fields
+from graphbench.data.batching import (
+    BatchPlan,
+    FlatGraphs,
+    empty_batch,
+    make_batch,
+    standard_fields,
+    whole_number,
+)
 from graphbench.data.content import first_graphs_hash, objects_hash, selection_hash
 from graphbench.data.shards import stored_names, stored_trajectories
 from graphbench.data.store import Manifest, map_arrays
@@ -159,12 +166,14 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             share: ``(rank, world)``: take every ``world``-th graph of each batch, from the ``rank``-th on.
 
         Raises:
-            ValueError: If ``batch_size`` is below 1, ``start`` below 0, or ``share`` is not a rank below its world.
+            TypeError: If a number is not whole.
+            ValueError: If ``batch_size`` is below 1, ``start``, ``seed`` or ``epoch`` below 0, or ``share`` is not a
+                rank below its world.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if start < 0:
-            raise ValueError(f"start must be at least 0, got {start}")
+        batch_size = whole_number("batch_size", batch_size, 1)
+        seed, epoch, start = (
+            whole_number(name, value, 0) for name, value in (("seed", seed), ("epoch", epoch), ("start", start))
+        )
         if not 0 <= share[0] < share[1]:
             raise ValueError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
         return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, share)
@@ -186,10 +195,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if self.transform is None and self._kept is None:
             return make_batch(self.flat, graphs, device)
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
-        items = [self.get(i) for i in numbers]
+        items = [self.get(i) for i in numbers or (0,)]
         if self.transform is not None:
             items = [self.transform(item) for item in items]
-        batch = Batch.from_data_list(items)
+        batch = Batch.from_data_list(items) if numbers else empty_batch(items[0])
         return batch if device is None else batch.to(device)
 
     @property
@@ -284,7 +293,15 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         raise AttributeError(f"GraphDataset has no attribute {key!r}")
 
     def index_select(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any]) -> GraphDataset:
-        """Return a view of the chosen graphs."""
+        """Return a view of the chosen graphs.
+
+        Args:
+            idx: Numbers of graphs, a slice, or one truth value per graph.
+
+        Raises:
+            IndexError: If there are more or fewer truth values than graphs, or truth values among numbers.
+        """
+        idx = _checked_index(idx, len(self))
         chosen: GraphDataset = super().index_select(idx)
         chosen.__dict__.pop("_collated", None)
         return chosen
@@ -292,3 +309,18 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def __repr__(self) -> str:
         """Return e.g. ``GraphDataset(algoreas/mst_easy, split=train, graphs=1000000)``."""
         return f"GraphDataset({self.card.id}, split={self.split}, graphs={len(self)})"
+
+
+def _checked_index(chosen: Any, count: int) -> Any:
+    """Return what selects graphs, after checking that truth values, if any, are one per graph."""
+    if isinstance(chosen, torch.Tensor | np.ndarray):
+        is_mask = chosen.dtype in (torch.bool, np.dtype(bool))
+        length = len(chosen.reshape(-1))
+    else:
+        truths = [isinstance(i, bool | np.bool_) for i in chosen] if isinstance(chosen, list | tuple) else []
+        is_mask, length = any(truths), len(truths)
+        if is_mask and not all(truths):
+            raise IndexError("truth values and numbers together select no graphs; give one or the other")
+    if is_mask and length != count:
+        raise IndexError(f"{length} truth values cannot select from {count} graphs; give one per graph, or numbers")
+    return torch.as_tensor(chosen, dtype=torch.bool) if is_mask else chosen

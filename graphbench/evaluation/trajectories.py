@@ -7,7 +7,7 @@ pointer,          share of positions predicted exactly (edge pointers: all pairs
 permutation
 mask_one          share of samples whose node is predicted
 categorical       share of positions predicted exactly, masked ones (-1) left out
-mask              F1 of the positive class, masked positions left out; 0 if nothing is or is predicted positive
+mask              F1 of the positive class, masked positions left out; 1 if nothing is or is predicted positive
 scalar            mean squared error (no algorithm has such an output)
 ================  =====================================================================================================
 
@@ -183,5 +183,5 @@ def _value(feature: Feature, sums: Array) -> float:
     first, second, third = sums.tolist()
     if feature.kind is Kind.MASK:
         marked = 2 * first + second + third
-        return 2 * first / marked if marked else 0.0
+        return 2 * first / marked if marked else 1.0
     return first / second if second else 0.0

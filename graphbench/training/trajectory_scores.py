@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.models.trajectory.model import TrajectoryModel
 
-_PAIRS = 2**17  # pairs of nodes of a batch: each holds a few vectors of the hidden width
+_PAIRS = 2**14  # pairs of nodes of a batch: each holds a few vectors of the hidden width, which fit the cache
 _STEP_CELLS = 2**24  # cells of all hints of a batch over time
 _MOST_GRAPHS = 256
 _VALIDATION_SEED = 20_221_025  # random positions of validation are the same at every validation

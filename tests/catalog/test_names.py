@@ -31,6 +31,8 @@ def pets(write_family: Callable[..., tuple[Card, ...]]) -> Catalog:
         ("algoreas/pets_*", ["pets_cat", "pets_dog"]),
         ("*/fis?", ["fish"]),
         ("algoreas/[f]*", ["fish"]),
+        ("pets", ["pets_cat", "pets_dog"]),
+        ("algoreas/pets", ["pets_cat", "pets_dog"]),
         (["nemo", "algoreas/pets_dog"], ["fish", "pets_dog"]),
         (["rex", "indoor", "tom", "algoreas/*"], ["pets_dog", "pets_cat", "fish"]),
         (("nemo", ["rex"]), ["fish", "pets_dog"]),
@@ -42,7 +44,7 @@ def test_selectors(pets: Catalog, selector: str | list[str], expected: list[str]
 
 @pytest.mark.parametrize(
     ("selector", "single"),
-    [("algoreas/fish", True), ("nemo", True), ("loud", False), ("*/fish", False), (["nemo"], False)],
+    [("algoreas/fish", True), ("nemo", True), ("loud", False), ("*/fish", False), (["nemo"], False), ("pets", False)],
 )
 def test_only_ids_and_aliases_are_single(pets: Catalog, selector: str | list[str], single: bool) -> None:
     assert pets.is_single(selector) is single
@@ -54,6 +56,10 @@ def test_only_ids_and_aliases_are_single(pets: Catalog, selector: str | list[str
         ("algoreas/pets_cta", ["'algoreas/pets_cta'", "did you mean 'algoreas/pets_cat'?", "'algoreas/*' shows 3"]),
         ("kity", ["'kity'", "did you mean 'kitty'?", "graphbench list shows 3"]),
         ("indor", ["did you mean 'indoor'?"]),
+        ("KITTY", ["'KITTY'", "did you mean 'kitty'?"]),
+        ("Algoreas/Pets_Cat", ["did you mean 'algoreas/pets_cat'?"]),
+        ("fish", ["did you mean 'algoreas/fish'?"]),
+        ("algoreas/pest", ["did you mean 'algoreas/pets'?"]),
         ("nowhere/*", ["'nowhere/*'", "graphbench list shows 3"]),
         ("", ["unknown dataset ''"]),
         (["nemo", "rexx"], ["'rexx'", "did you mean 'rex'?"]),
@@ -67,6 +73,19 @@ def test_unknown_names_suggest(pets: Catalog, selector: str | list[str], words: 
         assert word in str(caught.value)
     assert isinstance(caught.value, KeyError)
     assert isinstance(caught.value, GraphBenchError)
+
+
+def test_a_family_of_several_domains_is_not_chosen_silently() -> None:
+    cards = [
+        Named("home/pets_cat", family="pets"),
+        Named("home/pets_dog", family="pets"),
+        Named("zoo/pets", family="pets", domain="zoo"),
+    ]
+    catalog = Catalog(cast("list[Card]", cards))
+    with pytest.raises(UnknownDataset, match=r"'pets'; did you mean 'home/pets' or 'zoo/pets'\?"):
+        catalog.resolve("pets")
+    assert catalog.resolve("home/pets") == ["home/pets_cat", "home/pets_dog"]
+    assert catalog.resolve("zoo/pets") == ["zoo/pets"]
 
 
 def test_far_names_get_no_suggestion(pets: Catalog) -> None:
@@ -83,6 +102,7 @@ class Named:
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     domain: str = "home"
+    family: str = "a"
     path: str = "here.yaml"
 
 
@@ -109,6 +129,7 @@ def test_card_and_list_of_the_package() -> None:
     assert graphbench.card("mst_easy").id == "algoreas/mst_easy"
     assert graphbench.list_datasets("mst_easy") == ["algoreas/mst_easy"]
     assert set(graphbench.list_datasets("algoreas/mst_*")) == {f"algoreas/mst_{d}" for d in ("easy", "medium", "hard")}
+    assert graphbench.list_datasets("mst") == graphbench.list_datasets("algoreas/mst_*")
     assert len(graphbench.list_datasets()) == len(set(graphbench.list_datasets())) >= 21
     with pytest.raises(UnknownDataset, match="stands for"):
         graphbench.card("algoreas")

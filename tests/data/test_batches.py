@@ -174,6 +174,24 @@ def test_a_share_may_be_empty(numbered: GraphDataset) -> None:
     assert last.edge_index.shape == (2, 0)
 
 
+@pytest.mark.parametrize("name", ["flow", "mst", "topological_sort", "steiner_tree"])
+@pytest.mark.parametrize("transform", [None, lambda data: data.update({"word": "w", "twice": 2 * data.y})])
+def test_an_empty_share_has_the_fields_of_the_others(name: str, transform: Any, root: Path) -> None:
+    full, empty = open_split(name, root, transform=transform)[:21].batches(20, share=(1, 2))
+    assert empty.num_graphs == empty.num_nodes == empty.num_edges == 0
+    assert sorted(empty.keys()) == sorted(full.keys())
+    assert empty.ptr.tolist() == [0]
+    for name, value in full.items():
+        if name == "word":
+            assert empty.word == []
+        elif isinstance(value, torch.Tensor) and name != "ptr":
+            dim = full.__cat_dim__(name, value)
+            expected = list(value.shape)
+            expected[dim] = 0
+            assert list(empty[name].shape) == expected
+            assert empty[name].dtype == value.dtype
+
+
 def test_batches_of_a_selection(numbered: GraphDataset) -> None:
     part = numbered[[9, 4, 30, 2]]
     assert order_of(part, 3) == [9, 4, 30, 2]
@@ -202,6 +220,8 @@ def test_batches_with_a_transform_hold_the_same_graphs(root: Path) -> None:
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"batch_size": -3}, "got -3"),
         ({"batch_size": 2, "start": -1}, "start must be at least 0, got -1"),
+        ({"batch_size": 2, "seed": -1}, "seed must be at least 0, got -1"),
+        ({"batch_size": 2, "epoch": -1}, "epoch must be at least 0, got -1"),
         ({"batch_size": 2, "share": (2, 2)}, r"share must be \(rank, world\).*got \(2, 2\)"),
         ({"batch_size": 2, "share": (-1, 2)}, "share must be"),
         ({"batch_size": 2, "share": (0, 0)}, "share must be"),
@@ -210,3 +230,11 @@ def test_batches_with_a_transform_hold_the_same_graphs(root: Path) -> None:
 def test_bad_arguments(trees: GraphDataset, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         trees.batches(**options)
+
+
+@pytest.mark.parametrize("option", ["batch_size", "seed", "epoch", "start"])
+@pytest.mark.parametrize("value", [1.5, None, "1"])
+def test_arguments_that_are_no_whole_numbers(trees: GraphDataset, option: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"{option} must be a whole number, got {value!r}"):
+        trees.batches(**{"batch_size": 2, option: value})
+    assert len(trees.batches(**{"batch_size": 2, option: np.int64(1)})) > 0

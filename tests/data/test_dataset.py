@@ -210,6 +210,9 @@ class TestConventions:
         (np.arange(40) > 37, [38, 39]),
         ((4, 0), [4, 0]),
         (range(1, 3), [1, 2]),
+        ([i in (3, 5) for i in range(40)], [3, 5]),
+        ((np.arange(40) == 6).tolist(), [6]),
+        ([], []),
     ],
 )
 def test_selections(trees: GraphDataset, chosen: Any, expected: list[int]) -> None:
@@ -218,9 +221,23 @@ def test_selections(trees: GraphDataset, chosen: Any, expected: list[int]) -> No
     assert len(part) == len(expected)
     for data, i in zip(part, expected, strict=True):
         assert same(data, trees[i])
-    (batch,) = part.batches(100)
-    assert all(same(a, trees[i]) for a, i in zip(batch.to_data_list(), expected, strict=True))
+    found = [data for batch in part.batches(100) for data in batch.to_data_list()]
+    assert all(same(a, trees[i]) for a, i in zip(found, expected, strict=True))
     assert len(trees) == 40
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ([True, False], "2 truth values cannot select from 40 graphs; give one per graph, or numbers"),
+        (torch.ones(39, dtype=torch.bool), "39 truth values cannot select from 40 graphs"),
+        (np.ones(41, bool), "41 truth values cannot select from 40 graphs"),
+        ((True,) * 39 + (1,), "truth values and numbers together select no graphs"),
+    ],
+)
+def test_wrong_truth_values_are_no_selection(trees: GraphDataset, chosen: Any, words: str) -> None:
+    with pytest.raises(IndexError, match=words):
+        trees[chosen]
 
 
 def test_selection_of_a_selection(trees: GraphDataset) -> None:

@@ -57,11 +57,13 @@ def test_bad_outputs_are_named():
         scores.update(truth, {"topo": bad, "topo_head": np.zeros(2)})
 
 
-def test_a_mask_without_positives_scores_zero():
+def test_a_mask_without_positives_scores_one_as_in_the_reference():
     scores = OutputScores(card("clrs/bridges").outputs)
     nothing = {"is_bridge": np.full((1, 3, 3), -1)}
     scores.update(nothing, {"is_bridge": np.zeros((1, 3, 3))})
-    assert scores.compute().primary == 0
+    assert scores.compute().primary == 1
+    scores.update(nothing, {"is_bridge": np.ones((1, 3, 3))})
+    assert scores.compute().primary == 1  # masked positions count neither way
 
 
 def test_the_evaluator_of_an_algorithm_takes_all_its_outputs():

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.errors import ConfigError
 from graphbench.models.trajectory.encoders import POINTERS, PairVectors
+from graphbench.models.trajectory.layers import cells_at_once, linear
+from graphbench.models.trajectory.processors.base import Processor
 from graphbench.models.trajectory.sinkhorn import log_sinkhorn
 
 
-@dataclass
 class Decodable:
     """What decoders read after a step.
 
     Attributes:
         nodes: ``[B, n, 3h]``: encoded, before and after the processor.
         pairs: The encoded pairs.
-        messages: ``[B, n, n, h]`` from a processor that makes vectors of pairs, or None.
         graph: ``[B, h]``, the encoded graph.
+        processor: The processor, for its messages.
     """
 
-    nodes: Tensor
-    pairs: PairVectors
-    messages: Tensor | None
-    graph: Tensor
+    def __init__(self, nodes: Tensor, pairs: PairVectors, graph: Tensor, processor: Processor) -> None:
+        self.nodes, self.pairs, self.graph, self.processor = nodes, pairs, graph, processor
+        self._messages: Tensor | None = None
+
+    @property
+    def messages(self) -> Tensor:
+        """``[B, n, n, h]`` from a processor that makes vectors of pairs, made when first asked for."""
+        if self._messages is None:
+            read = self.nodes[..., : 2 * self.nodes.shape[-1] // 3]
+            self._messages = self.processor.messages(read, self.pairs, self.graph)
+        return self._messages
 
     def where(self, updated: Tensor, before: Decodable) -> Decodable:
         """Return this state for the samples ``updated [B]``, and the one before for the others."""
@@ -37,11 +45,8 @@ class Decodable:
         def pick(now: Tensor, then: Tensor) -> Tensor:
             return torch.where(updated.view(-1, *[1] * (now.dim() - 1)), now, then)
 
-        messages = None
-        if self.messages is not None and before.messages is not None:
-            messages = pick(self.messages, before.messages)
         pairs = PairVectors(pick(self.pairs.columns, before.pairs.columns), self.pairs.weight, self.pairs.bias)
-        return Decodable(pick(self.nodes, before.nodes), pairs, messages, pick(self.graph, before.graph))
+        return Decodable(pick(self.nodes, before.nodes), pairs, pick(self.graph, before.graph), self.processor)
 
 
 class FeatureDecoder(nn.Module):
@@ -65,49 +70,87 @@ class FeatureDecoder(nn.Module):
         super().__init__()
         if feature.location is Location.GRAPH and feature.kind in (*POINTERS, Kind.MASK_ONE):
             raise ConfigError(f"output {feature.name!r}: there is no decoder for a {feature.type_name} of the graph")
-        self.feature = feature
+        self.feature, self.reads_messages = feature, messages
         wide = 2 * hidden if messages else hidden
         pointer = feature.kind in POINTERS
         out = hidden if pointer else feature.classes if feature.kind is Kind.CATEGORICAL else 1
-        self.first = nn.Linear(3 * hidden, out)
+        self.first = linear(3 * hidden, out)
         self.second: nn.Linear | None = None
         self.pair: nn.Linear | None = None
         self.third: nn.Linear | None = None
         if feature.location is Location.GRAPH:
-            self.second = nn.Linear(hidden, out)
+            self.second = linear(hidden, out)
         elif feature.location is Location.EDGE or pointer:
-            self.second, self.pair = nn.Linear(3 * hidden, out), nn.Linear(wide, out)
+            self.second, self.pair = linear(3 * hidden, out), linear(wide, out)
         if pointer and feature.location is Location.EDGE:
-            self.third = nn.Linear(3 * hidden, out)
-        self.last = nn.Linear(hidden, 1) if pointer else None
+            self.third = linear(3 * hidden, out)
+        self.last = linear(hidden, 1) if pointer else None
 
     def forward(self, state: Decodable) -> Tensor:
         """Return raw values: ``[B, items]``, with a last axis of classes or of nodes pointed at."""
-        location, pointer = self.feature.location, self.last is not None
-        if location is Location.GRAPH:
-            assert self.second is not None
-            raw = self.first(state.nodes.max(1).values) + self.second(state.graph)
-        elif location is Location.EDGE:
-            assert self.second is not None
-            raw = self.first(state.nodes).unsqueeze(2) + self.second(state.nodes).unsqueeze(1) + self._pairs(state)
-        else:
+        if self.last is not None:
+            return self._edge_pointers(state) if self.third is not None else self._node_pointers(state)
+        if self.second is None:
             raw = self.first(state.nodes)
-        if pointer:
-            assert self.last is not None and self.second is not None
-            if location is Location.EDGE:
-                assert self.third is not None
-                targets = self.third(state.nodes)[:, None, None]
-                return self.last(torch.maximum(raw.unsqueeze(3), targets)).squeeze(-1)  # type: ignore[no-any-return]
-            targets = self.second(state.nodes).unsqueeze(1) + self._pairs(state).transpose(1, 2)
-            return self.last(torch.maximum(raw.unsqueeze(2), targets)).squeeze(-1)  # type: ignore[no-any-return]
+        elif self.pair is None:
+            raw = self.first(state.nodes.amax(1)) + self.second(state.graph)
+        else:
+            raw = self._pairs(state)
         return raw if self.feature.kind is Kind.CATEGORICAL else raw.squeeze(-1)  # type: ignore[no-any-return]
 
     def _pairs(self, state: Decodable) -> Tensor:
+        """Return the sum of linear maps of row, column and pair, ``[B, n, n, out]``."""
+        assert self.second is not None
+        return self._plus_pairs(state, self.first(state.nodes).unsqueeze(2)).add_(self.second(state.nodes).unsqueeze(1))
+
+    def _node_pointers(self, state: Decodable) -> Tensor:
+        assert self.second is not None and self.last is not None
+        sources = self.first(state.nodes)
+        # max(a, b) = a + relu(b - a), and the linear map of a is one of nodes alone. Rows are the nodes pointed at.
+        excess = self._plus_pairs(state, self.second(state.nodes).unsqueeze(2)).add_((-sources).unsqueeze(1)).relu_()
+        chosen = torch.matmul(excess, self.last.weight[0])
+        return self.last(sources) + chosen.transpose(1, 2)  # type: ignore[no-any-return]
+
+    def _edge_pointers(self, state: Decodable) -> Tensor:
+        assert self.third is not None and self.last is not None
+        sources, targets = self._pairs(state), self.third(state.nodes)
+        return self.last(sources) + excess_over(sources, targets, self.last.weight[0])  # type: ignore[no-any-return]
+
+    def _plus_pairs(self, state: Decodable, other: Tensor) -> Tensor:
+        """Return ``other`` plus a linear map of the pairs, in memory of its own."""
         assert self.pair is not None
-        found = state.pairs.project(self.pair)
-        if state.messages is not None:
-            found = found + F.linear(state.messages, self.pair.weight[:, len(state.pairs.bias) :])
-        return found
+        total = state.pairs.project(self.pair) + other
+        if self.reads_messages:
+            total.add_(F.linear(state.messages, self.pair.weight[:, len(state.pairs.bias) :]))
+        return total
+
+
+def excess_over(sources: Tensor, targets: Tensor, weight: Tensor) -> Tensor:
+    """Return ``relu(targets[b, k] - sources[b, i, j]) @ weight`` for all (i, j, k), ``[B, n, n, n]``.
+
+    Vectors of triples are made for a few rows i at a time, and made again in the backward pass.
+
+    Args:
+        sources: ``[B, n, n, h]``.
+        targets: ``[B, n, h]``.
+        weight: ``[h]``.
+    """
+
+    def rows(own: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+        return torch.matmul((others.unsqueeze(1) - own.unsqueeze(2)).relu_(), weight)
+
+    nodes, hidden = targets.shape[1:]
+    at_once = max(1, cells_at_once(targets.device) // (nodes * nodes * hidden))
+    pieces = zip(
+        torch.split(sources.flatten(0, 1), at_once),
+        torch.split(targets.unsqueeze(1).expand_as(sources).flatten(0, 1), at_once),
+        strict=True,
+    )
+    if torch.is_grad_enabled() and (sources.requires_grad or targets.requires_grad):
+        parts = [checkpoint(rows, *piece, weight, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
+    else:
+        parts = [rows(*piece, weight) for piece in pieces]
+    return torch.cat(parts).view(*sources.shape[:3], -1)
 
 
 class Decoders(nn.Module):

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.models.trajectory.layers import cut_normal_, thin_linear
 
 POINTERS = (Kind.POINTER, Kind.PERMUTATION)
 
@@ -44,7 +44,7 @@ class PairVectors:
     """Vectors of all pairs of nodes, as a linear function of few columns.
 
     Attributes:
-        columns: ``[B, n, n, F]``.
+        columns: ``[B, n, n, F]``; row u, column v is the pair (u, v).
         weight: ``[h, F]``.
         bias: ``[h]``.
     """
@@ -52,15 +52,18 @@ class PairVectors:
     def __init__(self, columns: Tensor, weight: Tensor, bias: Tensor) -> None:
         self.columns, self.weight, self.bias = columns, weight, bias
 
-    def project(self, linear: nn.Linear, first: int = 0) -> Tensor:
-        """Return ``linear`` of the vectors ``[B, n, n, out]``, using its input columns from ``first`` on."""
-        chosen = linear.weight[:, first : first + len(self.bias)]
-        bias = chosen @ self.bias
-        return F.linear(self.columns, chosen @ self.weight, bias if linear.bias is None else bias + linear.bias)
+    def project(self, linear: nn.Linear) -> Tensor:
+        """Return ``linear`` of the vectors, ``[B, n, n, out]``; only the first h of its input columns are used."""
+        known = linear.weight[:, : len(self.bias)]
+        return thin_linear(self.columns, self.weight.t() @ known.t(), known @ self.bias + linear.bias)
+
+    def loops(self) -> PairVectors:
+        """Return the vectors of the pairs (v, v) alone, of columns ``[B, n, F]``."""
+        return PairVectors(self.columns.diagonal(dim1=1, dim2=2).transpose(1, 2), self.weight, self.bias)
 
     def full(self) -> Tensor:
         """Return the vectors themselves ``[B, n, n, h]``."""
-        return F.linear(self.columns, self.weight, self.bias)
+        return thin_linear(self.columns, self.weight.t().contiguous(), self.bias)
 
 
 class Encoder(nn.Module):
@@ -75,25 +78,20 @@ class Encoder(nn.Module):
     def __init__(self, features: Sequence[Feature], hidden: int, *, xavier_on_scalars: bool = False) -> None:
         super().__init__()
         self.features = tuple(features)
-        widths = {location: 0 for location in Location}
-        spreads: dict[Location, list[float]] = {location: [] for location in Location}
+        deviations: dict[Location, list[float]] = {}
         for feature in features:
             place, width = _place(feature)
-            fan_in = feature.classes if feature.kind is Kind.CATEGORICAL else 1
-            small = xavier_on_scalars and feature.kind is Kind.SCALAR
-            widths[place] += width
-            spreads[place] += [1 / math.sqrt(hidden) if small else 1 / math.sqrt(fan_in)] * width
-        self.maps = nn.ModuleDict(
-            {location.value: nn.Linear(widths[location], hidden) for location in Location if widths[location]}
-        )
+            inputs = feature.classes if feature.kind is Kind.CATEGORICAL else 1
+            if xavier_on_scalars and feature.kind is Kind.SCALAR:
+                inputs = hidden
+            deviations.setdefault(place, []).extend([1 / math.sqrt(inputs)] * width)
+        self.maps = nn.ModuleDict()
         for location in Location:
-            if widths[location]:
-                linear = self.maps[location.value]
-                assert isinstance(linear, nn.Linear)
-                nn.init.trunc_normal_(linear.weight, std=1.0, a=-2.0, b=2.0)
-                with torch.no_grad():
-                    linear.weight *= torch.tensor(spreads[location])
+            if location in deviations:
+                linear = nn.Linear(len(deviations[location]), hidden)
+                cut_normal_(linear.weight, torch.tensor(deviations[location]))
                 nn.init.zeros_(linear.bias)
+                self.maps[location.value] = linear
 
     def columns(self, values: Mapping[str, Tensor]) -> dict[Location, Tensor]:
         """Return the features side by side, by location: ``[B, n, F]``, ``[B, n, n, F]`` and ``[B, F]``.
@@ -109,8 +107,10 @@ class Encoder(nn.Module):
 
     def linear(self, location: Location) -> nn.Linear | None:
         """Return the map of a location, or None where no feature lies there."""
-        linear = dict(self.maps.items()).get(location.value)
-        assert linear is None or isinstance(linear, nn.Linear)
+        if location.value not in self.maps:
+            return None
+        linear = self.maps[location.value]
+        assert isinstance(linear, nn.Linear)
         return linear
 
 
@@ -129,21 +129,22 @@ def _columns(feature: Feature, value: Tensor) -> Tensor:
     return value if feature.kind is Kind.CATEGORICAL else value.unsqueeze(-1)
 
 
-def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor], nodes: int) -> Tensor | None:
-    """Return ``[B, n, n]``, positive where features say that two nodes are neighbours; None where none does.
+def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tensor | None:
+    """Return bool ``[B, n, n]``, symmetric: which nodes features say to be neighbours; None where none does.
 
-    Node pointers count in both directions, edge masks as they are.
+    Node pointers (or probabilities of pointing) count in both directions where they add up to more than a half; edge
+    masks where their two directions add up to more than 0, which a predicted mask, a probability, always does: both
+    as in the reference.
     """
     total: Tensor | None = None
     for feature in features:
-        value = values.get(feature.name)
-        if value is None:
-            continue
         if feature.kind in POINTERS and feature.location is Location.NODE:
-            part = value + value.transpose(1, 2)
+            least = 0.5
         elif feature.kind is Kind.MASK and feature.location is Location.EDGE:
-            part = value
+            least = 0.0
         else:
             continue
-        total = part if total is None else total + part
+        value = values[feature.name]
+        part = value + value.transpose(1, 2) > least
+        total = part if total is None else total | part
     return total

@@ -32,6 +32,19 @@ class Predicted:
     hints: dict[str, Tensor]
 
 
+@dataclass
+class Fixed:
+    """The inputs, which are the same at all steps.
+
+    Attributes:
+        columns: The inputs' columns by location.
+        neighbours: bool ``[B, n, n]``: the neighbours that the inputs tell of; the diagonal is set.
+    """
+
+    columns: dict[Location, Tensor]
+    neighbours: Tensor
+
+
 class AlgorithmHeads(nn.Module):
     """The encoders and decoders of one algorithm.
 
@@ -58,6 +71,8 @@ class AlgorithmHeads(nn.Module):
 
 class TrajectoryModel(nn.Module):
     """One processor, shared by one algorithm or several, with encoders and decoders for each.
+
+    A step is one graph without branches on data, so ``model.step = torch.compile(model.step)`` compiles it.
 
     Args:
         config: The configuration.
@@ -89,29 +104,7 @@ class TrajectoryModel(nn.Module):
         is the one after its own last step.
         """
         heads = self._heads(algorithm)
-        nodes, samples = batch.num_nodes, batch.num_graphs
-        given = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
-        fixed = heads.input_encoder.columns(given)
-        truths = {f.name: dense(f, batch.hints[f.name], nodes) for f in heads.hint_encoder.features}
-        fixed_neighbours = adjacency(heads.inputs, given, nodes)
-        loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        before = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
-        steps = max(1, batch.steps - 1)
-        raw_hints: list[dict[str, Tensor]] = []
-        final: Decodable | None = None
-        fed: dict[str, Tensor] = {}
-        for t in range(steps):
-            fed = self._fed(heads, truths, raw_hints, t)
-            state = self._encode(heads, fixed, fed, samples, nodes)
-            neighbours = _neighbours(loops, fixed_neighbours, adjacency(heads.hint_encoder.features, fed, nodes))
-            joined = torch.cat([state.nodes, before], -1)
-            after, messages = self.processor(Step(joined, state.pairs, state.graph, neighbours, before))
-            now = Decodable(torch.cat([joined, after], -1), state.pairs, messages, state.graph)
-            final = now if final is None else now.where(batch.lengths > t + 1, final)
-            if heads.hints:
-                raw_hints.append(heads.hint_decoders(now))
-            before = after
-        assert final is not None
+        final, raw_hints = self._run(heads, batch)
         hints = {f.name: torch.stack([raw[f.name] for raw in raw_hints]) for f in heads.hints}
         return Predicted(heads.output_decoders(final), hints)
 
@@ -125,7 +118,7 @@ class TrajectoryModel(nn.Module):
                 total = total + permutation_loss(raw, predicted.outputs[head_of(feature).name].float(), truth)
             else:
                 total = total + output_loss(feature, raw, truth)
-        if batch.steps > 1:
+        if _length(batch) > 1:
             for feature in heads.hints:
                 raw, truth = predicted.hints[feature.name].float(), batch.hints[feature.name]
                 total = total + hint_loss(feature, raw, truth, batch.lengths)
@@ -133,7 +126,9 @@ class TrajectoryModel(nn.Module):
 
     def predict(self, batch: TrajectoryBatch, algorithm: str) -> dict[str, Tensor]:
         """Return the outputs in the form of a ``TrajectoryBatch``; masks are probabilities."""
-        heads, raw = self._heads(algorithm), self(batch, algorithm).outputs
+        heads = self._heads(algorithm)
+        final, _ = self._run(heads, batch, keep_hints=False)
+        raw = heads.output_decoders(final)
         found = {}
         for feature in heads.outputs:
             if self.config.permutations and feature.kind is Kind.PERMUTATION:
@@ -155,51 +150,80 @@ class TrajectoryModel(nn.Module):
         assert isinstance(found, AlgorithmHeads)
         return found
 
+    def _run(
+        self, heads: AlgorithmHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
+    ) -> tuple[Decodable, list[dict[str, Tensor]]]:
+        """Return what the output decoders read, and the raw hints of all steps, or of the last one alone."""
+        samples, nodes = len(batch.lengths), batch.num_nodes
+        given = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
+        loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
+        fixed = Fixed(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
+        state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
+        raw_hints: list[dict[str, Tensor]] = []
+        final: Decodable | None = None
+        for t in range(max(1, _length(batch) - 1)):
+            fed = self._fed(heads, batch, raw_hints[-1] if raw_hints else {}, t)
+            state, now, raw = self.step(heads, fixed, fed, state)
+            final = now if final is None else now.where(batch.lengths > t + 1, final)
+            raw_hints = [*raw_hints, raw] if keep_hints else [raw]
+        assert final is not None
+        return final, raw_hints
+
+    def step(
+        self, heads: AlgorithmHeads, fixed: Fixed, fed: Mapping[str, Tensor], before: Tensor
+    ) -> tuple[Tensor, Decodable, dict[str, Tensor]]:
+        """Return the state after a step, what decoders read, and the raw hints.
+
+        Args:
+            heads: The encoders and decoders.
+            fixed: The inputs.
+            fed: Hint name -> dense form.
+            before: The state before, ``[B, n, h]``.
+        """
+        hints = heads.hint_encoder.columns(fed)
+        nodes = self._encoded(heads, Location.NODE, fixed, hints, before)
+        graph = self._encoded(heads, Location.GRAPH, fixed, hints, before[:, 0])
+        pairs = self._pairs(heads, fixed.columns, hints, len(before), before.shape[1])
+        neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
+        joined = torch.cat([nodes, before], -1)
+        after = self.processor(Step(joined, pairs, graph, neighbours)).float()
+        now = Decodable(torch.cat([joined, after], -1), pairs, graph, self.processor)
+        return after, now, heads.hint_decoders(now)
+
     def _fed(
-        self, heads: AlgorithmHeads, truths: Mapping[str, Tensor], raw_hints: Sequence[Mapping[str, Tensor]], t: int
+        self, heads: AlgorithmHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
     ) -> dict[str, Tensor]:
         """Return the hints that step t reads: the true ones at first, then the predicted or, forced, the true ones."""
+        features, nodes = heads.hint_encoder.features, batch.num_nodes
         if t == 0:
-            return {name: truth[0] for name, truth in truths.items()}
+            return {f.name: dense(f, batch.hints[f.name][0], nodes) for f in features}
         mode = self.config.hint_repred_mode
         hard = mode == "hard" or (mode == "hard_on_eval" and not self.training)
         predicted = {}
-        for feature in heads.hint_encoder.features:
-            raw = raw_hints[-1][feature.name]
+        for feature in features:
+            raw = raw_hints[feature.name]
             predicted[feature.name] = soften(feature, raw.detach() if hard else raw, hard)
         chance = self.config.hint_teacher_forcing if self.training else 0.0
         if chance == 0 or not predicted:
             return predicted
-        some = next(iter(predicted.values()))
-        forced = torch.rand(len(some), device=some.device) < chance
-        return {
-            name: torch.where(forced.view(-1, *[1] * (value.dim() - 1)), truths[name][t], value)
-            for name, value in predicted.items()
-        }
+        forced = torch.rand(len(batch.lengths), device=batch.lengths.device) < chance
+        for feature in features:
+            value = predicted[feature.name]
+            truth = dense(feature, batch.hints[feature.name][t], nodes)
+            predicted[feature.name] = torch.where(forced.view(-1, *[1] * (value.dim() - 1)), truth, value)
+        return predicted
 
-    def _encode(
-        self,
-        heads: AlgorithmHeads,
-        fixed: Mapping[Location, Tensor],
-        fed: Mapping[str, Tensor],
-        samples: int,
-        nodes: int,
-    ) -> Decodable:
-        """Return the encoded nodes ``[B, n, h]``, pairs and graph of a step."""
-        hints = heads.hint_encoder.columns(fed)
-        shapes = {Location.NODE: (samples, nodes), Location.GRAPH: (samples,)}
-        vectors = {}
-        device = next(iter(fixed.values())).device
-        for location, shape in shapes.items():
-            parts = [
-                linear(columns[location])
-                for columns, encoder in ((fixed, heads.input_encoder), (hints, heads.hint_encoder))
-                if (linear := encoder.linear(location)) is not None
-            ]
-            vectors[location] = sum(parts) if parts else torch.zeros(*shape, self.config.hidden, device=device)
-        return Decodable(
-            vectors[Location.NODE], self._pairs(heads, fixed, hints, samples, nodes), None, vectors[Location.GRAPH]
-        )
+    def _encoded(
+        self, heads: AlgorithmHeads, location: Location, fixed: Fixed, hints: Mapping[Location, Tensor], like: Tensor
+    ) -> Tensor:
+        """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``: 0, shaped as ``like``, if nothing lies there."""
+        total: Tensor | None = None
+        for columns, encoder in ((fixed.columns, heads.input_encoder), (hints, heads.hint_encoder)):
+            linear = encoder.linear(location)
+            if linear is not None:
+                part = linear(columns[location])
+                total = part if total is None else total + part
+        return torch.zeros_like(like) if total is None else total
 
     def _pairs(
         self,
@@ -245,9 +269,11 @@ def _key(algorithm: str) -> str:
     return algorithm.replace("/", "__")
 
 
-def _neighbours(loops: Tensor, *parts: Tensor | None) -> Tensor:
-    found = loops
-    for part in parts:
-        if part is not None:
-            found = found | (part > 0.5)
-    return found
+def _either(first: Tensor, second: Tensor | None) -> Tensor:
+    return first if second is None else first | second
+
+
+def _length(batch: TrajectoryBatch) -> int:
+    """Return the number of steps T of the longest trajectory; read off a shape where possible, not off a device."""
+    hints = next(iter(batch.hints.values()), None)
+    return batch.steps if hints is None else len(hints)

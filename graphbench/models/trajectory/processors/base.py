@@ -10,9 +10,12 @@ from torch import Tensor, nn
 
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import PairVectors
+from graphbench.models.trajectory.layers import linear
 
 NEVER = -1e6
 """What stands for a message that does not exist, below all that do."""
+
+_FIRST_GATE = -3.0
 
 
 @dataclass
@@ -24,23 +27,22 @@ class Step:
         pairs: The encoded pairs.
         graph: ``[B, h]``: the encoded graph.
         neighbours: bool ``[B, n, n]``: which nodes send messages to which; the diagonal is set.
-        before: ``[B, n, h]``: what the processor returned before.
     """
 
     nodes: Tensor
     pairs: PairVectors
     graph: Tensor
     neighbours: Tensor
-    before: Tensor
 
 
 class Processor(nn.Module):
     """One step on the vectors of all nodes, the same at every step of a trajectory.
 
-    Subclasses implement ``update``. Layer normalisation follows.
+    Subclasses implement ``forward``, which returns what ``norm`` makes of the new nodes.
 
     Attributes:
-        makes_messages: Whether a step returns vectors of pairs as well.
+        makes_messages: Whether ``messages`` returns vectors of pairs.
+        norm: A layer normalisation, or nothing.
     """
 
     makes_messages: ClassVar[bool] = False
@@ -48,16 +50,15 @@ class Processor(nn.Module):
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.norm = nn.LayerNorm(config.hidden) if config.use_layer_norm else nn.Identity()
+        self.norm: nn.Module = nn.LayerNorm(config.hidden) if config.use_layer_norm else nn.Identity()
 
-    def forward(self, step: Step) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes ``[B, n, h]``, and the messages ``[B, n, n, h]`` where there are any."""
-        nodes, messages = self.update(step)
-        return self.norm(nodes), messages
-
-    def update(self, step: Step) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes before normalisation, and the messages or None."""
+    def forward(self, step: Step) -> Tensor:
+        """Return the nodes after the step, ``[B, n, h]``."""
         raise NotImplementedError
+
+    def messages(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
+        """Return vectors of pairs for the decoders ``[B, n, n, h]``; the arguments are those of a ``Step``."""
+        raise NotImplementedError(f"{type(self).__name__} makes no vectors of pairs")
 
 
 class Gate(nn.Module):
@@ -69,11 +70,11 @@ class Gate(nn.Module):
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
-        self.of_nodes, self.of_messages = nn.Linear(2 * hidden, hidden), nn.Linear(hidden, hidden)
-        self.last = nn.Linear(hidden, hidden)
-        nn.init.constant_(self.last.bias, -3.0)
+        self.of_nodes, self.of_messages = linear(2 * hidden, hidden), linear(hidden, hidden)
+        self.last = linear(hidden, hidden)
+        nn.init.constant_(self.last.bias, _FIRST_GATE)
 
-    def forward(self, step: Step, messages: Tensor, new: Tensor) -> Tensor:
-        """Return the mixture of ``new`` and the state before."""
-        gate = torch.sigmoid(self.last(torch.relu(self.of_nodes(step.nodes) + self.of_messages(messages))))
-        return gate * new + (1 - gate) * step.before
+    def forward(self, nodes: Tensor, received: Tensor, new: Tensor) -> Tensor:
+        """Return the mixture of ``new`` and the state before, the second half of ``nodes``."""
+        gate = torch.sigmoid(self.last(torch.relu(self.of_nodes(nodes) + self.of_messages(received))))
+        return torch.lerp(nodes[..., new.shape[-1] :].to(new.dtype), new, gate.to(new.dtype))

@@ -12,7 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.models.trajectory.config import TrajectoryModelConfig
+from graphbench.models.trajectory.encoders import PairVectors
+from graphbench.models.trajectory.layers import linear, thin_linear
 from graphbench.models.trajectory.processors.base import NEVER, Gate, Processor, Step
+from graphbench.models.trajectory.processors.maxima import max_over_senders, max_plus
 
 _GATED = ("gmpnn", "triplet_gmpnn")
 _NEIGHBOURS_ONLY = ("pgn",)
@@ -24,29 +27,33 @@ class MessagePassing(Processor):
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
         hidden = config.hidden
-        self.sender, self.receiver = nn.Linear(2 * hidden, hidden), nn.Linear(2 * hidden, hidden)
-        self.pair, self.graph = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
-        self.network = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
-        self.of_nodes, self.of_messages = nn.Linear(2 * hidden, hidden), nn.Linear(hidden, hidden)
+        self.sender, self.receiver = linear(2 * hidden, hidden), linear(2 * hidden, hidden)
+        self.pair, self.graph = linear(hidden, hidden), linear(hidden, hidden)
+        self.inner, self.outer = linear(hidden, hidden), linear(hidden, hidden)
+        self.of_nodes, self.of_messages = linear(2 * hidden, hidden), linear(hidden, hidden)
         self.gate = Gate(hidden) if config.processor in _GATED else None
         self.neighbours_only = config.processor in _NEIGHBOURS_ONLY
 
-    def update(self, step: Step) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes after one round of messages."""
+    def forward(self, step: Step) -> Tensor:
+        """Return the nodes after one round of messages, ``[B, n, h]``."""
         received = self.aggregate(step)
-        new = torch.relu(self.of_nodes(step.nodes) + self.of_messages(received))
-        return new if self.gate is None else self.gate(step, received, new), None
+        new: Tensor = self.norm(torch.relu(self.of_nodes(step.nodes) + self.of_messages(received)))
+        return new if self.gate is None else self.gate(step.nodes, received, new)  # type: ignore[no-any-return]
 
     def aggregate(self, step: Step) -> Tensor:
         """Return the maximum of every node's messages ``[B, n, h]``."""
-        total = step.pairs.project(self.pair)
-        total = total + self.sender(step.nodes).unsqueeze(2)
-        total = total + (self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(1)
-        messages: Tensor = self.network(total)
+        total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(2)  # [B, sender, receiver, h]
+        total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(1))
+        messages = self.network(total)
         if self.neighbours_only:
             messages = messages.masked_fill(~step.neighbours.unsqueeze(-1), NEVER)
-        received: Tensor = messages.amax(1)
-        return received
+        return max_over_senders(messages)
+
+    def network(self, total: Tensor) -> Tensor:
+        """Return the messages ``[..., h]`` of the sums of all that they depend on, which are overwritten."""
+        rows = total.relu_().flatten(0, -2)  # an inner activation of rows is no view, so it too may be overwritten
+        messages: Tensor = self.outer(self.inner(rows).relu_())
+        return messages.view(total.shape)
 
 
 class TripletMessagePassing(MessagePassing):
@@ -57,66 +64,26 @@ class TripletMessagePassing(MessagePassing):
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
         hidden, narrow = config.hidden, config.nb_triplet_features
-        self.corners = nn.ModuleList(nn.Linear(2 * hidden, narrow) for _ in range(3))
-        self.sides = nn.ModuleList(nn.Linear(hidden, narrow) for _ in range(3))
-        self.of_graph = nn.Linear(hidden, narrow)
-        self.widen = nn.Linear(narrow, hidden)
+        self.corners = nn.ModuleList(linear(2 * hidden, narrow) for _ in range(3))
+        self.sides = nn.ModuleList(linear(hidden, narrow) for _ in range(3))
+        self.of_graph = linear(hidden, narrow)
+        self.widen = linear(narrow, hidden)
 
-    def update(self, step: Step) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes after one round of messages, and the messages of the pairs."""
-        nodes, _ = super().update(step)
-        return nodes, torch.relu(self.widen(self.triplets(step)))
+    def messages(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
+        """Return the messages of the pairs, ``[B, n, n, h]``."""
+        triplets = self.triplets(nodes, pairs, graph)
+        return torch.relu(thin_linear(triplets, self.widen.weight.t().contiguous(), self.widen.bias))
 
-    def triplets(self, step: Step) -> Tensor:
+    def triplets(self, nodes: Tensor, pairs: PairVectors, graph: Tensor) -> Tensor:
         """Return for every pair (j, k) the maximum over i of the triple's features, ``[B, n, n, narrow]``.
 
         A triple's features are the sum of terms of i, j, k, (i, j), (i, k), (j, k) and the graph. Terms without i
         leave the maximum, so only two terms are added per triple.
         """
-        first, second, third = (corner(step.nodes) for corner in self.corners)
-        side_ij, side_ik, side_jk = (step.pairs.project(side) for side in self.sides)  # type: ignore[arg-type]
-        outside: Tensor = second.unsqueeze(2) + third.unsqueeze(1) + side_jk + self.of_graph(step.graph)[:, None, None]
+        first, second, third = (corner(nodes) for corner in self.corners)
+        side_ij, side_ik, side_jk = (pairs.project(side) for side in self.sides)  # type: ignore[arg-type]
+        outside: Tensor = side_jk + second.unsqueeze(2) + (third + self.of_graph(graph).unsqueeze(1)).unsqueeze(1)
         return outside + max_plus(first.unsqueeze(2) + side_ij, side_ik)
-
-
-def max_plus(left: Tensor, right: Tensor) -> Tensor:
-    """Return ``max over i of left[b, i, j] + right[b, i, k]`` for all pairs (j, k), ``[B, n, n, f]``.
-
-    Args:
-        left: ``[B, n, n, f]``.
-        right: ``[B, n, n, f]``.
-    """
-    found: Tensor = _MaxPlus.apply(left, right)  # type: ignore[no-untyped-call]
-    return found
-
-
-class _MaxPlus(torch.autograd.Function):
-    """The product of matrices in which sums are maxima and products are sums.
-
-    The backward pass sends the gradient to the two terms of the largest sum alone, so the triples are never kept.
-    """
-
-    @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, left: Tensor, right: Tensor) -> Tensor:
-        best = left[:, 0].unsqueeze(2) + right[:, 0].unsqueeze(1)
-        chosen = torch.zeros_like(best, dtype=torch.int16)
-        for i in range(1, left.shape[1]):
-            candidate = left[:, i].unsqueeze(2) + right[:, i].unsqueeze(1)
-            better = candidate > best
-            best = torch.where(better, candidate, best)
-            chosen.masked_fill_(better, i)
-        ctx.save_for_backward(chosen)
-        return best
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        (chosen,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        (gradient,) = gradients
-        left, right = torch.zeros_like(gradient), torch.zeros_like(gradient)
-        for i in range(gradient.shape[1]):
-            mine = gradient * (chosen == i)
-            left[:, i], right[:, i] = mine.sum(2), mine.sum(1)
-        return left, right
 
 
 class DeepSets(MessagePassing):
@@ -124,10 +91,8 @@ class DeepSets(MessagePassing):
 
     def aggregate(self, step: Step) -> Tensor:
         """Return every node's message to itself ``[B, n, h]``."""
-        loops = step.pairs.project(self.pair).diagonal(dim1=1, dim2=2).transpose(1, 2)
-        total = self.sender(step.nodes) + self.receiver(step.nodes) + loops + self.graph(step.graph).unsqueeze(1)
-        messages: Tensor = self.network(total)
-        return messages
+        total = self.sender(step.nodes) + self.receiver(step.nodes) + step.pairs.loops().project(self.pair)
+        return self.network(total + self.graph(step.graph).unsqueeze(1))
 
 
 class GIN(Processor):
@@ -136,14 +101,15 @@ class GIN(Processor):
     def __init__(self, config: TrajectoryModelConfig) -> None:
         super().__init__(config)
         hidden = config.hidden
-        self.embed = nn.Linear(2 * hidden, hidden)
-        self.graph = nn.Linear(hidden, hidden)
+        self.embed = linear(2 * hidden, hidden)
+        self.graph = linear(hidden, hidden)
         self.epsilon = nn.Parameter(torch.zeros(()))
-        self.network = nn.Sequential(nn.Linear(hidden, 2 * hidden), nn.ReLU(), nn.Linear(2 * hidden, hidden))
+        self.network = nn.Sequential(linear(hidden, 2 * hidden), nn.ReLU(), linear(2 * hidden, hidden))
 
-    def update(self, step: Step) -> tuple[Tensor, Tensor | None]:
-        """Return the nodes after one sum over neighbours."""
+    def forward(self, step: Step) -> Tensor:
+        """Return the nodes after one sum over neighbours, ``[B, n, h]``."""
         nodes = self.embed(step.nodes) + self.graph(step.graph).unsqueeze(1)
-        messages = torch.relu(nodes.unsqueeze(2) + step.pairs.full())
+        messages = (step.pairs.full() + nodes.unsqueeze(2)).relu_()
         received = (messages * step.neighbours.unsqueeze(-1)).sum(1)
-        return self.network((1 + self.epsilon) * nodes + received), None
+        new: Tensor = self.norm(self.network((1 + self.epsilon) * nodes + received))
+        return new
