@@ -5,18 +5,35 @@ Exit codes: 0 success, 1 a check failed, 2 wrong usage or a clear error, 130 int
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from graphbench import __version__
 from graphbench.errors import EvaluationError, GraphBenchError
 
+
+class _Commands(TyperGroup):
+    """The commands; typer alone would end an interrupted one without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.secho("interrupted; run the same command again to continue", err=True)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="graphbench",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -174,7 +191,8 @@ def train(
         int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")
     ] = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Seed; repeat the option for several runs.", show_default="0")
+        list[int] | None,
+        typer.Option(help="Seed; repeat the option for several runs.", show_default="the configuration's"),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a key, e.g. `--set model.hidden=64`; may be repeated.")
@@ -207,7 +225,7 @@ def train(
     results = train_seeds(
         dataset,
         model,
-        seeds=seed or [0],
+        seeds=seed,
         steps=steps,
         overrides=set_ or [],
         output=output,
@@ -221,7 +239,7 @@ def train(
         limit=limit,
         workers=workers,
     )
-    show.runs(results, as_json)
+    show.runs(results, as_json, save_record)
 
 
 @app.command()
@@ -275,13 +293,28 @@ def report(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a character the terminal cannot show is no reason to stop
     try:
-        app(arguments, standalone_mode=True)
-    except GraphBenchError as error:
+        try:
+            app(arguments, standalone_mode=True)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output has had enough, as with `| head`
+        _drop_output()
+        sys.exit(1)
+    except (GraphBenchError, OSError) as error:
+        words = str(error)
+        if isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None:
+            words = f"cannot write the output: {error.strerror or error}"
+            _drop_output()
         if _State.verbose:
-            raise
-        typer.secho(f"error: {error}", err=True, fg=typer.colors.RED)
+            traceback.print_exception(error)
+        else:
+            typer.secho(f"error: {words}", err=True, fg=typer.colors.RED)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.secho("interrupted; run the same command again to continue", err=True)
-        sys.exit(130)
+
+
+def _drop_output() -> None:
+    """Send what is left of the output nowhere: the interpreter would try to write it once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from graphbench.catalog.cards import Card
@@ -22,21 +24,51 @@ if TYPE_CHECKING:
     from graphbench.verification import Verification
 
 
-_WHOLE = ("id", "dataset", "split", "feature", "metric", "check")  # columns that are never broken over lines
+_WHOLE = ("id", "dataset", "split", "feature", "metric", "check", "nodes", "here", "content")
+_GAP = 2  # spaces between columns
+_LONG_WORD = 11  # longer ones are broken where the terminal is too narrow
 
 
-def _console() -> Console:
-    return Console(highlight=False)
+def _console(least: int = 0) -> Console:
+    """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.width >= least else Console(highlight=False, markup=False, emoji=False, width=least)
 
 
-def _table(*columns: str, title: str | None = None, right: Sequence[str] = ()) -> Table:
-    table = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
+def _line(text: str | Text, style: str | None = None) -> None:
+    """Print a line that is never broken: names and numbers in it can be searched and copied."""
+    _console().print(text, style=style, soft_wrap=True)
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """Return an empty table; columns of names and numbers are never broken or cut, those of words are folded."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column in columns:
         whole = column in _WHOLE or column in right
         table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
     return table
+
+
+def _print_table(table: Table) -> None:
+    """Print a table as wide as the screen allows, and wider where names and numbers need it; nothing if it is empty."""
+    if not table.row_count:
+        return
+    ranges = [_widths(column) for column in table.columns]
+    least = sum(low + _GAP for low, _ in ranges) - _GAP
+    wishes = sum(high - low for low, high in ranges)
+    spare = min(wishes, max(0, _console().width - least))
+    for column, (low, high) in zip(table.columns, ranges, strict=True):
+        column.width = low + (high - low) * spare // max(wishes, 1)
+    _console(least + spare).print(table)
+
+
+def _widths(column: Column) -> tuple[int, int]:
+    """Return the least width of a column and the one that breaks no cell."""
+    texts = [str(cell) for cell in (column.header, *column.cells)]
+    longest = max(map(cell_len, texts))
+    if column.no_wrap:
+        return longest, longest
+    return min(_LONG_WORD, max((cell_len(word) for text in texts for word in text.split()), default=0)), longest
 
 
 def _print_json(value: Any) -> None:
@@ -87,13 +119,11 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
         return
     table = _table("id", "task", "metric", "graphs", "nodes", "here")
     for c in cards:
-        counts = "/".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
+        counts = " ".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
         table.add_row(c.id, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[c.id]))
-    _console().print(table)
-    _console().print(
-        f"\n{len(cards)} datasets; graphs are train/val/test. Root: {_root(root)}. Details: graphbench info <id>",
-        style="dim",
-    )
+    _print_table(table)
+    number = "1 dataset" if len(cards) == 1 else f"{len(cards)} datasets"
+    _line(f"\n{number}; graphs are those of train, val and test. Root: {_root(root)}. Details: graphbench info <id>", "dim")
 
 
 def _sizes(card: Card) -> str:
@@ -101,7 +131,8 @@ def _sizes(card: Card) -> str:
     nodes = [n for split in card.all_splits if (n := card.nodes(split)) is not None]
     if not nodes:
         return "-"
-    return f"{min(nodes):g}" if min(nodes) == max(nodes) else f"{min(nodes):g}-{max(nodes):g}"
+    smallest, largest = f"{min(nodes):.0f}", f"{max(nodes):.0f}"
+    return smallest if smallest == largest else f"{smallest}-{largest}"
 
 
 def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
@@ -110,10 +141,12 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def card(name: str, root: Path | None, as_json: bool) -> None:
-    """Print one card."""
+    """Print one card, after checking that it fits its generator and metrics."""
     from graphbench.evaluation.published import published
+    from graphbench.verification import check_card
 
     c = card_of(name)
+    check_card(c)
     files = _files(c, _root(root))
     numbers = published(c.id)
     if as_json:
@@ -122,26 +155,38 @@ def card(name: str, root: Path | None, as_json: bool) -> None:
         content["published"] = [p.model_dump(mode="json") for p in numbers]
         _print_json(content)
         return
-    console = _console()
-    console.print(Text.assemble((c.id, "bold"), f"  version {c.version}  {c.title}"))
-    console.print(c.summary)
+    _line(Text.assemble((c.id, "bold"), f"  version {c.version}  {c.title}"))
+    _console().print(c.summary)
     if c.description:
-        console.print(c.description, style="dim")
-    console.print()
-    console.print(_features(c))
-    console.print()
-    console.print(_splits(c, files))
-    console.print(f"\nshift      {_shifts(c)}")
-    console.print(f"metric     {c.metrics.primary} (also {', '.join(c.metrics.also) or 'none'})")
-    console.print(f"aliases    {', '.join(c.aliases) or 'none'}")
-    console.print(f"groups     {', '.join((c.domain, *c.groups))}")
-    console.print(f"licence    {c.licence}")
-    tables = f", tables {', '.join(map(str, c.source.tables))}" if c.source.tables else ""
-    console.print(f"source     {c.source.paper}, section {c.source.section}{tables}")
-    for line in c.source.deviations:
-        console.print(f"deviation  {line}")
-    console.print()
-    console.print(_numbers(c, numbers))
+        _console().print(c.description, style="dim")
+    _line("")
+    _print_table(_features(c))
+    _line("")
+    _print_table(_splits(c, files))
+    _line("")
+    for label, text in _facts(c):
+        _line(f"{label:<11}{text}")
+    if c.floor or numbers:
+        _line("")
+        _print_table(_numbers(c, numbers))
+
+
+def _facts(c: Card) -> list[tuple[str, str]]:
+    """Return label and text of what stands below the tables of a card."""
+    source = [c.source.paper]
+    if c.source.section:
+        source.append(f"section {c.source.section}")
+    if c.source.tables:
+        source.append(f"tables {', '.join(map(str, c.source.tables))}")
+    return [
+        ("shift", _shifts(c)),
+        ("metric", f"{c.metrics.primary} (also {', '.join(c.metrics.also) or 'none'})"),
+        ("aliases", ", ".join(c.aliases) or "none"),
+        ("groups", ", ".join((c.domain, *c.groups))),
+        ("licence", c.licence),
+        ("source", ", ".join(source)),
+        *(("deviation", line) for line in c.source.deviations),
+    ]
 
 
 def _features(c: Card) -> Table:
@@ -191,7 +236,11 @@ def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
 def generate_one(
     card: Card, names: Sequence[str], root: Path | None, limit: int | None, workers: int | None
 ) -> list[dict[str, Any]]:
-    """Generate the named splits of one dataset and return one row per split."""
+    """Generate the named splits of one dataset and return one row per split.
+
+    ``graphs`` and ``content`` are those asked for; ``bytes`` and ``file_graphs`` are the file's, which may be a longer
+    one that was there already.
+    """
     from graphbench.data.generation import ensure_split
 
     rows = []
@@ -200,18 +249,28 @@ def generate_one(
         path = ensure_split(card, name, _root(root), limit, workers=workers)
         seconds = round(time.perf_counter() - started, 2)
         facts = Manifest(path.parent).read()["files"][path.name]
+        graphs = facts["count"] if limit is None else min(limit, facts["count"])
         rows.append(
             {
                 "dataset": card.id,
                 "split": name,
-                "graphs": facts["count"] if limit is None else min(limit, facts["count"]),
+                "graphs": graphs,
                 "bytes": facts["bytes"],
                 "seconds": seconds,
-                "content": facts["content"],
+                "content": facts["content"] if graphs == facts["count"] else _first_content(card, path, graphs),
                 "file": str(path),
+                "file_graphs": facts["count"],
             }
         )
     return rows
+
+
+def _first_content(card: Card, path: Path, count: int) -> str:
+    """Return the content hash of the first graphs of a file."""
+    from graphbench.data.content import first_graphs_hash
+    from graphbench.data.store import map_arrays
+
+    return first_graphs_hash(card, map_arrays(path), count)
 
 
 def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
@@ -219,7 +278,7 @@ def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         _print_json(list(rows))
         return
-    table = _table("dataset", "split", "graphs", "size", "time", "content", right=("graphs", "size", "time"))
+    table = _table("dataset", "split", "graphs", "file size", "time", "content", right=("graphs", "file size", "time"))
     for r in rows:
         table.add_row(
             r["dataset"],
@@ -229,21 +288,27 @@ def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
             f"{r['seconds']:.1f} s",
             r["content"][:12],
         )
-    _console().print(table)
+    _print_table(table)
+    for r in rows:
+        if r["graphs"] < r["file_graphs"]:
+            _line(
+                f"{r['dataset']} {r['split']}: the first {r['graphs']:,} of {r['file_graphs']:,} graphs of {r['file']}"
+            )
     if rows:
-        _console().print(f"\nin {Path(rows[-1]['file']).parent}", style="dim", soft_wrap=True)
+        _line(f"\nin {Path(rows[-1]['file']).parent}", "dim")
 
 
 def verification(outcome: Verification) -> None:
     """Print the checks of one dataset."""
-    table = _table("split", "check", "", "detail", title=outcome.id)
+    _line(outcome.id, "italic")
+    table = _table("split", "check", "", "detail")
     for row in outcome.rows:
         mark = Text("ok", style="green") if row.passed else Text("FAILED", style="bold red")
         table.add_row(row.split, row.check, mark, row.detail)
-    _console().print(table)
+    _print_table(table)
     failed = len(outcome.failures)
     verdict = f"{len(outcome.rows)} checks passed" if not failed else f"{failed} of {len(outcome.rows)} checks FAILED"
-    _console().print(f"{verdict}\n", style="green" if not failed else "bold red")
+    _line(f"{verdict}\n", "green" if not failed else "bold red")
 
 
 def verifications_json(outcomes: Sequence[Verification]) -> None:
@@ -256,19 +321,26 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
     if as_json:
         _print_json({split: dict(score) for split, score in found.items()})
         return
+    if not found:
+        _line(f"{title}: not scored")
+        return
     metrics = list(dict.fromkeys(m for score in found.values() for m in score))
-    table = _table("split", *metrics, title=title, right=metrics)
+    table = _table("split", *metrics, right=metrics)
     for split, score in found.items():
         table.add_row(split, *(f"{score[m]:.4f}" if m in score else "-" for m in metrics))
-    _console().print(table)
+    _line(title, "italic")
+    _print_table(table)
 
 
-def runs(results: Sequence[Any], as_json: bool) -> None:
-    """Print the scores of finished runs and where they lie."""
+def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> None:
+    """Print the scores of finished runs and where their records lie; on the first process alone under ``torchrun``."""
+    if os.environ.get("RANK", "0") != "0":
+        return
     if as_json:
         _print_json([json.loads(result.record.to_json()) for result in results])
         return
     for result in results:
         record = result.record
         scores(f"{record.dataset}, {record.model}, seed {record.seed}", result.scores, False)
-        _console().print(f"record {result.path}\n", style="dim", soft_wrap=True)
+        kept = "" if records is None else f"\nand    {records / record.relative_path}"
+        _line(f"record {result.path}{kept}\n", "dim")

@@ -166,7 +166,8 @@ def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torc
 def empty_batch(example: Data) -> Batch:
     """Return a PyG ``Batch`` of no graphs, with the fields of an example."""
     batch = Batch.from_data_list([example])
-    for name, value in batch.to_dict().items():
+    for name in list(batch.keys()):
+        value = batch[name]
         if isinstance(value, torch.Tensor):
             batch[name] = value.narrow(example.__cat_dim__(name, value) or 0, 0, 0)
         elif isinstance(value, list):

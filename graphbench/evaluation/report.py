@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ def build_report(
         title: Heading of the report.
 
     Raises:
-        ResultError: If there are no records, a format is unknown, or a record's dataset has no card.
+        ResultError: If there are no records, a format or the ending of ``output`` is unknown, a record's dataset has no
+            card, or the report cannot be written.
     """
     results = sorted(aggregate(records), key=lambda runs: (runs.dataset, runs.small, runs.model, runs.config_hash))
     if not results:
@@ -58,19 +60,34 @@ def build_report(
     sections = _by_dataset(results, cards)
     paths = []
     for kind, path in targets.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        embed = _svg_embed if kind == "html" else _png_embed(path)
-        text = _render(kind, title, sections, embed)
-        path.write_text(text, encoding="utf-8")
+        with _clear_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            embed = _svg_embed if kind == "html" else _png_embed(path)
+            text = _render(kind, title, sections, embed)
+            path.write_text(text, encoding="utf-8")
         logger.info("wrote %s", path)
         paths.append(path)
     return paths
+
+
+@contextmanager
+def _clear_errors(page: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = page if error.filename is None else error.filename
+        raise ResultError(
+            f"cannot write the report to {place}: {error.strerror or error}; choose another output, a folder or a file "
+            "ending in .md or .html"
+        ) from error
 
 
 def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
     kind = output.suffix.lstrip(".").lower()
     if kind in FORMATS and not output.is_dir():
         return {kind: output}
+    if kind.isalpha() and not output.is_dir():
+        raise ResultError(f"{output} ends in .{kind}; a report is a folder, or a file ending in .md or .html")
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
         raise ResultError(f"unknown report format {unknown or 'none'}; choose from {', '.join(FORMATS)}")

@@ -75,7 +75,9 @@ def write_split(folder: Path, card: Card, split: str) -> Path:
         **{f.name: values[f.name] for f in card.outputs},
     }
     write_arrays(path, arrays)
-    Manifest(folder).add_file(path.name, {"content": f"{split}-{weight.sum():.6f}"}, {})
+    Manifest(folder).add_file(
+        path.name, {"split": split, "count": len(nodes), "content": f"{split}-{weight.sum():.6f}"}, {}
+    )
     return path
 
 
