@@ -123,7 +123,10 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
         table.add_row(c.id, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[c.id]))
     _print_table(table)
     number = "1 dataset" if len(cards) == 1 else f"{len(cards)} datasets"
-    _line(f"\n{number}; graphs are those of train, val and test. Root: {_root(root)}. Details: graphbench info <id>", "dim")
+    _line(
+        f"\n{number}; graphs are those of train, val and test. Root: {_root(root)}. Details: graphbench info <id>",
+        "dim",
+    )
 
 
 def _sizes(card: Card) -> str:

@@ -58,11 +58,20 @@ class SplitTask:
         except GraphBenchError:
             raise
         except Exception as error:
+            if _interrupted(error):
+                raise KeyboardInterrupt from error
             raise GenerationError(
                 f"the generator {generator.name} failed on samples {indices[0]} to "
                 f"{indices[-1]} ({type(error).__name__}: {error}); this is a fault of the generator, please report it"
             ) from error
         return compact(self.card, samples)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C lies behind an error: inside a compiled kernel it comes out as a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def compact(card: Card, samples: Samples) -> Samples:

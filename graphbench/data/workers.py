@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -58,6 +60,24 @@ def _local_pool(workers: int) -> Executor:
         max_workers=workers, timeout=30, env=threads, initializer=_end_with_parent, initargs=(os.getpid(),)
     )
     return pool
+
+
+def _is_local(executor: Executor) -> bool:
+    return type(executor).__module__.startswith("loky.")
+
+
+@contextmanager
+def _deaf_children(executor: Executor) -> Iterator[None]:
+    """Let workers that the local pool starts here never see Ctrl-C: it is for this process, which then ends them."""
+    main = threading.current_thread() is threading.main_thread()
+    if not (_is_local(executor) and main and hasattr(signal, "pthread_sigmask")):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent(parent: int) -> None:
@@ -120,7 +140,8 @@ def _run_until_loss(
             while waiting and failure is None and len(pending) < _IN_FLIGHT:
                 job = waiting.pop()
                 try:
-                    pending[submit(executor, job)] = job
+                    with _deaf_children(executor):
+                        pending[submit(executor, job)] = job
                 except RuntimeError as error:  # a broken or closed executor
                     failure = error
                     lost.append(job)
@@ -134,6 +155,10 @@ def _run_until_loss(
                 else:
                     failure = trouble
                     lost.append(job)
+    except KeyboardInterrupt:
+        if _is_local(executor):
+            executor.shutdown(kill_workers=True)  # type: ignore[call-arg]
+        raise
     finally:
         for future in pending:
             future.cancel()

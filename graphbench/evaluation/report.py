@@ -75,10 +75,8 @@ def _clear_errors(page: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = page if error.filename is None else error.filename
         raise ResultError(
-            f"cannot write the report to {place}: {error.strerror or error}; choose another output, a folder or a file "
-            "ending in .md or .html"
+            f"cannot write the report {page}: {error}; choose another output, a folder or a file ending in .md or .html"
         ) from error
 
 

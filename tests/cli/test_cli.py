@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import graphbench
+from graphbench.cli import main
+from graphbench.data.store import map_arrays
 
 LIMIT = "60"
+COMMAND = [sys.executable, "-m", "graphbench"]
 
 
 def run(*arguments, root=None, expect=0):
-    command = [sys.executable, "-m", "graphbench", *arguments, *(["--root", str(root)] if root else [])]
+    command = [*COMMAND, *arguments, *(["--root", str(root)] if root else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == expect, f"{command} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
@@ -93,6 +100,10 @@ def test_verify_passes_and_a_tampered_file_fails(tmp_path):
         (("train", "mst_easy", "--set", "training.lrr=1"), "lrr"),
         (("evaluate", "no/such/folder"), "no folder of a run"),
         (("report", "--records", "no/such/folder"), "no/such/folder"),
+        (("report", "algoreas", "--output", "one.pdf"), "one.pdf"),
+        (("report", "algoreas", "--output", "/dev/null/report"), "/dev/null/report"),
+        (("list", "zz"), "unknown dataset 'zz'"),
+        (("info", "mst"), "stands for 3 datasets"),
         (("frobnicate",), "frobnicate"),
     ],
 )
@@ -100,6 +111,90 @@ def test_mistakes_exit_with_2_and_a_remedy(arguments, words, tmp_path):
     done = run(*arguments, expect=2)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_verbose_shows_the_traceback_of_a_mistake():
+    done = run("--verbose", "list", "zz", expect=2)
+    assert "Traceback" in done.stderr
+    assert "UnknownDataset: unknown dataset 'zz'" in done.stderr
+
+
+def test_an_unreadable_manifest_is_told(tmp_path):
+    run("generate", "bridges_easy", "--limit", "4", "--splits", "val", "--workers", "1", root=tmp_path)
+    (manifest,) = tmp_path.rglob("manifest.json")
+    manifest.write_bytes(b"\xff\xfe\x00")
+    for command in (("list",), ("info", "bridges_easy"), ("generate", "bridges_easy", "--limit", "4")):
+        done = run(*command, root=tmp_path, expect=2)
+        assert "manifest.json is damaged" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("--version",)])
+def test_output_that_cannot_be_written(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=240, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write the output: No space left on device\n"
+
+
+def test_output_that_nobody_reads(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*COMMAND, "list", "--json"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=240, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_output_in_a_small_alphabet(encoding, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    command = [*COMMAND, "info", "mst_easy", "--root", str(tmp_path)]
+    text = subprocess.run(command, capture_output=True, timeout=240, check=True).stdout.decode(encoding)
+    assert "0.6906" in text and "0.1655" in text
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_says_how_to_go_on_and_goes_on(workers, tmp_path):
+    arguments = [*COMMAND, "generate", "max_clique_medium", "--splits", "test", "--limit", "240", "--workers", workers]
+    process = subprocess.Popen(
+        [*arguments, "--root", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.rglob("0*.h5")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert output == ""
+    assert errors == "interrupted; run the same command again to continue\n"
+    damaged = min(tmp_path.rglob("0*.h5"))
+    content = bytearray(damaged.read_bytes())
+    content[map_arrays(damaged)["value.in_clique"].offset + 3] ^= 1
+    damaged.write_bytes(content)
+    (row,) = json.loads(run(*arguments[len(COMMAND) :], "--json", root=tmp_path).stdout)
+    (whole,) = json.loads(run(*arguments[len(COMMAND) :], "--json", root=tmp_path / "undisturbed").stdout)
+    assert row["content"] == whole["content"]
+
+
+@pytest.mark.parametrize(("flags", "seeds"), [((), None), (("--seed", "4", "--seed", "4"), [4, 4])])
+def test_train_hands_on_the_seeds_asked_for(flags, seeds, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "graphbench.cli.runs.train_seeds", lambda *_, **options: (asked.append(options["seeds"]), [])[1]
+    )
+    with pytest.raises(SystemExit) as end:
+        main(["train", "mst_easy", *flags])
+    assert end.value.code == 0
+    assert asked == [seeds]
 
 
 def test_evaluate_scores_a_file_of_predictions(tmp_path):

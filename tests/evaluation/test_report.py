@@ -1,5 +1,6 @@
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -155,3 +156,22 @@ def test_errors(tmp_path, card):
         build_report(records(), tmp_path, formats=["pdf"], cards={ID: card})
     with pytest.raises(ResultError, match="no card"):
         build_report([make_record(dataset="algoreas/gone")], tmp_path)
+
+
+def test_outputs_that_are_no_report(tmp_path, card):
+    for name in ("one.pdf", "one.txt", "one.HTM"):
+        with pytest.raises(ResultError, match=r"a report is a folder, or a file ending in \.md or \.html"):
+            build_report(records(), tmp_path / name, cards={ID: card})
+        assert not (tmp_path / name).exists()
+    (tmp_path / "folder.pdf").mkdir()
+    for name in ("folder.pdf", "run-1.5"):
+        (path,) = build_report(records(), tmp_path / name, ["md"], cards={ID: card})
+        assert path == tmp_path / name / "report.md"
+
+
+def test_outputs_that_cannot_be_written(tmp_path, card):
+    (tmp_path / "file").write_text("mine")
+    for output in (tmp_path / "file", tmp_path / "file" / "deeper", Path("/proc/foo"), Path("/proc/foo.md")):
+        with pytest.raises(ResultError, match=f"cannot write the report {output}.*; choose another output"):
+            build_report(records(), output, cards={ID: card})
+    assert (tmp_path / "file").read_text() == "mine"

@@ -1,0 +1,131 @@
+"""What commands print for people: nothing cut, nothing empty, nothing twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from graphbench.catalog.names import catalog
+from graphbench.cli import show
+from graphbench.errors import CardError
+from graphbench.loader import Loader
+
+
+@pytest.fixture
+def toy(make_card, monkeypatch):
+    """Return a function that puts the toy card, with changes, into the catalogue."""
+
+    def put(**changes):
+        card = make_card(**changes)
+        monkeypatch.setitem(catalog().cards, card.id, card)
+        return card
+
+    return put
+
+
+@pytest.mark.parametrize("columns", [1, 20, 30, 80, 200])
+def test_numbers_and_names_are_whole_on_any_terminal(columns, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show.card("algoreas/topological_sort_medium", tmp_path, as_json=False)
+    words = capsys.readouterr().out.split()
+    card = catalog().cards["algoreas/topological_sort_medium"]
+    for whole in (card.id, "1,000,000", "10,000", f"{card.measured.statistics['n512']['edges'][0]:.1f}"):
+        assert whole in words
+    show.datasets(["clrs", "mst"], tmp_path, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    words = " ".join(lines).split()
+    for whole in ("clrs/strongly_connected_components", "16-512", "2.05k", "10k", "permutation"):
+        assert whole in words
+    assert max(map(len, lines[: lines.index("")])) <= max(columns, 80)
+    found = {"test": {"f1": 0.123456, "accuracy": 0.9}, "n192": {"f1": 1.0}}
+    show.scores("algoreas/mst_easy, a_model_with_a_long_name, seed 0", found, as_json=False)
+    text = capsys.readouterr().out
+    assert "algoreas/mst_easy, a_model_with_a_long_name, seed 0\n" in text
+    assert {"0.1235", "0.9000", "1.0000", "accuracy", "n192", "-"} <= set(text.split())
+
+
+def test_words_in_brackets_are_printed_as_they_are(toy, capsys, tmp_path):
+    card = toy(summary="The edge [u, v] :smile: of [bold]every[/bold] graph.")
+    show.card(card.id, tmp_path, as_json=False)
+    assert "The edge [u, v] :smile: of [bold]every[/bold] graph." in capsys.readouterr().out
+
+
+def test_a_minimal_card_shows_no_empty_parts(toy, capsys, tmp_path):
+    card = toy(source={"paper": "My paper"})
+    show.card(card.id, tmp_path, as_json=False)
+    text = capsys.readouterr().out
+    assert "source     My paper\n" in text
+    assert "None" not in text
+    assert "predictor" not in text
+    assert text.rstrip("\n").splitlines()[-1].startswith("source")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metrics": {"primary": "f11"}}, "unknown metric 'f11'; did you mean 'f1'"),
+        ({"directed": True}, "directed is true, but algoreas.mst draws undirected graphs"),
+    ],
+)
+def test_info_refuses_a_card_that_does_not_fit(toy, tmp_path, changes, words):
+    card = toy(**changes)
+    with pytest.raises(CardError, match=words):
+        show.card(card.id, tmp_path, as_json=False)
+
+
+def test_the_number_of_datasets(capsys, tmp_path):
+    show.datasets(["mst_easy"], tmp_path, as_json=False)
+    assert "\n1 dataset; graphs" in capsys.readouterr().out
+    show.datasets(["mst"], tmp_path, as_json=False)
+    assert "\n3 datasets; graphs" in capsys.readouterr().out
+
+
+def test_the_first_graphs_of_a_longer_file_are_told_as_such(capsys, tmp_path):
+    card = catalog().cards["algoreas/mst_easy"]
+    (long,) = show.generate_one(card, ["val"], tmp_path / "a", 20, 1)
+    (part,) = show.generate_one(card, ["val"], tmp_path / "a", 5, 1)
+    (short,) = show.generate_one(card, ["val"], tmp_path / "b", 5, 1)
+    assert (long["graphs"], part["graphs"], short["graphs"]) == (20, 5, 5)
+    assert (long["file_graphs"], part["file_graphs"], short["file_graphs"]) == (20, 20, 5)
+    assert part["content"] == short["content"] != long["content"]
+    assert part["content"] == Loader("mst_easy", root=tmp_path / "b", limit=5, workers=1).load("val").val.content_hash
+    assert part["bytes"] == long["bytes"] == Path(part["file"]).stat().st_size
+    show.generated([part], as_json=False)
+    assert f"algoreas/mst_easy val: the first 5 of 20 graphs of {part['file']}\n" in capsys.readouterr().out
+    show.generated([long, short], as_json=False)
+    assert "the first" not in capsys.readouterr().out
+
+
+def result(scores):
+    record = SimpleNamespace(
+        dataset="algoreas/mst_easy",
+        model="gin",
+        seed=3,
+        relative_path=Path("algoreas/mst_easy/gin-3.json"),
+        to_json=lambda: json.dumps({"seed": 3}),
+    )
+    return SimpleNamespace(record=record, scores=scores, path=Path("runs/record.json"))
+
+
+def test_a_run_that_was_not_scored(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    show.runs([result({})], as_json=False)
+    assert capsys.readouterr().out == "algoreas/mst_easy, gin, seed 3: not scored\nrecord runs/record.json\n\n"
+
+
+def test_records_are_named_where_they_are_kept(capsys):
+    show.runs([result({"test": {"f1": 0.5}})], as_json=False, records=Path("kept"))
+    assert "record runs/record.json\nand    kept/algoreas/mst_easy/gin-3.json\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_one_process_of_several_prints(capsys, monkeypatch, as_json):
+    monkeypatch.setenv("RANK", "1")
+    show.runs([result({"test": {"f1": 0.5}})], as_json)
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("RANK", "0")
+    show.runs([result({"test": {"f1": 0.5}})], as_json)
+    assert capsys.readouterr().out.count("3") >= 1
