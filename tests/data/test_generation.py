@@ -292,6 +292,21 @@ def test_faults_of_a_generator_are_told(
     assert not Manifest(dataset_folder(make_card(30), tmp_path)).read()["files"]
 
 
+def interrupted(samples: Samples) -> Samples:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as interrupt:
+        raise SystemError("a kernel returned a result with an exception set") from interrupt
+
+
+def test_an_interrupt_inside_a_kernel_is_no_fault(
+    make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_generator(monkeypatch, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ensure_split(make_card(30), "train", tmp_path, workers=1, shard_size=8)
+
+
 def test_a_fault_in_a_later_shard_is_told_with_its_samples(
     make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
