@@ -46,6 +46,9 @@ def write_pages(docs: Path) -> list[Path]:
             _write_if_changed(picture, _aside(folder, partial(draw_trajectory, card)))
             wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name)
             continue
+        if all(feature.kind == "text" for feature in card.inputs):
+            wanted[folder / f"{page_name(card)}.md"] = page(card)
+            continue
         try:
             sample = pick_sample(card)
         except GraphBenchError as error:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from markdown_text import code, joined, number, table, with_deviation
 from sample_drawing import CANDIDATES
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
 from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.data.generation import draw_samples
 from graphbench.data.samples import find_generator
 from graphbench.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
@@ -26,6 +28,7 @@ STORED = {
     Kind.CATEGORICAL: "smallest integer",
     Kind.POINTER: "smallest integer",
     Kind.PERMUTATION: "smallest integer",
+    Kind.TEXT: "UTF-8 bytes and offsets",
 }
 
 
@@ -36,6 +39,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         f"{code(card.id)}, version {card.version}. {card.summary}",
         card.description or "",
         "" if picture is None else _figure(card, picture, sample_index),
+        _first_texts(card) if _is_text(card) else "",
         _loading(card),
         "## Features and metrics",
         _features(card),
@@ -65,6 +69,17 @@ def page_name(card: Card) -> str:
     return card.id.replace("/", "-")
 
 
+def _is_text(card: Card) -> bool:
+    return all(feature.kind is Kind.TEXT for feature in card.inputs)
+
+
+def _first_texts(card: Card) -> str:
+    """Return the texts of the first training sample, as they are."""
+    values = draw_samples(card, "train", np.arange(1)).values
+    shown = "\n\n".join(f"{name}:\n\n{texts.strings()[0].strip()}" for name, texts in values.items())
+    return f"The first training sample:\n\n```text\n{shown}\n```"
+
+
 def _figure(card: Card, picture: str, index: int) -> str:
     label = joined(f.name for f in card.outputs)
     if card.hints:
@@ -81,6 +96,8 @@ def _figure(card: Card, picture: str, index: int) -> str:
 
 
 def _loading(card: Card) -> str:
+    model = "mpnn_small" if card.hints else "gin_small"
+    train = "" if _is_text(card) else f"\n$ graphbench train {card.id} --model {model}"
     return f"""```python
 import graphbench
 
@@ -90,19 +107,25 @@ evaluator = graphbench.Evaluator("{card.id}")
 ```
 
 ```console
-$ graphbench info {card.id}
-$ graphbench train {card.id} --model {"mpnn_small" if card.hints else "gin_small"}
+$ graphbench info {card.id}{train}
 ```"""
 
 
 def _first_look(card: Card) -> str:
     if card.hints:
         return "next(iter(splits.train.batches(32)))  # a TrajectoryBatch: inputs, hints over time, outputs"
+    if _is_text(card):
+        return "splits.train[0].prompt, splits.train[0].reference"
     return "splits.train[0]  # a PyTorch Geometric Data object"
 
 
 def _features(card: Card) -> str:
     rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in card.features]
+    if _is_text(card):
+        return table(["feature", "stage", "location", "type", "stored as"], rows) + (
+            f"\n\nA sample has as many nodes as its problem size, and no edges. Models are ranked by "
+            f"{code(card.metrics.primary)}."
+        )
     kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
     metrics = f"Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
     note = f"Graphs are {kind}. {metrics}"

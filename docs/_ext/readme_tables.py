@@ -17,6 +17,9 @@ def datasets_table() -> str:
         if all(card.hints for members in families.values() for card in members):
             rows.append(_trajectories([card for members in families.values() for card in members]))
             continue
+        if all(f.kind == "text" for members in families.values() for card in members for f in card.inputs):
+            rows.append(_prompts([card for members in families.values() for card in members]))
+            continue
         for members in families.values():
             first = members[0]
             names = ", ".join(code(card.id.split("/", 1)[1]) for card in members)
@@ -30,6 +33,12 @@ def _trajectories(cards: list[Card]) -> list[str]:
     question = f"What {len(cards)} textbook algorithms do, step by step"
     usual = max((sizes(card) for card in cards), key=[sizes(card) for card in cards].count)
     return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), names]
+
+
+def _prompts(cards: list[Card]) -> list[str]:
+    """Return one line for all algorithms of a domain of texts."""
+    question = f"What {len(cards)} textbook algorithms do, told in words and numbers"
+    return [question, "text", "from 4 on", code(cards[0].metrics.primary), ", ".join(code(c.family) for c in cards)]
 
 
 if __name__ == "__main__":

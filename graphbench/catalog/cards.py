@@ -83,6 +83,7 @@ class Card(_Strict):
     Attributes:
         directed: Whether an edge is an arc.
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
+        overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Card(_Strict):
     generator: str
     directed: bool = False
     complete: bool = False
+    overlapping: bool = False
     features: tuple[Feature, ...]
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}

@@ -41,6 +41,7 @@ class Kind(StrEnum):
     MASK_ONE = "mask_one"
     POINTER = "pointer"
     PERMUTATION = "permutation"
+    TEXT = "text"
 
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -57,8 +58,8 @@ class Feature:
         stage: input, hint, output or meta.
         location: node, edge or graph: the array has one row per such item.
         kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
-            pointer (a node id, local to the graph) or permutation (pointers that put all nodes in one order: each to
-            the one before it, the first to itself).
+            pointer (a node id, local to the graph), permutation (pointers that put all nodes in one order: each to
+            the one before it, the first to itself) or text (a string; at nodes and graphs, never a hint).
         classes: Number of classes of a categorical feature, else 0.
     """
 
@@ -92,6 +93,8 @@ class Feature:
         kind = _word(Kind, words[2], name)
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
+        if kind is Kind.TEXT and (location is Location.EDGE or stage is Stage.HINT):
+            raise CardError(f"feature {name!r}: text belongs to nodes and graphs and is no hint, got {list(words)}")
         return cls(name, stage, location, kind)
 
     @property

@@ -183,7 +183,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         source.append(f"tables {', '.join(map(str, c.source.tables))}")
     return [
         ("shift", _shifts(c)),
-        ("metric", f"{c.metrics.primary} (also {', '.join(c.metrics.also) or 'none'})"),
+        ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join((c.domain, *c.groups))),
         ("licence", c.licence),

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.data.runs import offsets, take_runs
+from graphbench.data.texts import Texts
 from graphbench.data.trajectories import Trajectories
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class FlatGraphs:
         node_ptr: ``[G + 1]``, first node row of every graph.
         edge_ptr: ``[G + 1]``, first stored edge row of every graph.
         edges: ``[E, 2]``, node ids local to the graph.
-        values: feature name -> array with one row per node, stored edge or graph.
+        values: feature name -> array, or texts, with one row per node, stored edge or graph.
         features: The features, in the card's order.
         directed: Whether a stored edge is an arc; otherwise batches hold both directions.
         complete: Whether every pair of nodes is an edge; then none is stored.
@@ -41,7 +42,7 @@ class FlatGraphs:
     node_ptr: Array
     edge_ptr: Array
     edges: Array
-    values: Mapping[str, Array]
+    values: Mapping[str, Any]
     features: tuple[Feature, ...]
     directed: bool
     complete: bool = False
@@ -59,7 +60,8 @@ class FlatGraphs:
 
         Returns:
             ``edge_index`` int64 ``[2, E]``, ``batch`` int64 ``[N]``, ``ptr`` int64 ``[B + 1]``, ``edge_ptr`` int64
-            ``[B + 1]`` (columns of ``edge_index``), and one array per feature.
+            ``[B + 1]`` (columns of ``edge_index``), and one array per feature; of texts a list of strings, of texts at
+            nodes one list per graph.
         """
         whole = isinstance(graphs, slice)
         following = slice(graphs.start + 1, graphs.stop + 1) if isinstance(graphs, slice) else graphs + 1
@@ -68,13 +70,13 @@ class FlatGraphs:
         edges = (self.edge_ptr[following] - first_edge).astype(np.int64)
         ptr, edge_ptr = offsets(nodes), offsets(edges)
 
-        def rows(array: Array, location: Location) -> Array:
+        def rows(array: Any, location: Location) -> Any:
             if location is Location.GRAPH:
                 return array[graphs]
             first, to = (first_node, ptr) if location is Location.NODE else (first_edge, edge_ptr)
             if whole:
                 return array[int(first[0]) : int(first[0]) + int(to[-1])]
-            return take_runs(array, first, to)
+            return array.take(first, to) if isinstance(array, Texts) else take_runs(array, first, to)
 
         local = _all_pairs(nodes) if self.complete else rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)
@@ -88,7 +90,11 @@ class FlatGraphs:
         for feature in self.features:
             if feature.stage is Stage.HINT:
                 continue
-            fields[feature.name] = self._field(feature, rows(self.values[feature.name], feature.location))
+            taken = rows(self.values[feature.name], feature.location)
+            if isinstance(taken, Texts):
+                fields[feature.name] = _strings(taken, None if feature.location is Location.GRAPH else ptr)
+            else:
+                fields[feature.name] = self._field(feature, taken)
         return fields
 
     def _field(self, feature: Feature, rows: Array) -> Array:
@@ -98,6 +104,18 @@ class FlatGraphs:
         if rows.ndim == 2:  # one column per direction
             return rows.astype(dtype).reshape(-1)
         return np.repeat(rows.astype(dtype), 2)
+
+
+def _strings(texts: Texts, ptr: NDArray[np.int64] | None) -> list[Any]:
+    strings = texts.strings()
+    if ptr is None:
+        return strings
+    return [strings[a:b] for a, b in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]
+
+
+def as_tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return gathered fields with every array as a tensor; lists of strings stay."""
+    return {name: value if isinstance(value, list) else torch.from_numpy(value) for name, value in fields.items()}
 
 
 def _all_pairs(nodes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,18 +139,21 @@ def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArr
     return both.reshape(2, -1)
 
 
-def standard_fields(fields: Mapping[str, torch.Tensor], features: tuple[Feature, ...]) -> dict[str, torch.Tensor]:
+def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) -> dict[str, Any]:
     """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; absent where there is nothing to hold.
 
     ``x`` and ``edge_attr`` are float32 ``[items, columns]``: scalars and masks one column each, class numbers one-hot.
-    ``y`` is ``[items]`` for one output, ``[items, K]`` for K outputs of the same location.
+    ``y`` is ``[items]`` for one output, ``[items, K]`` for K outputs of the same location; of a text it is the text.
     """
-    found: dict[str, torch.Tensor] = {}
+    found: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
-        columns = [_columns(fields[f.name], f) for f in select(features, Stage.INPUT, location)]
+        own = select(features, Stage.INPUT, location)
+        columns = [_columns(fields[f.name], f) for f in own if f.kind is not Kind.TEXT]
         if columns:
             found[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     outputs = select(features, Stage.OUTPUT)
+    if outputs[0].kind is Kind.TEXT:
+        return {**found, "y": fields[outputs[0].name]}
     first = [fields[f.name] for f in outputs if f.location is outputs[0].location]
     found["y"] = first[0] if len(first) == 1 else torch.stack(first, dim=1)
     return found
@@ -149,10 +170,10 @@ _BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG makes this class 
 
 def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
     """Return a PyG ``Batch`` of the given graphs."""
-    fields = {name: torch.from_numpy(array) for name, array in flat.gather(graphs).items()}
+    fields = as_tensors(flat.gather(graphs))
     ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
     if device is not None:
-        fields = {name: _move(tensor, device) for name, tensor in fields.items()}
+        fields = {n: _move(value, device) if isinstance(value, torch.Tensor) else value for n, value in fields.items()}
     fields.update(standard_fields(fields, flat.features))
     batch = object.__new__(_BATCH_CLASS)
     Data.__init__(batch)
@@ -201,7 +222,7 @@ def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
 
 def _remember_slices(
     batch: Batch,
-    fields: Mapping[str, torch.Tensor],
+    fields: Mapping[str, Any],
     ptr: torch.Tensor,
     edge_ptr: torch.Tensor,
     features: tuple[Feature, ...],
@@ -211,8 +232,8 @@ def _remember_slices(
     graph_ptr = torch.arange(count + 1)
     by_location = {Location.NODE: ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
     outputs = select(features, Stage.OUTPUT)
-    slices = {f.name: by_location[f.location] for f in features}
-    slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": by_location[outputs[0].location]}
+    slices = {f.name: graph_ptr if f.kind is Kind.TEXT else by_location[f.location] for f in features}
+    slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": slices[outputs[0].name]}
     names = [name for name in fields if name not in ("batch", "ptr")]
     zero = torch.zeros(count, dtype=torch.long)
     batch._slice_dict = {name: slices[name] for name in names}

@@ -15,6 +15,7 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.data.hashing import samples_hash
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.store import smallest_integer
+from graphbench.data.texts import POINTER, stored_value
 from graphbench.data.trajectories import HintLayout
 from graphbench.errors import GraphBenchError
 
@@ -41,6 +42,10 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
         "edges": arrays["edges"][: 0 if card.complete else rows[Location.EDGE]].astype(ids, copy=False),
     }
     for feature in card.stored_features:
+        if feature.kind is Kind.TEXT:
+            texts = stored_value(feature, arrays)[: rows[feature.location]]
+            chosen |= {feature.name: texts.content, feature.name + POINTER: _smallest_pointer(texts.ptr)}
+            continue
         values = arrays[feature.name][: rows[feature.location]]
         chosen[feature.name] = values.astype(ids, copy=False) if feature.kind in _NODE_IDS else values
     hints = stored_trajectories(arrays)

@@ -17,6 +17,7 @@ from graphbench.catalog.features import Kind
 from graphbench.data.batching import (
     BatchPlan,
     FlatGraphs,
+    as_tensors,
     empty_batch,
     make_batch,
     standard_fields,
@@ -25,6 +26,7 @@ from graphbench.data.batching import (
 from graphbench.data.content import first_graphs_hash, objects_hash, selection_hash
 from graphbench.data.shards import stored_names, stored_trajectories
 from graphbench.data.store import Manifest, map_arrays
+from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
 from graphbench.errors import GraphBenchError, StoreError
 
@@ -89,7 +91,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             arrays["node_ptr"][: self._count + 1],
             arrays["edge_ptr"][: self._count + 1],
             arrays["edges"],
-            {f.name: arrays[f.name] for f in self.card.stored_features},
+            {f.name: stored_value(f, arrays) for f in self.card.stored_features},
             self.card.features,
             self.card.directed,
             self.card.complete,
@@ -122,15 +124,15 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Return graph ``idx`` of the file as a ``Data`` object (a copy)."""
         if self.__dict__.get("_kept") is not None:
             return self._kept[idx].clone()  # type: ignore[index]
-        fields = {name: torch.from_numpy(array) for name, array in self.flat.gather(slice(idx, idx + 1)).items()}
+        fields = as_tensors(self.flat.gather(slice(idx, idx + 1)))
         data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
         for feature in self.card.stored_features:
-            data[feature.name] = fields[feature.name]
+            data[feature.name] = _single(fields[feature.name])
         if self.flat.hints is not None:
             for name, hint in make_trajectory_batch(self.flat, slice(idx, idx + 1)).hints.items():
                 data[name] = hint[:, 0]
         for name, value in standard_fields(fields, self.card.features).items():
-            data[name] = value
+            data[name] = _single(value)
         return data
 
     @property
@@ -309,6 +311,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def __repr__(self) -> str:
         """Return e.g. ``GraphDataset(algoreas/mst_easy, split=train, graphs=1000000)``."""
         return f"GraphDataset({self.card.id}, split={self.split}, graphs={len(self)})"
+
+
+def _single(value: Any) -> Any:
+    """Return the field of one graph: of texts, the graph's own string or list of strings."""
+    return value[0] if isinstance(value, list) else value
 
 
 def _checked_index(chosen: Any, count: int) -> Any:

@@ -127,7 +127,7 @@ class SplitBuilder:
         """
         if not self.task.generator.unique:
             return {}
-        hashes = np.concatenate([read_shard(self.shard_path(*s, {}))[1] for s in self.shards])
+        hashes = np.concatenate([read_shard(self.task.card, self.shard_path(*s, {}))[1] for s in self.shards])
         order = np.lexsort((np.arange(len(hashes)), hashes[:, 1], hashes[:, 0]))
         ordered = hashes[order]
         repeats = order[1:][(ordered[1:] == ordered[:-1]).all(axis=1)]

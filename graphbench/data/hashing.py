@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Kind
 from graphbench.data.samples import Samples
+from graphbench.data.texts import Texts
 from graphbench.kernels import kernel
 
 _MULTIPLIERS = np.array([0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53], np.uint64)
@@ -28,20 +30,24 @@ def structure_hashes(samples: Samples) -> NDArray[np.uint64]:
 
 
 def input_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
-    """Return a 128-bit hash of all inputs of every graph of a card of complete graphs, uint64 ``[S, 2]``."""
+    """Return a 128-bit hash of the size and all inputs of every graph, uint64 ``[S, 2]``."""
     hashes = np.empty((len(samples), 2), np.uint64)
     for i in range(len(samples)):
         digest = hashlib.blake2b(int(samples.num_nodes[i]).to_bytes(8, "little"), digest_size=16)
         for feature in card.inputs:
             rows = samples.values[feature.name][samples.rows(feature.location, i, i + 1)]
-            digest.update(np.ascontiguousarray(rows).data)
+            digest.update(np.ascontiguousarray(rows.content if isinstance(rows, Texts) else rows).data)
         hashes[i] = np.frombuffer(digest.digest(), np.uint64)
     return hashes
 
 
 def sample_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
-    """Return what tells the samples of a card apart: a hash of their structure, or of inputs where it is complete."""
-    return input_hashes(samples, card) if card.complete else structure_hashes(samples)
+    """Return what tells the samples of a card apart: a hash of their structure, or of inputs that say more than it.
+
+    Complete graphs all look alike, and texts hold what is asked.
+    """
+    by_inputs = card.complete or any(f.kind is Kind.TEXT for f in card.inputs)
+    return input_hashes(samples, card) if by_inputs else structure_hashes(samples)
 
 
 @kernel

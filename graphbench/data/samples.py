@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
 from graphbench.data.runs import offsets
+from graphbench.data.texts import stored_arrays
 from graphbench.data.trajectories import Trajectories
 from graphbench.errors import CardError
 from graphbench.kernels import is_cached
@@ -32,7 +33,7 @@ class Samples:
         edges: integer ``[E, 2]``, node ids local to the graph; ``u < v`` where undirected, sorted by (u, v).
         values: One array per feature of the card, with one row per node, stored edge or graph. An edge feature with
             two columns on an undirected graph holds one value per direction: ``[:, 0]`` for u -> v, ``[:, 1]`` back.
-            Hints are not among them.
+            Texts are ``graphbench.data.texts.Texts``. Hints are not among them.
         hints: The hints over time, for cards that have any.
 
     Complete graphs (``complete: true`` on the card) store no edges: ``edges`` is empty, ``num_edges`` is the square of
@@ -42,7 +43,7 @@ class Samples:
     num_nodes: NDArray[np.int64]
     num_edges: NDArray[np.int64]
     edges: Array
-    values: Mapping[str, Array] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     hints: Trajectories | None = None
 
     def __len__(self) -> int:
@@ -74,8 +75,9 @@ class Samples:
         return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values, hints)
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays by name, those of the hints as ``hint.<name>``."""
-        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **self.values}
+        """Return all arrays by name, those of the hints as ``hint.<name>``, of texts as ``<name>``, ``<name>.ptr``."""
+        own = stored_arrays(self.values)
+        shared = {"num_nodes": self.num_nodes, "num_edges": self.num_edges, "edges": self.edges, **own}
         return shared if self.hints is None else {**shared, **self.hints.arrays()}
 
 

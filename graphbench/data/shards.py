@@ -24,6 +24,7 @@ from graphbench.data.store import (
     smallest_integer,
     write_arrays,
 )
+from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.trajectories import PREFIX, HintLayout, Trajectories
 from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
@@ -92,10 +93,14 @@ def compact(card: Card, samples: Samples) -> Samples:
     }
     values = {}
     for feature in card.stored_features:
-        value = np.asarray(samples.values[feature.name])
+        value = samples.values[feature.name]
         expected = rows[feature.location]
         if len(value) != expected:
             raise GenerationError(f"{card.generator}: {feature.name} has {len(value)} rows, not {expected}")
+        if feature.kind is Kind.TEXT:
+            values[feature.name] = value
+            continue
+        value = np.asarray(value)
         problem = _value_problem(feature, value, largest, -1 if generator.masks_cells else 0)
         if problem is not None:
             raise GenerationError(f"{card.generator}: {feature.name} {problem}; this is a fault of the generator")
@@ -152,7 +157,7 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
     samples = task.draw(indices, attempts)
     arrays = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
     hashes = sample_hashes(samples, task.card) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
-    values = {f"{_VALUE}{name}": value for name, value in samples.values.items()}
+    values = {f"{_VALUE}{name}": value for name, value in stored_arrays(samples.values).items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
     arrays |= {**values, **hints, _HASHES: hashes}
     write_arrays(path, arrays, {_CONTENT: _content(arrays)})
@@ -174,10 +179,11 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
     return np.bytes_(samples_hash(arrays))
 
 
-def read_shard(path: Path) -> tuple[Samples, NDArray[np.uint64]]:
+def read_shard(card: Card, path: Path) -> tuple[Samples, NDArray[np.uint64]]:
     """Return the samples of a shard file and their structure hashes, memory-mapped."""
     arrays = map_arrays(path)
-    values = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
+    own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
+    values = {f.name: stored_value(f, own) for f in card.stored_features}
     hints = stored_trajectories(arrays)
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints), arrays[_HASHES]
 
@@ -189,13 +195,13 @@ def stored_samples(card: Card, path: Path) -> Samples:
     if missing:
         raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
     nodes, edges = np.diff(arrays["node_ptr"]).astype(np.int64), np.diff(arrays["edge_ptr"]).astype(np.int64)
-    values = {f.name: arrays[f.name] for f in card.stored_features}
+    values = {f.name: stored_value(f, arrays) for f in card.stored_features}
     return Samples(nodes, edges, arrays["edges"], values, stored_trajectories(arrays))
 
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
     """Write the samples of shard files, in order, to the one file of a split; return its sizes."""
-    shards = [read_shard(path)[0] for path in paths]
+    shards = [read_shard(card, path)[0] for path in paths]
     rows = {
         Location.NODE: sum(int(s.num_nodes.sum()) for s in shards),
         Location.EDGE: sum(int(s.num_edges.sum()) for s in shards),
@@ -208,9 +214,14 @@ def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> 
         "edges": ArraySpec((rows[Location.EDGE], 2), np.result_type(*(s.edges.dtype for s in shards))),
     }
     for feature in card.stored_features:
-        arrays = [s.values[feature.name] for s in shards]
-        shape = (rows[feature.location], *arrays[0].shape[1:])
-        specs[feature.name] = ArraySpec(shape, np.result_type(*(a.dtype for a in arrays)))
+        parts = [s.values[feature.name] for s in shards]
+        if feature.kind is Kind.TEXT:
+            size = sum(len(texts.content) for texts in parts)
+            specs[feature.name] = ArraySpec((size,), np.dtype(np.uint8))
+            specs[feature.name + POINTER] = ArraySpec((rows[feature.location] + 1,), _pointer_dtype(size))
+            continue
+        shape = (rows[feature.location], *parts[0].shape[1:])
+        specs[feature.name] = ArraySpec(shape, np.result_type(*(a.dtype for a in parts)))
     if card.complete:
         specs["edges"] = ArraySpec((0, 2), specs["edges"].dtype)
     hints = _join_hints(shards)
@@ -225,7 +236,8 @@ def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> 
 
 def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
     graph = node = edge = 0
-    for name in ("node_ptr", "edge_ptr"):
+    written = {f.name: 0 for f in card.stored_features if f.kind is Kind.TEXT}  # bytes
+    for name in ("node_ptr", "edge_ptr", *(f"{name}{POINTER}" for name in written)):
         file.write(name, 0, np.zeros(1, np.int64))
     for shard in shards:
         file.write("node_ptr", graph + 1, node + shard.node_ptr[1:])
@@ -234,7 +246,13 @@ def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
             file.write("edges", edge, shard.edges)
         start = {Location.NODE: node, Location.EDGE: edge, Location.GRAPH: graph}
         for feature in card.stored_features:
-            file.write(feature.name, start[feature.location], shard.values[feature.name])
+            first, value = start[feature.location], shard.values[feature.name]
+            if isinstance(value, Texts):
+                file.write(feature.name, written[feature.name], value.content)
+                file.write(feature.name + POINTER, first + 1, written[feature.name] + value.ptr[1:])
+                written[feature.name] += len(value.content)
+            else:
+                file.write(feature.name, first, value)
         graph += len(shard)
         node += int(shard.node_ptr[-1])
         edge += int(shard.edge_ptr[-1])
@@ -253,7 +271,8 @@ def _join_hints(shards: Sequence[Samples]) -> dict[str, NDArray[Any]]:
 def stored_names(card: Card) -> list[str]:
     """Return the arrays that a finished file of the card's dataset must have."""
     hints = [f"{PREFIX}step_ptr"] if card.hints else []
-    return ["node_ptr", "edge_ptr", "edges", *(f.name for f in card.stored_features), *hints]
+    values = [name for f in card.stored_features for name in stored_names_of(f)]
+    return ["node_ptr", "edge_ptr", "edges", *values, *hints]
 
 
 def stored_trajectories(arrays: Mapping[str, NDArray[Any]]) -> Trajectories | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ def trivial_scores(
 
     Masks: ``all_positive``, ``all_negative``, ``majority`` (the more frequent value of the training targets) and
     ``random`` (positive with the training rate). Classes: ``majority`` and ``random`` (with the training
-    frequencies). Scalars: ``mean`` and ``median`` of each training column.
+    frequencies). Scalars: ``mean`` and ``median`` of each training column. Texts: ``majority``, the most frequent
+    answer of the training references.
 
     Args:
         feature: What is predicted.
@@ -41,9 +43,12 @@ def trivial_scores(
     """
     if not metrics:
         raise EvaluationError("no metric is named; give at least one, e.g. ['f1']")
-    if feature.kind not in _PREDICTORS:
+    if feature.kind not in _PREDICTORS and feature.kind is not Kind.TEXT:
         able = ", ".join(_PREDICTORS)
         raise EvaluationError(f"{feature.name!r} is a {feature.kind.value}; trivial predictors exist for {able}")
+    if feature.kind is Kind.TEXT:
+        evaluator = Evaluator.from_features(feature, metrics[0], metrics[1:])
+        return {"majority": evaluator.evaluate(y_test, [most_frequent_answer(y_train)] * len(y_test)).to_dict()}
     train, test = _array(y_train, "y_train"), _array(y_test, "y_test")
     if train.shape[1:] != test.shape[1:]:
         raise EvaluationError(f"y_train has shape {train.shape} and y_test {test.shape}; their columns must agree")
@@ -61,6 +66,14 @@ def best_floor(card: Card, split: str, metric: str) -> tuple[str, float] | None:
     sign = 1 if METRICS[metric].higher_is_better else -1
     best = max(scores, key=lambda name: sign * scores[name])
     return best, scores[best]
+
+
+def most_frequent_answer(references: Sequence[str]) -> str:
+    """Return the answer that most references end in; of equally frequent ones the first in alphabetical order."""
+    from graphbench.domains.clrs_text.answers import final_answer
+
+    counts = Counter(final_answer(reference) for reference in references)
+    return min(counts, key=lambda answer: (-counts[answer], answer))
 
 
 def _computable(metrics: Sequence[str], graphs_known: bool) -> list[str]:

@@ -51,6 +51,8 @@ def checked_items(
     Raises:
         EvaluationError: If lengths or shapes disagree, a value is not finite or not of the type, or there is no item.
     """
+    if feature.kind is Kind.TEXT:
+        return _text_items(y_true, y_pred)
     truth, predicted = _as_table(y_true, "y_true"), _as_table(y_pred, "y_pred")
     _check_lengths(truth, predicted)
     graph, num_graphs, seen = _membership(feature, truth, predicted, batch)
@@ -64,6 +66,28 @@ def checked_items(
             f"({feature.type_name}); give one prediction per target, e.g. y_pred.squeeze(-1)"
         )
     return Items(expected, values, graph, num_graphs, feature.classes), seen
+
+
+def _text_items(y_true: Any, y_pred: Any) -> tuple[Items, int]:
+    """Return one item per text: whether it ends in the answer of its reference."""
+    from graphbench.domains.clrs_text.answers import exact_match
+
+    references, texts = _strings(y_true, "y_true"), _strings(y_pred, "y_pred")
+    if len(references) != len(texts):
+        raise EvaluationError(f"y_pred has {len(texts)} texts and y_true {len(references)}; answer every prompt")
+    if not references:
+        raise EvaluationError("there is nothing to score: y_true and y_pred are empty; give at least one text")
+    right = np.array([exact_match(text, reference) for text, reference in zip(texts, references, strict=True)])
+    rows = len(references)
+    return Items(np.ones(rows, bool), right, np.arange(rows), rows), rows
+
+
+def _strings(value: Any, name: str) -> list[str]:
+    texts = [value] if isinstance(value, str) else list(value) if np.iterable(value) else [value]
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise EvaluationError(f"{name}[{i}] is {text!r:.80}, no string; give one string per graph")
+    return [str(text) for text in texts]
 
 
 def _as_table(value: Any, name: str) -> _Table:

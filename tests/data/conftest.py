@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card
 from graphbench.data.generation import SplitTask
@@ -74,6 +76,30 @@ def serial_reference() -> Callable[[Card, str, int], tuple[list[int], Samples]]:
         return chosen, task.draw(np.arange(count), np.array(chosen))
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def assert_equal_batches() -> Callable[[Batch, Batch], None]:
+    """Return a function that compares two PyG batches: fields, sizes and the tables that take them apart."""
+
+    def compare(ours: Batch, theirs: Batch) -> None:
+        assert type(ours) is type(theirs)
+        assert set(ours.keys()) == set(theirs.keys())
+        for key in theirs.keys():  # noqa: SIM118
+            a, b = ours[key], theirs[key]
+            if isinstance(b, torch.Tensor):
+                assert a.dtype == b.dtype, key
+                assert torch.equal(a, b), key
+            else:
+                assert a == b, key
+        assert ours.num_graphs == theirs.num_graphs
+        assert ours.num_nodes == theirs.num_nodes
+        assert ours.num_edges == theirs.num_edges
+        assert set(ours._slice_dict) == set(theirs._slice_dict)
+        for key, slices in theirs._slice_dict.items():
+            assert torch.equal(torch.as_tensor(ours._slice_dict[key]), torch.as_tensor(slices)), key
+
+    return compare
 
 
 @pytest.fixture(scope="session")

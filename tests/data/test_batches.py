@@ -15,6 +15,7 @@ from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 
 COUNT = 53
+SameBatches = Callable[[Batch, Batch], None]
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +53,9 @@ def order_of(dataset: GraphDataset, batch_size: int = 10, **options: Any) -> lis
     return [int(n) for batch in dataset.batches(batch_size, **options) for n in batch.number]
 
 
-def assert_equal_batches(ours: Batch, theirs: Batch) -> None:
-    assert type(ours) is type(theirs)
-    assert set(ours.keys()) == set(theirs.keys())
-    for key in theirs.keys():  # noqa: SIM118
-        a, b = ours[key], theirs[key]
-        if isinstance(b, torch.Tensor):
-            assert a.dtype == b.dtype, key
-            assert torch.equal(a, b), key
-        else:
-            assert a == b, key
-    assert ours.num_graphs == theirs.num_graphs
-    assert ours.num_nodes == theirs.num_nodes
-    assert ours.num_edges == theirs.num_edges
-    assert set(ours._slice_dict) == set(theirs._slice_dict)
-    for key, slices in theirs._slice_dict.items():
-        assert torch.equal(torch.as_tensor(ours._slice_dict[key]), torch.as_tensor(slices)), key
-
-
 @pytest.mark.parametrize("name", ["mst", "flow", "bridges", "topological_sort", "steiner_tree"])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_batches_equal_those_of_pyg(name: str, shuffle: bool, root: Path) -> None:
+def test_batches_equal_those_of_pyg(name: str, shuffle: bool, root: Path, assert_equal_batches: SameBatches) -> None:
     dataset = open_split(name, root)
     rng = np.random.Generator(np.random.Philox(key=3, counter=2 << 128))
     order = rng.permutation(COUNT) if shuffle else np.arange(COUNT)
@@ -85,7 +68,7 @@ def test_batches_equal_those_of_pyg(name: str, shuffle: bool, root: Path) -> Non
 
 @pytest.mark.parametrize("name", ["mst", "flow", "topological_sort"])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_batches_come_apart_again(name: str, shuffle: bool, root: Path) -> None:
+def test_batches_come_apart_again(name: str, shuffle: bool, root: Path, assert_equal_batches: SameBatches) -> None:
     dataset = open_split(name, root)
     batch = list(dataset.batches(20, shuffle=shuffle))[1]
     theirs = Batch.from_data_list(batch.to_data_list())
@@ -103,7 +86,7 @@ def test_batches_come_apart_again(name: str, shuffle: bool, root: Path) -> None:
                 assert torch.equal(torch.as_tensor(batch[i][key]), torch.as_tensor(value)), key
 
 
-def test_collating_batches_of_pieces(trees: GraphDataset) -> None:
+def test_collating_batches_of_pieces(trees: GraphDataset, assert_equal_batches: SameBatches) -> None:
     (whole,) = trees.batches(COUNT)
     again = Batch.from_data_list(whole.to_data_list()[:20])
     assert_equal_batches(next(iter(trees.batches(20))), again)

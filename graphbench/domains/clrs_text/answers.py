@@ -36,12 +36,15 @@ def final_answer(reference: str) -> str:
 def exact_match(answer_text: str, reference: str) -> bool:
     """Return whether the final answer of a model's output is the reference's, character for character.
 
+    A reference without array-like objects must be the whole output, spaces around it aside.
+
     Args:
         answer_text: The model's output, with or without a trace or other words before the answer.
         reference: The reference, as :func:`graphbench.domains.clrs_text.render` returns it.
     """
     expected = final_answer(reference)
-    return answer_of(answer_text, len(_OBJECT.findall(expected))) == expected
+    objects = len(_OBJECT.findall(expected))
+    return (answer_of(answer_text, objects) if objects else answer_text.strip()) == expected
 
 
 def accuracies(scored: Iterable[tuple[str, int, bool]]) -> dict[tuple[str, int], float]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from graphbench.catalog.resources import datasets_dir, read_yaml
+from graphbench.catalog.names import catalog
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
+from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.samplers import sample
+from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.rendering import Renderer
 
 PaperSet = Literal["train", "eval"]
@@ -41,37 +41,34 @@ class Prompt:
     use_hints: bool
 
 
-class SetSpec(BaseModel):
+@dataclass(frozen=True, slots=True)
+class SetSpec:
     """How many prompts of every algorithm and size one of the paper's sets has, for each of its seeds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int
     seeds: tuple[int, ...]
 
 
-class Sizes(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Sizes:
     """Problem sizes of one algorithm.
 
     Attributes:
         train: Sizes trained on.
-        eval: First and last size evaluated.
+        eval: Sizes evaluated.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     train: tuple[int, ...]
-    eval: tuple[int, int]
+    eval: tuple[int, ...]
 
-    def of(self, paper_set: PaperSet) -> Sequence[int]:
+    def of(self, paper_set: PaperSet) -> tuple[int, ...]:
         """Return the sizes of one of the paper's sets."""
-        return self.train if paper_set == "train" else range(self.eval[0], self.eval[1] + 1)
+        return self.train if paper_set == "train" else self.eval
 
 
-class Protocol(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Protocol:
     """The paper's sets: prompts per size and seeds, and the sizes of every algorithm."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     train: SetSpec
     eval: SetSpec
@@ -96,8 +93,15 @@ class Protocol(BaseModel):
 
 @lru_cache(maxsize=1)
 def paper_protocol() -> Protocol:
-    """Return the paper's sets and sizes."""
-    return Protocol.model_validate(read_yaml(datasets_dir() / "clrs_text" / "protocol" / "sizes.yaml"))
+    """Return the paper's sets and sizes: those of the cards' splits ``train`` and ``test``."""
+    specs, sizes = {}, {}
+    for name in NAMES:
+        card = catalog().cards[f"clrs_text/{name}"]
+        train, test = (PromptParameters.model_validate(card.split(split).parameters) for split in ("train", "test"))
+        sizes[name] = Sizes(train.sizes, test.sizes)
+        for split, drawn in (("train", train), ("test", test)):
+            specs[split] = SetSpec(card.split(split).count // (len(drawn.sizes) * len(drawn.seeds)), drawn.seeds)
+    return Protocol(specs["train"], specs["test"], sizes)
 
 
 def prompts(

@@ -28,6 +28,7 @@ _BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
 _DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
 _CLASSES = frozenset({Kind.CATEGORICAL})
 _REAL = frozenset({Kind.SCALAR})
+_TEXT = frozenset({Kind.TEXT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ _ALL = (
     Metric(
         "score", True, 0, 1,
         "Mean over an algorithm's outputs: F1 of masks, share of positions predicted exactly of all others.",
-        frozenset(Kind), RightCounts, _share_right,
+        _DISCRETE | _REAL, RightCounts, _share_right,
     ),
     Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
     Metric(
@@ -173,6 +174,11 @@ _ALL = (
     Metric(
         "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",
         _CLASSES, Confusion, _macro_f1,
+    ),
+    Metric(
+        "exact_match", True, 0, 1,
+        "Share of texts whose last array-like object is the reference's, character for character.",
+        _TEXT, RightCounts, _share_right,
     ),
     Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
     Metric("mse", False, 0, math.inf, "Mean squared error over all values.", _REAL, ErrorSums, _mse),
@@ -205,6 +211,7 @@ _DEFAULTS: dict[Kind, tuple[str, ...]] = {
     Kind.POINTER: ("accuracy", "accuracy_per_graph"),
     Kind.PERMUTATION: ("accuracy", "accuracy_per_graph"),
     Kind.SCALAR: ("mae", "rmse", "r2"),
+    Kind.TEXT: ("exact_match",),
 }
 
 
