@@ -19,6 +19,7 @@ from graphbench.catalog import names
 from graphbench.catalog.cards import Measured, load_family
 from graphbench.catalog.resources import baselines_dir
 from graphbench.data.samples import find_generator
+from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.published import published
 from graphbench.evaluation.results import read_record
@@ -237,6 +238,8 @@ def distinct_tasks() -> list[str]:
     seen = {}
     for id_ in graphbench.list_datasets():
         card = graphbench.card(id_)
+        if page_text.is_text(card):
+            continue  # its page shows a sample as it is
         seen.setdefault((card.outputs[0].location, card.outputs[0].kind, card.directed), id_)
     return list(seen.values())
 
@@ -252,6 +255,14 @@ def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path):
     drawn = (tmp_path / "a.svg").read_bytes()
     assert drawn == (tmp_path / "b.svg").read_bytes()
     assert any(f.name.encode() in drawn for f in card.hints or card.outputs)
+
+
+def test_the_page_of_a_text_shows_its_first_sample():
+    card = graphbench.card("clrs_text/insertion_sort")
+    text = page_text.page(card)
+    (sample,) = prompts("insertion_sort", 4, 1, 0)
+    assert f"prompt:\n\n{sample.prompt.strip()}\n\nreference:\n\n{sample.reference.strip()}\n```" in text
+    assert "no edges" in text and "undirected" not in text
 
 
 def test_the_picture_shows_the_label(tmp_path):

@@ -14,7 +14,7 @@ from typing import Any
 from docutils import nodes
 from docutils.statemachine import StringList
 from overview_text import overview
-from page_text import page, page_name
+from page_text import is_text, page, page_name
 from sample_drawing import draw, pick_sample
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -46,7 +46,7 @@ def write_pages(docs: Path) -> list[Path]:
             _write_if_changed(picture, _aside(folder, partial(draw_trajectory, card)))
             wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name)
             continue
-        if all(feature.kind == "text" for feature in card.inputs):
+        if is_text(card):
             wanted[folder / f"{page_name(card)}.md"] = page(card)
             continue
         try:

@@ -39,7 +39,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         f"{code(card.id)}, version {card.version}. {card.summary}",
         card.description or "",
         "" if picture is None else _figure(card, picture, sample_index),
-        _first_texts(card) if _is_text(card) else "",
+        _first_texts(card) if is_text(card) else "",
         _loading(card),
         "## Features and metrics",
         _features(card),
@@ -69,8 +69,9 @@ def page_name(card: Card) -> str:
     return card.id.replace("/", "-")
 
 
-def _is_text(card: Card) -> bool:
-    return all(feature.kind is Kind.TEXT for feature in card.inputs)
+def is_text(card: Card) -> bool:
+    """Return whether a dataset's inputs are texts alone."""
+    return bool(card.inputs) and all(feature.kind is Kind.TEXT for feature in card.inputs)
 
 
 def _first_texts(card: Card) -> str:
@@ -97,7 +98,7 @@ def _figure(card: Card, picture: str, index: int) -> str:
 
 def _loading(card: Card) -> str:
     model = "mpnn_small" if card.hints else "gin_small"
-    train = "" if _is_text(card) else f"\n$ graphbench train {card.id} --model {model}"
+    train = "" if is_text(card) else f"\n$ graphbench train {card.id} --model {model}"
     return f"""```python
 import graphbench
 
@@ -114,14 +115,14 @@ $ graphbench info {card.id}{train}
 def _first_look(card: Card) -> str:
     if card.hints:
         return "next(iter(splits.train.batches(32)))  # a TrajectoryBatch: inputs, hints over time, outputs"
-    if _is_text(card):
+    if is_text(card):
         return "splits.train[0].prompt, splits.train[0].reference"
     return "splits.train[0]  # a PyTorch Geometric Data object"
 
 
 def _features(card: Card) -> str:
     rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in card.features]
-    if _is_text(card):
+    if is_text(card):
         return table(["feature", "stage", "location", "type", "stored as"], rows) + (
             f"\n\nA sample has as many nodes as its problem size, and no edges. Models are ranked by "
             f"{code(card.metrics.primary)}."
@@ -173,7 +174,8 @@ def _keys(card: Card) -> list[str]:
 
 
 def _is_mapping(card: Card, key: str) -> bool:
-    return any(isinstance(spec.parameters.get(key), Mapping) for spec in card.all_splits.values())
+    values = [spec.parameters[key] for spec in card.all_splits.values() if key in spec.parameters]
+    return all(isinstance(value, Mapping) for value in values)
 
 
 def _mapping_table(card: Card, key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markdown_text import code, table
 from overview_text import by_domain, sizes, task
+from page_text import is_text
 from readme_block import README, replaced
 
 from graphbench.catalog.cards import Card
@@ -17,7 +18,7 @@ def datasets_table() -> str:
         if all(card.hints for members in families.values() for card in members):
             rows.append(_trajectories([card for members in families.values() for card in members]))
             continue
-        if all(f.kind == "text" for members in families.values() for card in members for f in card.inputs):
+        if all(is_text(card) for members in families.values() for card in members):
             rows.append(_prompts([card for members in families.values() for card in members]))
             continue
         for members in families.values():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,7 @@ def test_an_interrupt_says_how_to_go_on_and_goes_on(workers, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a run in the background may ignore it
     )
     deadline = time.monotonic() + 120
     while not list(tmp_path.rglob("0*.h5")) and process.poll() is None and time.monotonic() < deadline:
