@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ SETTINGS = {
     "peer package": PEER,
     "commands": "wall time of a fresh process from start to end, the interpreter's own start included",
     "kernels": "wall time of the first draw of 8 training graphs in a fresh process, imports of the generator included",
+    "first build": "wall time of building 64 validation graphs on 2 workers, which compile the parts side by side",
 }
 
 
@@ -67,29 +69,37 @@ def _command() -> list[str]:
 
 
 def _kernels(dataset: str) -> Iterator[Row]:
-    """Yield the time of the first draw with an empty cache of compiled kernels, and with a full one."""
-    with scratch_folder() as cache:
-        before = os.environ.get("NUMBA_CACHE_DIR")
-        os.environ["NUMBA_CACHE_DIR"] = str(cache)
-        try:
-            values = [in_fresh_process("benchmarks.startup:first_draw", dataset=dataset).value for _ in range(2)]
-        except RuntimeError as error:
-            yield Row(f"first draw, {dataset}", "s", None, note=f"failed: {error}", failed=True)
-            return
-        finally:
-            if before is None:
-                os.environ.pop("NUMBA_CACHE_DIR")
-            else:
-                os.environ["NUMBA_CACHE_DIR"] = before
-    for cache_state, value in zip(("no compiled kernels", "compiled kernels cached"), values, strict=True):
-        yield Row(
-            what=f"first draw, {dataset}, {cache_state}",
-            unit="s",
-            ours=value["wall"],
-            target=ours_at_most(10) if value is values[0] else None,
-            n={"ours": 1},
-            note=f"{value['cpu']:.1f} s of CPU time",
-        )
+    """Yield the times of a first draw and a first build: with no kernels compiled yet, and with all of them."""
+    for what, function in (("first draw", "first_draw"), ("first build", "first_build")):
+        with scratch_folder() as cache, _kernels_in(cache):
+            try:
+                values = [in_fresh_process(f"benchmarks.startup:{function}", dataset=dataset).value for _ in range(2)]
+            except RuntimeError as error:
+                yield Row(f"{what}, {dataset}", "s", None, note=f"failed: {error}", failed=True)
+                continue
+        for cache_state, value in zip(("no compiled kernels", "compiled kernels cached"), values, strict=True):
+            yield Row(
+                what=f"{what}, {dataset}, {cache_state}",
+                unit="s",
+                ours=value["wall"],
+                target=ours_at_most(10) if value is values[0] else None,
+                n={"ours": 1},
+                note=f"{value['cpu']:.1f} s of CPU time in the main process",
+            )
+
+
+@contextmanager
+def _kernels_in(cache: Path) -> Iterator[None]:
+    """Let fresh processes keep compiled kernels in a folder."""
+    before = os.environ.get("NUMBA_CACHE_DIR")
+    os.environ["NUMBA_CACHE_DIR"] = str(cache)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("NUMBA_CACHE_DIR")
+        else:
+            os.environ["NUMBA_CACHE_DIR"] = before
 
 
 def first_draw(dataset: str) -> dict[str, Any]:
@@ -103,6 +113,19 @@ def first_draw(dataset: str) -> dict[str, Any]:
 
     structure_hashes(draw_samples(chosen, "train", range(8)))
     return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
+
+
+def first_build(dataset: str) -> dict[str, Any]:
+    """Return wall and CPU time of a small build on two workers, as a user's first one."""
+    from graphbench import card
+
+    chosen = card(dataset)
+    started, cpu = time.perf_counter(), time.process_time()
+    from graphbench.data.generation import ensure_split
+
+    with scratch_folder() as root:
+        ensure_split(chosen, "val", root, 64, workers=2, progress=False)
+        return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
 
 
 if __name__ == "__main__":

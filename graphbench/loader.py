@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from graphbench.errors import CardError
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
+
+_OFFICIAL = {"clutrr": "graphbench.domains.clutrr.official_dataset"}  # domains that read published files
 
 
 @dataclass
@@ -128,12 +131,16 @@ class Loader:
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
         progress: Show progress bars; default only in a terminal.
+        source: ``generated`` on this machine, or ``official``: read from published files, where a domain reads any
+            (clutrr). The card is then that of the files: their splits, their counts.
+        folder: Folder of the published files.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
-        CardError: If ``limit`` names a split that no dataset has.
+        CardError: If ``limit`` names a split that no dataset has, or there are no published files of a dataset.
+        StoreError: If ``folder`` does not hold the published files.
         TypeError: If a limit or ``workers`` is not a whole number.
-        ValueError: If a limit is below 1.
+        ValueError: If a limit is below 1, or ``source`` and ``folder`` do not go together.
         GenerationError: If ``workers`` is below 1.
     """
 
@@ -149,13 +156,16 @@ class Loader:
         workers: int | None = None,
         executor: Executor | None = None,
         progress: bool | None = None,
+        source: str = "generated",
+        folder: str | Path | None = None,
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
+        self._cards = {id_: _card_from(catalog().cards[id_], source, folder) for id_ in self.ids}
         self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
         self.limit = _checked_limit(limit)
         for split in self.limit if isinstance(self.limit, dict) else ():
-            if not any(split in catalog().cards[id_].all_splits for id_ in self.ids):
+            if not any(split in card.all_splits for card in self._cards.values()):
                 raise CardError(f"limit names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
         self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
@@ -177,7 +187,7 @@ class Loader:
         return loaded[self.ids[0]] if self._single else loaded
 
     def _load(self, id_: str, names: Sequence[str]) -> Splits:
-        card = catalog().cards[id_]
+        card = self._cards[id_]
         known = card.all_splits
         limits = dict.fromkeys(known, self.limit) if isinstance(self.limit, int) else self.limit or {}
         splits = Splits(card, partial(self._open, card), _limits=limits)
@@ -211,6 +221,24 @@ class Loader:
             pre_transform=self._pre_transform,
             pre_filter=self._pre_filter,
         )
+
+
+def _card_from(card: Card, source: str, folder: str | Path | None) -> Card:
+    """Return the card of generated data, or of the published files in a folder."""
+    if source not in ("generated", "official"):
+        raise ValueError(f"source={source!r} is unknown; use 'generated' or 'official'")
+    if (source == "official") != (folder is not None):
+        raise ValueError(
+            "source='official' needs folder=, the folder of the published files"
+            if folder is None
+            else f"folder={str(folder)!r} is of published files; add source='official', or use root= for generated data"
+        )
+    if folder is None:
+        return card
+    if card.domain not in _OFFICIAL:
+        raise CardError(f"published files of {card.domain} are not read; only those of {', '.join(_OFFICIAL)} are")
+    official: Card = import_module(_OFFICIAL[card.domain]).official_card(card, folder)
+    return official
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:

@@ -319,7 +319,7 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
         progress: Show a progress bar; None for terminals only.
     """
     generator = find_generator(card.generator)
-    hashes, statistics, counted, floor = {}, {}, {}, {}
+    hashes, statistics, counted, floor, solvers = {}, {}, {}, {}, {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
     output = card.outputs[0]
     with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
@@ -329,6 +329,9 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
             samples = train if split == "train" else checks.many
             counted[split] = len(samples)
             statistics[split] = describe(generator, checks.parameters, samples)
+            if split != "train" and generator.solvers is not None:
+                found = generator.solvers(checks.parameters, train, samples)
+                solvers[split] = {name: dict(scores) for name, scores in found.items()}
             if split != "train" and card.hints:
                 floor[split] = trivial_trajectory_scores(card, train, samples)
             elif split != "train":
@@ -343,7 +346,12 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
                 floor[split] = trivial_scores(output, known, truth, batch, names)
             bar.update()
     return Measured(
-        version=card.version, first_samples=hashes, statistics=statistics, statistics_samples=counted, floor=floor
+        version=card.version,
+        first_samples=hashes,
+        statistics=statistics,
+        statistics_samples=counted,
+        floor=floor,
+        solvers=solvers,
     )
 
 

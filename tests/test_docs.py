@@ -263,6 +263,7 @@ def test_the_page_of_a_text_shows_its_first_sample():
     (sample,) = prompts("insertion_sort", 4, 1, 0)
     assert f"prompt:\n\n{sample.prompt.strip()}\n\nreference:\n\n{sample.reference.strip()}\n```" in text
     assert "no edges" in text and "undirected" not in text
+    assert "$ graphbench train clrs_text/insertion_sort --model transformer_small\n" in text
 
 
 def test_the_picture_shows_the_label(tmp_path):

@@ -51,6 +51,8 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         _statistics(card),
         "## Trivial predictors",
         _floor(card),
+        "## Reference solvers" if card.solvers else "",
+        _solvers(card) if card.solvers else "",
         "## Published and measured results",
         _results(card),
         "## Source, licence and names",
@@ -97,8 +99,7 @@ def _figure(card: Card, picture: str, index: int) -> str:
 
 
 def _loading(card: Card) -> str:
-    model = "mpnn_small" if card.hints else "gin_small"
-    train = "" if is_text(card) else f"\n$ graphbench train {card.id} --model {model}"
+    model = "transformer_small" if is_text(card) else "mpnn_small" if card.hints else "gin_small"
     return f"""```python
 import graphbench
 
@@ -108,7 +109,8 @@ evaluator = graphbench.Evaluator("{card.id}")
 ```
 
 ```console
-$ graphbench info {card.id}{train}
+$ graphbench info {card.id}
+$ graphbench train {card.id} --model {model}
 ```"""
 
 
@@ -232,7 +234,8 @@ def _statistics(card: Card) -> str:
         rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names)])
     head = ["split", *names, *(f"{name}, published" for name in published_names)]
     text = table(head, rows, right=range(1, len(head)))
-    notes = ["Mean ± standard deviation over graphs of this dataset, every undirected edge counted once."]
+    counted = "prompts of this dataset" if is_text(card) else "graphs of this dataset, every undirected edge once"
+    notes = [f"Mean ± standard deviation over {counted}."]
     if not ours:
         notes = ["Our own statistics are not measured yet (`graphbench verify --update`)."]
     if printed:
@@ -244,18 +247,25 @@ def _statistics(card: Card) -> str:
 
 def _floor(card: Card) -> str:
     primary = card.metrics.primary
-    splits = [s for s in card.all_splits if s in card.floor]
-    predictors = list(dict.fromkeys(name for split in splits for name in card.floor[split]))
-    if not predictors:
+    if not any(card.floor.values()):
         return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
-    rows = [
-        [code(name), *(_score(card.floor[split].get(name, {}).get(primary)) for split in splits)] for name in predictors
-    ]
     direction = "higher" if METRICS[primary].higher_is_better else "lower"
     note = f"Scores of predictors that see the training labels only, in {code(primary)} ({direction} is better)."
-    return f"{note} A model that does not beat the best of them has learned nothing.\n\n" + table(
-        ["predictor", *splits], rows, right=range(1, 1 + len(splits))
+    return f"{note} A model that does not beat the best of them has learned nothing.\n\n" + _scores_table(
+        card, card.floor, "predictor"
     )
+
+
+def _solvers(card: Card) -> str:
+    note = f"Scores of solvers that know the task, in {code(card.metrics.primary)}: what can be reached, and by which means."
+    return f"{note}\n\n" + _scores_table(card, card.solvers, "solver")
+
+
+def _scores_table(card: Card, scores: Mapping[str, Mapping[str, Mapping[str, float]]], head: str) -> str:
+    primary, splits = card.metrics.primary, [s for s in card.all_splits if s in scores]
+    names = list(dict.fromkeys(name for split in splits for name in scores[split]))
+    rows = [[code(name), *(_score(scores[split].get(name, {}).get(primary)) for split in splits)] for name in names]
+    return table([head, *splits], rows, right=range(1, 1 + len(splits)))
 
 
 def _score(value: float | None) -> str:

@@ -68,6 +68,7 @@ class Measured(_Strict):
         statistics: split -> name -> [mean, standard deviation over graphs].
         statistics_samples: split -> number of samples the statistics were measured on.
         floor: split -> trivial predictor -> metric -> score.
+        solvers: split -> reference solver, which knows what the task is -> metric -> score.
     """
 
     version: int
@@ -75,6 +76,7 @@ class Measured(_Strict):
     statistics: dict[str, dict[str, tuple[float, float]]] = {}
     statistics_samples: dict[str, int] = {}
     floor: dict[str, dict[str, dict[str, float]]] = {}
+    solvers: dict[str, dict[str, dict[str, float]]] = {}
 
 
 class Card(_Strict):
@@ -83,6 +85,7 @@ class Card(_Strict):
     Attributes:
         directed: Whether an edge is an arc.
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
+        protocol: Which of a benchmark's ways the data follow, where there are several; stands in every result.
         overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
     """
 
@@ -98,6 +101,7 @@ class Card(_Strict):
     directed: bool = False
     complete: bool = False
     overlapping: bool = False
+    protocol: str | None = None
     features: tuple[Feature, ...]
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
@@ -157,6 +161,11 @@ class Card(_Strict):
     def floor(self) -> dict[str, dict[str, dict[str, float]]]:
         """Scores of the trivial predictors: split -> predictor -> metric -> score."""
         return self.measured.floor if self.measured is not None else {}
+
+    @property
+    def solvers(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Scores of the reference solvers: split -> solver -> metric -> score."""
+        return self.measured.solvers if self.measured is not None else {}
 
     def split(self, name: str) -> SplitSpec:
         """Return the split or out-of-distribution split ``name``.

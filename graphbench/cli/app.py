@@ -246,7 +246,11 @@ def train(
 def evaluate(
     target: Annotated[str, typer.Argument(help="Folder of a finished run, or a dataset (then give `--predictions`).")],
     predictions: Annotated[
-        Path | None, typer.Option(help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order.")
+        Path | None,
+        typer.Option(
+            help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Texts: `.jsonl` (strings "
+            "or objects with `output`) or `.txt`, one line per prompt."
+        ),
     ] = None,
     splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
     scores: Annotated[

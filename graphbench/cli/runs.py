@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from graphbench.errors import ConfigError, EvaluationError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from graphbench.catalog.cards import Card
     from graphbench.training.trainer import RunResult
 
 
@@ -110,12 +112,15 @@ def score_run(
 def score_predictions(
     dataset: str, split: str, path: Path, scores: Any, *, root: Path | None, limit: int | None
 ) -> Mapping[str, Mapping[str, float]]:
-    """Score a file of predictions for one split: one row per item, in the order of the split."""
+    """Score a file of predictions for one split: one row per item or one text per prompt, in the split's order."""
     from graphbench.evaluation.evaluator import Evaluator
+    from graphbench.evaluation.texts import asks_for_text
     from graphbench.loader import Loader
 
     card = card_of(dataset)
     card.split(split)
+    if asks_for_text(card):
+        return _score_texts(card, split, path, root=root, limit=limit)
     loaded = read_predictions(path)
     data = Loader(card.id, root=root, limit=limit).load(())[split]
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
@@ -130,6 +135,54 @@ def score_predictions(
             f"{path} has {len(loaded)} rows, {card.id} {split} has {first} items of its {output.location.value}s"
         )
     return {split: evaluator.compute()}
+
+
+def _score_texts(
+    card: Card, split: str, path: Path, *, root: Path | None, limit: int | None
+) -> Mapping[str, Mapping[str, float]]:
+    from graphbench.evaluation.texts import TextSamples, text_scores
+    from graphbench.loader import Loader
+
+    outputs = read_texts(path)
+    samples = TextSamples.of(Loader(card.id, root=root, limit=limit).load(())[split])
+    if len(outputs) != len(samples):
+        raise EvaluationError(
+            f"{path} has {len(outputs):,} answers, {card.id} {split} has {len(samples):,} prompts; write one line per "
+            "prompt, in the order of the split (--limit N scores the first N prompts)"
+        )
+    return text_scores(card, split, samples, outputs)
+
+
+def read_texts(path: Path) -> list[str]:
+    """Return the texts of a ``.jsonl`` file, whose lines are strings or objects with ``output``, or of a ``.txt`` file.
+
+    In a ``.txt`` file every line is a text as it stands.
+
+    Raises:
+        EvaluationError: If the file cannot be read, has another ending, or a line is no text.
+    """
+    if path.suffix not in (".jsonl", ".txt"):
+        raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
+    if lines == [""]:
+        raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
+    if path.suffix == ".txt":
+        return lines
+    return [_output_of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _output_of(line: str, where: str) -> str:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise EvaluationError(f"{where} is no JSON: {error}; write a string, or an object with 'output'") from error
+    text = found.get("output") if isinstance(found, dict) else found
+    if not isinstance(text, str):
+        raise EvaluationError(f"{where} is {line!r:.80}; write a string, or an object whose 'output' is one")
+    return text
 
 
 def read_predictions(path: Path) -> NDArray[Any]:

@@ -224,12 +224,11 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
 
 def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
     table = _table("split", "predictor", "metric", "score", "source", right=("score",))
-    for split, predictors in c.floor.items():
-        for predictor, scores in predictors.items():
-            if c.metrics.primary in scores:
-                table.add_row(
-                    split, predictor, c.metrics.primary, f"{scores[c.metrics.primary]:.4f}", "trivial, measured"
-                )
+    for found, kind in ((c.floor, "trivial, measured"), (c.solvers, "reference solver, measured")):
+        for split, predictors in found.items():
+            for predictor, scores in predictors.items():
+                if c.metrics.primary in scores:
+                    table.add_row(split, predictor, c.metrics.primary, f"{scores[c.metrics.primary]:.4f}", kind)
     for p in numbers:
         value = "-" if p.value is None else f"{p.value:.4f}" + (f" ± {p.std:.4f}" if p.std is not None else "")
         table.add_row(p.split, p.model, p.metric, value, f"published ({p.reference})")
@@ -327,12 +326,25 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
     if not found:
         _line(f"{title}: not scored")
         return
-    metrics = list(dict.fromkeys(m for score in found.values() for m in score))
+    from graphbench.evaluation.texts import by_size
+
+    whole, sizes = by_size(found)
+    metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
     table = _table("split", *metrics, right=metrics)
-    for split, score in found.items():
-        table.add_row(split, *(f"{score[m]:.4f}" if m in score else "-" for m in metrics))
+    for split, score in whole.items():
+        table.add_row(split, *(_score(score, m) for m in metrics))
     _line(title, "italic")
     _print_table(table)
+    for metric in metrics if sizes else ():
+        table = _table("size", *whole, right=("size", *whole))
+        for size, own in sizes.items():
+            table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
+        _line(f"\n{metric} by problem size", "italic")
+        _print_table(table)
+
+
+def _score(score: Mapping[str, float], metric: str) -> str:
+    return f"{score[metric]:.4f}" if metric in score else "-"
 
 
 def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> None:

@@ -1,8 +1,8 @@
 """Build a split: shards on any executor, duplicates redrawn, one finished file.
 
 The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
-folder, so a build that was killed continues with the shards that are missing. Neither the number of workers nor the
-size of the shards changes a byte of the result.
+folder, so a build that was killed continues with the shards that are missing; a split of one shard is written at once.
+Neither the number of workers nor the size of the shards changes a byte of the result.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Samples, find_generator
-from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard
+from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard, write_split
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
 from graphbench.data.workers import Pool, run_jobs, worker_pool
 from graphbench.errors import GenerationError
@@ -72,6 +73,8 @@ class SplitBuilder:
     def _build(self, target: Path, pool: Pool | None, progress: bool | None) -> dict[str, Any]:
         with clear_errors(self.work, "create"):
             self.work.mkdir(parents=True, exist_ok=True)
+        if len(self.shards) == 1 and not self.task.generator.unique:  # no work to share, nothing to draw again
+            return self._build_at_once(target, progress)
         self._warm_up(pool)
         label = f"{self.card.id} {self.split}"
         with progress_bar(self.count, label, unit="graph", enabled=progress) as bar:
@@ -81,8 +84,19 @@ class SplitBuilder:
             with progress_bar(self.count, f"{label} (redraws)", unit="graph", enabled=progress) as bar:
                 self._run_shards(redraws, pool, bar)
         paths = [self.shard_path(*shard, redraws) for shard in self.shards]
-        sizes = join_shards(self.card, self.split, paths, target)
-        return {"split": self.split, **sizes, "redrawn": len(redraws), "content": samples_hash(map_arrays(target))}
+        return self._facts(target, join_shards(self.card, self.split, paths, target), len(redraws))
+
+    def _build_at_once(self, target: Path, progress: bool | None) -> dict[str, Any]:
+        """Draw all samples in this process and write them straight to ``target``, without files of shards."""
+        with progress_bar(self.count, f"{self.card.id} {self.split}", unit="graph", enabled=progress) as bar:
+            samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
+            require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
+            sizes = write_split(self.card, self.split, [samples], target)
+            bar.update(self.count)
+        return self._facts(target, sizes, redrawn=0)
+
+    def _facts(self, target: Path, sizes: Mapping[str, int], redrawn: int) -> dict[str, Any]:
+        return {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
@@ -305,7 +319,8 @@ def _record(card: Card, folder: Path, name: str, facts: Mapping[str, Any]) -> No
         Manifest(folder).add_file(name, facts, about)
 
 
-def library_versions() -> dict[str, str]:
+@lru_cache(maxsize=1)
+def library_versions() -> Mapping[str, str]:
     """Return the versions of the libraries that generation uses."""
     from importlib.metadata import PackageNotFoundError, version
 

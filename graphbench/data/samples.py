@@ -83,6 +83,7 @@ class Samples:
 
 GenerateFunction = Callable[[Any, np.uint64, NDArray[np.int64], NDArray[np.int64]], Samples]
 CheckFunction = Callable[[Any, Samples], list[str]]
+SolverFunction = Callable[[Any, Samples, Samples], Mapping[str, Mapping[str, float]]]
 StatisticsFunction = Callable[[Any, Samples], dict[str, NDArray[np.float64]]]
 
 
@@ -122,6 +123,8 @@ class Generator:
         unique: Whether every graph of a split must differ from all others.
         scalars: What scalar inputs and outputs are stored in; float64 where labels follow from the last bit of inputs.
         masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
+        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task, such as an
+            exact one, or a table of what training shows; their scores stand beside the models'.
         compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
     """
 
@@ -135,6 +138,7 @@ class Generator:
     unique: bool = True
     scalars: type[np.floating[Any]] = np.float32
     masks_cells: bool = False
+    solvers: SolverFunction | None = None
     compile_jobs: tuple[CompileJob, ...] = ()
 
     def parse(self, card: Card, split: str) -> Any:

@@ -201,7 +201,11 @@ def stored_samples(card: Card, path: Path) -> Samples:
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
     """Write the samples of shard files, in order, to the one file of a split; return its sizes."""
-    shards = [read_shard(card, path)[0] for path in paths]
+    return write_split(card, split, [read_shard(card, path)[0] for path in paths], target)
+
+
+def write_split(card: Card, split: str, shards: Sequence[Samples], target: Path) -> dict[str, int]:
+    """Write samples, shard after shard, to the one file of a split; return its sizes."""
     rows = {
         Location.NODE: sum(int(s.num_nodes.sum()) for s in shards),
         Location.EDGE: sum(int(s.num_edges.sum()) for s in shards),

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,9 +217,13 @@ def map_arrays(path: Path) -> dict[str, Array]:
     Raises:
         StoreError: If the file is missing, is not HDF5, or was written by a newer format.
     """
+    import h5py
+
     with _open_arrays(path) as file:
-        places = {name: (d.id.get_offset(), d.shape, d.dtype) for name, d in file.items()}
-        return {name: _map_array(path, *place) for name, place in places.items()}
+        found = {name.decode(): h5py.h5d.open(file.id, name) for name in file.id}
+        places = {name: (array.get_offset(), array.shape, array.dtype) for name, array in found.items()}
+        content = np.memmap(path, np.uint8, "c")
+        return {name: _map_array(path, content, *place) for name, place in places.items()}
 
 
 def file_attribute(path: Path, name: str) -> Any:
@@ -247,9 +251,16 @@ def _open_arrays(path: Path) -> Iterator[Any]:
         raise StoreError(f"cannot read {path}: {error}; delete it and it will be rebuilt") from error
 
 
-def _map_array(path: Path, offset: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _map_array(
+    path: Path, content: np.memmap[Any, Any], offset: int | None, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
     if offset is not None:
-        return np.memmap(path, dtype, "c", offset, shape)
+        end = offset + ArraySpec(shape, dtype).nbytes
+        if end > len(content):
+            raise StoreError(f"{path} ends within an array; delete it to rebuild")
+        array = cast("np.memmap[Any, Any]", content[offset:end].view(dtype).reshape(shape))
+        array.offset = offset  # type: ignore[misc]
+        return array
     if 0 in shape:
         return np.empty(shape, dtype)
     raise StoreError(f"{path} holds an array that is not contiguous or was never written; delete it to rebuild")

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ PREFIX = "hint."  # of the names of arrays in files
 _LISTS = ("ptr", "counts", "cells", "values")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a hint lies in the state.
 
     Attributes:
@@ -44,7 +44,7 @@ class Place:
     @property
     def cells(self) -> slice:
         """The cells of the hint in its vector."""
-        return slice(self.first, self.first + int(np.prod(self.shape)))
+        return slice(self.first, self.first + prod(self.shape))
 
 
 def cell_shape(feature: Feature, nodes: int) -> tuple[int, ...]:
@@ -75,16 +75,16 @@ class HintLayout:
             is_float = feature.kind is Kind.SCALAR
             shape = cell_shape(feature, nodes)
             self.places[feature.name] = Place(is_float, sizes[is_float], shape)
-            sizes[is_float] += int(np.prod(shape))
+            sizes[is_float] += prod(shape)
         self.ints, self.floats = sizes
         self.largest = max([nodes - 1, 1, *(feature.classes - 1 for feature in hints)])
 
     def views(self, ints: Array, floats: Array) -> dict[str, Array]:
         """Return hint name -> view of its cells, given vectors whose last axis is the state's."""
         found = {}
-        for name, place in self.places.items():
-            vector = floats if place.is_float else ints
-            found[name] = vector[..., place.cells].reshape(*vector.shape[:-1], *place.shape)
+        for name, (is_float, first, shape) in self.places.items():
+            own = (floats if is_float else ints)[..., first : first + prod(shape)]
+            found[name] = own if len(shape) == 1 else own.reshape(*own.shape[:-1], *shape)
         return found
 
 

@@ -19,18 +19,21 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from graphbench.data.store import clear_errors
 from graphbench.domains.clrs_text import Prompt, exact_match, paper_protocol, prompts
+from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.errors import EvaluationError
-from graphbench.evaluation.plots import COLOURS, INK, add_legend, new_figure
+from graphbench.evaluation.plots import COLOURS, INK, add_legend, mark_trained, new_figure
 from graphbench.evaluation.results import Stat
+from graphbench.evaluation.texts import TextSamples
 from graphbench.progress import progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from graphbench.data.dataset import GraphDataset
+
 _FORMAT = 1
 _ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
 _ROOM = 64  # so many characters longer
-_TRAINED = "#d03030"  # the paper's figures mark the sizes trained on in red
 
 _Key = tuple[str, int, int, int, bool]
 Examples = Callable[[Prompt], Sequence[Prompt]]
@@ -115,6 +118,32 @@ def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) ->
     return lambda prompt: draw(prompt.algorithm, prompt.size, prompt.use_hints)
 
 
+def room_for(reference: int) -> int:
+    """Return how many characters a model may write where the longest reference has ``reference`` of them."""
+    return _ROOM_FACTOR * reference + _ROOM
+
+
+def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
+    """Return the samples of a split of ``clrs_text`` as prompts, in its order.
+
+    Raises:
+        EvaluationError: If the split is of another domain, or was changed by ``pre_transform``.
+    """
+    card, samples = dataset.card, TextSamples.of(dataset)
+    domain, _, algorithm = card.generator.partition(".")
+    if domain != "clrs_text":
+        raise EvaluationError(f"{card.id} has no prompts of algorithms; choose a split of clrs_text")
+    if dataset._kept is not None:
+        raise EvaluationError(f"pre_transform changed the samples of {card.id}; load the split without it")
+    parameters = PromptParameters.model_validate(card.split(dataset.split).parameters)
+    made = []
+    for number, index in enumerate(dataset.indices()):
+        size, seed, draw = parameters.place(int(index))
+        texts = samples.prompts[number], samples.references[number]
+        made.append(Prompt(*texts, algorithm, size, seed, draw, parameters.use_hints))
+    return made
+
+
 def question_text(prompt: Prompt, examples: Sequence[Prompt] = ()) -> str:
     """Return what the model reads: the examples with their references, then the prompt."""
     return "".join(example.prompt + example.reference for example in examples) + prompt.prompt
@@ -122,7 +151,7 @@ def question_text(prompt: Prompt, examples: Sequence[Prompt] = ()) -> str:
 
 def evaluate_language_model(
     complete: Completer,
-    questions: Iterable[Prompt],
+    questions: Iterable[Prompt] | GraphDataset,
     path: str | Path,
     *,
     examples: Examples | None = None,
@@ -137,7 +166,7 @@ def evaluate_language_model(
 
     Args:
         complete: The model.
-        questions: The prompts; prompts of similar length are best next to each other, as those of a set are.
+        questions: The prompts, or a split of ``clrs_text``; prompts of similar length are best next to each other.
         path: The file of answers (JSON lines).
         examples: Gives the examples to put before a prompt; None for zero-shot.
         batch_size: Prompts per call of the model.
@@ -152,7 +181,9 @@ def evaluate_language_model(
             damaged or in use by another process, or the model does not return one text per prompt.
         StoreError: If the file cannot be written.
     """
-    asked = list(questions)
+    from graphbench.data.dataset import GraphDataset
+
+    asked = dataset_prompts(questions) if isinstance(questions, GraphDataset) else list(questions)
     if not asked:
         raise EvaluationError("there is no prompt to answer; ask for at least one")
     target = Path(path)
@@ -191,8 +222,8 @@ def _is_known(prompt: Prompt, text: str, known: Mapping[_Key, Answer], path: Pat
 def _ask(
     complete: Completer, batch: Sequence[Prompt], texts: Sequence[str], max_characters: int | None
 ) -> list[Answer]:
-    longest = max(len(prompt.reference) for prompt in batch)
-    outputs = complete(texts, max_characters if max_characters is not None else _ROOM_FACTOR * longest + _ROOM)
+    room = room_for(max(len(prompt.reference) for prompt in batch))
+    outputs = complete(texts, max_characters if max_characters is not None else room)
     if len(outputs) != len(batch):
         raise EvaluationError(
             f"{complete.name} returned {len(outputs)} texts for {len(batch)} prompts; it needs one each"
@@ -318,9 +349,8 @@ def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]]) -
             drawn |= set(sizes)
     if not drawn:
         raise EvaluationError(f"no model has a score of {algorithm!r}; there is nothing to draw")
-    trained = [size for size in paper_protocol().sizes_of(algorithm).train if min(drawn) <= size <= max(drawn)]
-    axes.plot(trained, [0.0] * len(trained), "o", color=_TRAINED, markersize=4, clip_on=False, label="size trained on")
     axes.set_ylim(-0.02, 1.02)
+    mark_trained(axes, [s for s in paper_protocol().sizes_of(algorithm).train if min(drawn) <= s <= max(drawn)])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("problem size")
     axes.set_ylabel("accuracy")

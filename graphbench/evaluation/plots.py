@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 COLOURS = ("#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0")
 INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
 PUBLISHED = ", published"
+TRAINED = "size trained on"
+_TRAINED = "#d03030"  # the figures of CLRS-Text's paper mark the sizes trained on in red
+_MOST_TICKS = 12
 _GRID = "#80808040"
 
 
@@ -42,13 +45,21 @@ class Series:
     rows: tuple[OODRow, ...]
 
 
-def size_figure(series: Sequence[Series], reference: Sequence[OODRow], metric: str) -> Figure:
+def size_figure(
+    series: Sequence[Series],
+    reference: Sequence[OODRow],
+    metric: str,
+    label: str = "nodes per graph",
+    trained: Sequence[int] = (),
+) -> Figure:
     """Return the figure of a metric against the number of nodes.
 
     Args:
         series: One per model.
         reference: Rows whose floor is drawn.
         metric: Name on the vertical axis.
+        label: What stands below the horizontal axis.
+        trained: Sizes marked as those trained on.
     """
     figure, axes = new_figure(1)
     printed: set[str] = set()
@@ -60,8 +71,10 @@ def size_figure(series: Sequence[Series], reference: Sequence[OODRow], metric: s
     floor = _points(reference, "floor")
     if floor:
         axes[0].plot(*zip(*floor, strict=True), linestyle=":", color=INK, linewidth=1.4, label="best trivial")
-    _use_size_axis(axes[0], sorted({row.nodes for entry in series for row in entry.rows if row.nodes}))
+    sizes = sorted({row.nodes for entry in series for row in entry.rows if row.nodes})
+    _use_size_axis(axes[0], sizes, label)
     axes[0].set_ylabel(metric)
+    mark_trained(axes[0], [size for size in trained if sizes[0] <= size <= sizes[-1]])
     add_legend(figure, axes)
     return figure
 
@@ -91,11 +104,23 @@ def _points(rows: Sequence[OODRow], field: str) -> list[tuple[float, float]]:
     return [(row.nodes, getattr(row, field)) for row in rows if row.nodes and getattr(row, field) is not None]
 
 
-def _use_size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+def _use_size_axis(axes: Axes, sizes: Sequence[float], label: str) -> None:
     axes.set_xscale("log", base=2)
-    axes.set_xticks(list(sizes), [f"{size:g}" for size in sizes])
+    ticks = (
+        list(sizes) if len(sizes) <= _MOST_TICKS else [s for s in sizes if s.is_integer() and int(s).bit_count() == 1]
+    )
+    axes.set_xticks(ticks, [f"{size:g}" for size in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("nodes per graph")
+    axes.set_xlabel(label)
+
+
+def mark_trained(axes: Axes, sizes: Sequence[int]) -> None:
+    """Mark the sizes trained on by dots on the horizontal axis."""
+    if sizes:
+        low = axes.get_ylim()[0]
+        places = [low] * len(sizes)
+        axes.plot(sizes, places, linestyle="", marker="o", color=_TRAINED, markersize=4, clip_on=False, label=TRAINED)
+        axes.set_ylim(bottom=low)
 
 
 def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
@@ -103,9 +128,10 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
 
     Args:
         results: Aggregated runs of one dataset; every seed is one line.
-        metric: The primary metric; the curve ``val_<metric>`` is drawn.
+        metric: The primary metric; the curve ``val_<metric>`` is drawn, or ``val_loss`` of models selected by it.
     """
-    curves = (("train_loss", "training loss"), (f"val_{metric}", f"validation {metric}"))
+    validation = [(f"val_{name}", f"validation {name}") for name in dict.fromkeys((metric, "loss"))]
+    curves = [("train_loss", "training loss"), *validation]
     panels = [(name, title) for name, title in curves if any(_has_curve(runs, name) for runs in results)]
     if not panels:
         return None
@@ -115,7 +141,7 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
             _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)])
         panel.set_xlabel("optimizer steps")
         panel.set_ylabel(title)
-        if name == "train_loss" and _spans_magnitudes(results, name):
+        if name.endswith("_loss") and _spans_magnitudes(results, name):
             panel.set_yscale("log")
     add_legend(figure, axes)
     return figure

@@ -14,6 +14,7 @@ from graphbench.evaluation.collections import summaries
 from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood
 from graphbench.evaluation.plots import curve_figure, inline_svg, png_bytes
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
+from graphbench.evaluation.texts import asks_for_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -138,10 +139,11 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: _Embed) 
 
 def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: _Embed, stem: str) -> str:
     primary = card.metrics.primary
-    scored = [runs for runs in results if any(runs.score(split, primary) for split in ood_splits(card)[1:])]
+    scored = [runs for runs in results if any(runs.score(split, primary) for split in ood_splits(card, [runs])[1:])]
     if not scored:
         return ""
-    return embed(plot_ood(scored, card), f"{stem}-ood", f"{primary} against graph size, {dataset}")
+    size = "problem size" if asks_for_text(card) else "graph size"
+    return embed(plot_ood(scored, card), f"{stem}-ood", f"{primary} against {size}, {dataset}")
 
 
 def _svg_embed(figure: Figure, name: str, title: str) -> str:

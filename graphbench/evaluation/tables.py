@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import architecture, ood_splits, ood_table
+from graphbench.evaluation.ood import architecture, ood_splits, ood_table, split_nodes
 from graphbench.evaluation.published import PublishedScore, published, published_score
 from graphbench.evaluation.results import Aggregate, Stat
+from graphbench.evaluation.texts import asks_for_text
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -120,9 +121,12 @@ def split_rows(card: Card) -> Grid:
 
 
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
-    """Return the test scores: trivial predictors, our models, published models."""
+    """Return the test scores: trivial predictors, reference solvers, our models, published models."""
     names = (card.metrics.primary, *card.metrics.also)
     rows = [*_trivial_rows(card, names)]
+    for solver, scores in card.solvers.get("test", {}).items():
+        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
+        rows.append(ScoreRow(_predictor_name(solver), "solver", False, values, "knows the task"))
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_count(len(runs.seeds), 'seed')}, {runs.label}" if runs.label else _seeds_text(runs)
@@ -149,22 +153,26 @@ def _trivial_rows(card: Card, names: Sequence[str]) -> list[ScoreRow]:
 
 def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     """Return the primary metric per split and model, or None if the card has no such split or none was evaluated."""
-    primary = card.metrics.primary
-    if not any(runs.score(split, primary) for runs in results for split in card.ood):
+    primary, splits = card.metrics.primary, ood_splits(card, results)
+    if not any(runs.score(split, primary) for runs in results for split in splits[1:]):
         return None
-    columns = [("nodes", [f"{n:g}" if (n := card.nodes(s)) is not None else ABSENT for s in ood_splits(card)])]
+    size = "size" if asks_for_text(card) else "nodes"
+    columns = [(size, [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in splits])]
     printed: set[str] = set()
     for runs in results:
-        rows, name = ood_table(runs, card), architecture(runs)
+        rows, name = ood_table(runs, card, splits=splits), architecture(runs)
         head = runs.model + (" (small run)" if runs.small else "")
         columns.append((head, [stat_text(runs.score(row.split, primary)) for row in rows]))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
-    floors = [best_floor(card, split, primary) for split in ood_splits(card)]
+    floors = [best_floor(card, split, primary) for split in splits]
+    for solver in dict.fromkeys(name for split in splits for name in card.solvers.get(split, {})):
+        found = [card.solvers.get(split, {}).get(solver, {}).get(primary) for split in splits]
+        columns.append((f"{_predictor_name(solver)} (solver)", [_optional(value) for value in found]))
     columns.append(("best trivial", [number(floor[1]) if floor else ABSENT for floor in floors]))
     cells = zip(*(values for _, values in columns), strict=True)
-    rows_text = tuple((split, *row) for split, row in zip(ood_splits(card), cells, strict=True))
+    rows_text = tuple((split, *row) for split, row in zip(splits, cells, strict=True))
     return Grid((f"split ({metric_head(primary)})", *(head for head, _ in columns)), rows_text)
 
 

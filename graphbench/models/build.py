@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import overload
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphbench.catalog.features import Feature, Location, Stage, select
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.errors import ConfigError
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
-from graphbench.models.encoders import InputEncoder
+from graphbench.models.encoders import InputEncoder, feature_values
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processors import Context, Processed, Processor, State, processor_class
+from graphbench.models.story.config import StoryModelConfig
+from graphbench.models.story.model import StoryModel
 
-__all__ = ["Model", "ModelConfig", "PositionalConfig", "build_model", "count_parameters"]
+__all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "build_model", "count_parameters"]
 
 
 class Model(nn.Module):
@@ -46,13 +51,17 @@ class Model(nn.Module):
         edge_output = any(f.location is Location.EDGE for f in outputs)
         uses_edges = processor.uses_edges or edge_output
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
-        self.encoder = InputEncoder(select(features, Stage.INPUT), config.hidden, edges=uses_edges, widths=widths)
+        self.marks = _marks(features, outputs) if config.readout == "query" else ()
+        inputs = _inputs_read(config, features)
+        self.encoder = InputEncoder(
+            inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed, widths=widths
+        )
         self.positional = positional_encoder(config.positional, config.hidden)
         self.input_network = FeedForward(config.hidden, config.activation, config.dropout)
         self.processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
         self.decoders = nn.ModuleList(
-            Decoder(f, config.hidden, config.activation, (widths or {}).get(f.name, 1)) for f in outputs
+            Decoder(f, self._row_width(f), config.activation, (widths or {}).get(f.name, 1)) for f in outputs
         )
 
     def forward(self, batch: Data) -> dict[str, Tensor]:
@@ -70,15 +79,20 @@ class Model(nn.Module):
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
-        encoding = None if self.positional is None else self.positional(batch, layout).float()
+        seen = _both_ways(layout) if self.config.inverse_edges else layout
+        encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
-        processed: Processed = self.processor(State(nodes, edges, tokens, layout))
+        processed: Processed = self.processor(State(nodes, edges, tokens, seen))
+        edges = edges[::2] if edges is not None and self.encoder.inverse else edges
         outputs = {}
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
-            raw = decoder(self._rows(location, processed, edges, layout, decoder), layout)
+            rows = self._rows(location, processed, edges, layout, decoder)
+            if location is Location.GRAPH and not decoder.reads_nodes:
+                rows = self._with_query(rows, processed.nodes, batch, layout)
+            raw = decoder(rows, layout)
             outputs[decoder.feature.name] = layout.both_directions(raw) if location is Location.EDGE else raw
         return outputs
 
@@ -110,6 +124,17 @@ class Model(nn.Module):
         tokens: Tensor = self.input_network(rows)
         return tokens
 
+    def _row_width(self, feature: Feature) -> int:
+        """Return the width of the rows that the decoder of an output reads."""
+        pooled = feature.location is Location.GRAPH and feature.kind is not Kind.POINTER
+        return self.config.hidden * (1 + len(self.marks) if pooled else 1)
+
+    def _with_query(self, rows: Tensor, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
+        """Return ``rows`` [B, d] with the states of the marked nodes beside them, [B, d * (1 + marks)]."""
+        masks = [feature_values(batch, feature).reshape(-1, 1).to(nodes.dtype) for feature in self.marks]
+        marked = [segment_sum(nodes * mask, layout.graph, layout.num_graphs) for mask in masks]
+        return torch.cat([rows, *marked], dim=1)
+
     def _rows(
         self, location: Location, processed: Processed, edges: Tensor | None, layout: Layout, decoder: Decoder
     ) -> Tensor:
@@ -131,13 +156,33 @@ class Model(nn.Module):
         return segment_mean(processed.nodes, layout.graph, layout.sizes)
 
 
+@overload
 def build_model(
     config: ModelConfig, features: Sequence[Feature], *, directed: bool, widths: Mapping[str, int] | None = None
-) -> Model:
+) -> Model: ...
+
+
+@overload
+def build_model(
+    config: ModelConfig | StoryModelConfig,
+    features: Sequence[Feature],
+    *,
+    directed: bool,
+    widths: Mapping[str, int] | None = None,
+) -> Model | StoryModel: ...
+
+
+def build_model(
+    config: ModelConfig | StoryModelConfig,
+    features: Sequence[Feature],
+    *,
+    directed: bool,
+    widths: Mapping[str, int] | None = None,
+) -> Model | StoryModel:
     """Return a model for data with these features, freshly initialised from torch's generator.
 
     Args:
-        config: The architecture.
+        config: The architecture. One for stories reads texts; graphs and ``widths`` mean nothing to it.
         features: The dataset's features (its card's).
         directed: Whether its graphs are directed.
         widths: Values per item of scalar features that have more than one, by name.
@@ -146,6 +191,8 @@ def build_model(
         UnknownModel: If no processor has the configuration's name.
         ConfigError: If the configuration does not fit the processor, or a feature has no encoder or decoder.
     """
+    if isinstance(config, StoryModelConfig):
+        return StoryModel(config, features)
     return Model(config, features, directed=directed, widths=widths)
 
 
@@ -160,12 +207,46 @@ def _context(
     """Return what the processor is told, and how graph-level outputs are read."""
     if config.edge_tokens is True and not processor.supports_edge_tokens:
         raise ConfigError(f"processor {config.processor!r} knows no edge tokens; set edge_tokens to auto or false")
+    if config.inverse_edges and not directed:
+        raise ConfigError("inverse_edges is set, but the graphs are undirected; set it to false")
     if config.pooling == "cls" and not processor.supports_graph_token:
         raise ConfigError(f"processor {config.processor!r} has no graph token; set pooling to auto, mean or sum")
     on_edges = any(f.location is Location.EDGE for f in outputs)
     edge_tokens = config.edge_tokens if config.edge_tokens != "auto" else on_edges and processor.supports_edge_tokens
+    if edge_tokens and config.inverse_edges:
+        raise ConfigError("edge tokens stand for arcs one way; set edge_tokens or inverse_edges to false")
     pooling = config.pooling
     if pooling == "auto":
         pooling = "cls" if processor.supports_graph_token else "mean"
     pooled = any(f.location is Location.GRAPH for f in outputs)
     return Context(directed, bool(edge_tokens), pooling == "cls" and pooled), pooling
+
+
+def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Feature]:
+    """Return the inputs a model reads, after checking that every name in the configuration is one."""
+    inputs = select(features, Stage.INPUT)
+    classes = {f.name for f in inputs if f.kind in (Kind.CATEGORICAL, Kind.MASK, Kind.MASK_ONE)}
+    for key, names, known in (
+        ("ignore", config.ignore, {f.name for f in inputs}),
+        ("fixed", config.fixed, classes - set(config.ignore)),
+    ):
+        unknown = set(names) - known
+        if unknown:
+            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs it may name are {sorted(known)}")
+    return [f for f in inputs if f.name not in config.ignore]
+
+
+def _marks(features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
+    """Return the inputs that mark the nodes a query is about."""
+    found = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
+    if not found:
+        raise ConfigError("readout 'query' reads the nodes that mask_one inputs mark, and there are none; use 'pooled'")
+    if not any(f.location is Location.GRAPH for f in outputs):
+        raise ConfigError("readout 'query' is for outputs of graphs, and there are none; use 'pooled'")
+    return found
+
+
+def _both_ways(layout: Layout) -> Layout:
+    """Return the layout with every arc followed by its inverse."""
+    both = torch.stack([layout.edge_index, layout.edge_index.flip(0)], dim=2).flatten(1, 2)
+    return dataclasses.replace(layout, edge_index=both)

@@ -30,21 +30,27 @@ class ModelConfig(BaseModel):
     """The architecture of an encoder-processor-decoder model (GraphBench paper, appendix B).
 
     Attributes:
-        processor: ``gin``, ``gt``, ``mlp``, ``deepsets`` or a name registered with ``register_processor``.
+        processor: ``gin``, ``gt``, ``gat``, ``mlp``, ``deepsets`` or a name registered with ``register_processor``.
         layers: Number of processor layers.
         hidden: Embedding width ``d``.
-        heads: Attention heads (gt); must divide ``hidden``.
+        heads: Attention heads: gt, where they divide ``hidden``, and gat, where they do not share it.
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
         pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
             ``mean``.
+        readout: How graph-level outputs are read: ``pooled``, from the pooled nodes alone, or ``query``, from these and
+            the state of every node that a mask_one input marks, concatenated in the card's order.
+        inverse_edges: Directed graphs: every arc is also seen backwards, embedded by encoders of its own, so that a
+            class and its inverse are two classes.
+        ignore: Inputs that the model does not read.
+        fixed: Categorical inputs and masks whose vectors stay as they were drawn.
         edge_tokens: gt: whether edges are tokens beside the nodes; ``auto`` where an output lies on edges.
         attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
             (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
             edge tokens only).
-        options: Free settings of a user's own processor.
+        options: Settings of one processor: those of gat (``GATOptions``), free ones of a user's own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,6 +64,10 @@ class ModelConfig(BaseModel):
     positional: PositionalConfig = PositionalConfig()
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
+    readout: Literal["pooled", "query"] = "pooled"
+    inverse_edges: bool = False
+    ignore: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     edge_tokens: bool | Literal["auto"] = "auto"
     attention: Literal["auto", "sdpa", "chunked", "flex"] = "auto"
     options: dict[str, Any] = Field(default_factory=dict)

@@ -17,6 +17,7 @@ from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
 _TINY = 1e-6
+_INVERSE = "inverse"  # beside the locations: arcs seen backwards
 
 
 class Standardiser(nn.Module):
@@ -87,11 +88,18 @@ class ClassEncoder(nn.Module):
 class InputEncoder(nn.Module):
     """Sum of the features' embeddings per location; graph-level features are added to every node of their graph.
 
-    Where a location has no input feature, a learned vector takes its place.
+    Where a location has no input feature, a learned vector takes its place. Texts are left out.
     """
 
     def __init__(
-        self, features: Sequence[Feature], hidden: int, *, edges: bool = True, widths: Mapping[str, int] | None = None
+        self,
+        features: Sequence[Feature],
+        hidden: int,
+        *,
+        edges: bool = True,
+        inverse: bool = False,
+        fixed: Sequence[str] = (),
+        widths: Mapping[str, int] | None = None,
     ) -> None:
         """Create one encoder per input feature.
 
@@ -99,6 +107,8 @@ class InputEncoder(nn.Module):
             features: The input features.
             hidden: Embedding width ``d``.
             edges: Whether anything reads edge embeddings; otherwise none are made.
+            inverse: Whether every arc is also seen backwards: one more encoder per edge feature.
+            fixed: Names of features whose vectors of classes are not trained.
             widths: Values per item of scalar features that have more than one.
 
         Raises:
@@ -108,15 +118,22 @@ class InputEncoder(nn.Module):
         self.encoders = nn.ModuleDict()
         for location in Location:
             wanted = [f for f in features if f.location is location and (edges or location is not Location.EDGE)]
-            self.encoders[location.value] = nn.ModuleList(_encoder(f, hidden, widths or {}) for f in wanted)
+            self.encoders[location.value] = _encoders(wanted, hidden, widths)
+        self.inverse = edges and inverse
+        backwards = [f for f in features if f.location is Location.EDGE and self.inverse]
+        self.encoders[_INVERSE] = _encoders(backwards, hidden, widths)
+        for encoder in self.modules():
+            if isinstance(encoder, ClassEncoder) and encoder.feature.name in fixed:
+                encoder.embedding.requires_grad_(False)
         self.no_node_feature = None if len(self._at(Location.NODE)) else learned_vector(hidden)
         self.no_edge_feature = None if len(self._at(Location.EDGE)) or not edges else learned_vector(hidden)
+        self.no_inverse_feature = None if self.no_edge_feature is None or not inverse else learned_vector(hidden)
 
     def forward(self, batch: Data, layout: Layout) -> tuple[Tensor, Tensor | None]:
         """Return node embeddings [N, d] and edge embeddings [E, d].
 
         Without edge features the edge embeddings are one row [1, d], the same for every edge; None if nothing reads
-        them.
+        them. With inverse arcs they are [2E, d], every arc followed by its inverse.
         """
         nodes = self._embed(batch, Location.NODE)
         if nodes is None:
@@ -126,7 +143,8 @@ class InputEncoder(nn.Module):
         if graphs is not None:
             nodes = nodes + graphs[layout.graph]
         edges = self._embed(batch, Location.EDGE)
-        return nodes, self.no_edge_feature if edges is None else edges
+        edges = self.no_edge_feature if edges is None else edges
+        return nodes, edges if edges is None or not self.inverse else self._both_ways(edges, batch, layout)
 
     def fit_normalisation(self, batch: Data) -> None:
         """Standardise every scalar input by its mean and standard deviation in ``batch``, a sample of training data."""
@@ -135,14 +153,22 @@ class InputEncoder(nn.Module):
                 values = feature_values(batch, encoder.feature)
                 encoder.scale.fit(as_rows(values, encoder.feature, encoder.linear.in_features))
 
-    def _at(self, location: Location) -> nn.ModuleList:
-        encoders = self.encoders[location.value]
+    def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
+        backwards = self._embed(batch, _INVERSE)
+        backwards = self.no_inverse_feature if backwards is None else backwards
+        assert backwards is not None
+        count = layout.edge_index.shape[1]
+        both = torch.stack([edges.expand(count, -1), backwards.expand(count, -1)], dim=1)
+        return both.flatten(0, 1)
+
+    def _at(self, place: str) -> nn.ModuleList:
+        encoders = self.encoders[place]
         assert isinstance(encoders, nn.ModuleList)
         return encoders
 
-    def _embed(self, batch: Data, location: Location) -> Tensor | None:
+    def _embed(self, batch: Data, place: str) -> Tensor | None:
         total: Tensor | None = None
-        for encoder in self._at(location):
+        for encoder in self._at(place):
             assert isinstance(encoder, ScalarEncoder | ClassEncoder)
             part = encoder(feature_values(batch, encoder.feature))
             total = part if total is None else total + part
@@ -177,6 +203,10 @@ def as_rows(values: Tensor, feature: Feature, width: int) -> Tensor:
             f"build_model(..., widths={{{feature.name!r}: k}}) sets how many a scalar feature has"
         )
     return rows
+
+
+def _encoders(features: Sequence[Feature], hidden: int, widths: Mapping[str, int] | None) -> nn.ModuleList:
+    return nn.ModuleList(_encoder(f, hidden, widths or {}) for f in features if f.kind is not Kind.TEXT)
 
 
 def _encoder(feature: Feature, hidden: int, widths: Mapping[str, int]) -> nn.Module:

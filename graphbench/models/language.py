@@ -8,16 +8,15 @@ CLRS-Text's paper evaluates with a range of 10,000.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
 from graphbench.errors import GraphBenchError
+from graphbench.models.language_config import TextModelConfig
 from graphbench.models.layers import Dropout
 
 PAD = 0
@@ -31,41 +30,6 @@ _INITIAL_SCALE = 0.02
 
 class UnreadableText(GraphBenchError, ValueError):
     """A text that is too long for a model, or has a character that is no token."""
-
-
-class TextModelConfig(BaseModel):
-    """The architecture of a :class:`TextModel`.
-
-    Attributes:
-        layers: Number of layers.
-        hidden: Embedding width.
-        heads: Attention heads; their width ``hidden / heads`` must be an even number.
-        context: Most characters of a prompt and its reference together.
-        dropout: Dropout rate on the output of each residual branch.
-        positions: ``rope`` (rotary) or ``learned``.
-        randomised_positions: Range L from which the positions of a text are drawn at random, in ascending order; None
-            for 0, 1, 2, ...
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    layers: int = Field(default=4, ge=1)
-    hidden: int = Field(default=256, ge=1)
-    heads: int = Field(default=4, ge=1)
-    context: int = Field(default=2048, ge=2)
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    positions: Literal["rope", "learned"] = "rope"
-    randomised_positions: int | None = Field(default=None, ge=2)
-
-    @model_validator(mode="after")
-    def _check(self) -> TextModelConfig:
-        if self.hidden % (2 * self.heads):
-            raise ValueError(f"hidden={self.hidden} is not divisible by 2 * heads={2 * self.heads}; change one of them")
-        if self.randomised_positions is not None and self.randomised_positions < self.context:
-            raise ValueError(
-                f"randomised_positions={self.randomised_positions} is below context={self.context}; raise it, or None"
-            )
-        return self
 
 
 def encode(text: str) -> NDArray[np.uint8]:
@@ -194,7 +158,7 @@ class TextModel(nn.Module):
             return draw_positions(count, length, self.config.randomised_positions, generator)
         return torch.arange(length).expand(count, length)
 
-    def training_positions(self, count: int, length: int) -> Tensor:
+    def training_positions(self, count: int, length: int, generator: torch.Generator | None = None) -> Tensor:
         """Return positions int64 [count, length] of whole texts, as generation draws them for their beginnings.
 
         Where positions are drawn at random, they are the first of a longer text's, of random length up to the context:
@@ -202,8 +166,8 @@ class TextModel(nn.Module):
         """
         longest = length
         if self.config.randomised_positions is not None and length < self.config.context:
-            longest = int(torch.randint(length, self.config.context + 1, ()))
-        return self.text_positions(count, longest)[:, :length]
+            longest = int(torch.randint(length, self.config.context + 1, (), generator=generator))
+        return self.text_positions(count, longest, generator)[:, :length]
 
     def forward(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None = None, cache: Cache | None = None

@@ -15,13 +15,15 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.errors import CardError, ConfigError, UnknownModel
 from graphbench.models.config import ModelConfig
+from graphbench.models.language_config import TextModelConfig
+from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.training.schedule import Schedule
 
 Overrides = Mapping[str, Any] | Sequence[str]
 
 
-_KINDS = ("graph", "trajectory")  # what pydantic puts between "model" and a key
+_KINDS = ("graph", "trajectory", "story", "text")  # what pydantic puts between "model" and a key
 
 
 def _kind_of_model(value: Any) -> str:
@@ -29,12 +31,16 @@ def _kind_of_model(value: Any) -> str:
 
 
 AnyModelConfig = Annotated[
-    Annotated[ModelConfig, Tag("graph")] | Annotated[TrajectoryModelConfig, Tag("trajectory")],
+    Annotated[ModelConfig, Tag("graph")]
+    | Annotated[TrajectoryModelConfig, Tag("trajectory")]
+    | Annotated[StoryModelConfig, Tag("story")]
+    | Annotated[TextModelConfig, Tag("text")],
     Discriminator(_kind_of_model),
 ]
-"""A model for single graphs, or, with ``kind: trajectory``, one for trajectories."""
+"""A model for single graphs, or, with ``kind: trajectory``, ``story`` or ``text``, one for trajectories or texts."""
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
+_SCHEMAS: tuple[type[BaseModel], ...] = (TextModelConfig, StoryModelConfig, TrajectoryModelConfig, ModelConfig)
 _NOT_MODELS = ("published", "results")
 _WITHOUT_INFLUENCE = ("log_every", "checkpoint_every", "eval_batch_size")
 _EVALUATIONS_PER_RUN = 20
@@ -46,7 +52,7 @@ class TrainingConfig(BaseModel):
 
     Attributes:
         steps: Budget in optimizer updates.
-        batch_size: Graphs per update, over all devices and micro-batches together.
+        batch_size: Graphs, or prompts, per update, over all devices and micro-batches together.
         lr: Peak learning rate of AdamW.
         weight_decay: Decoupled weight decay; applies to tensors of two or more dimensions only.
         betas: AdamW's two moment decay rates.
@@ -59,7 +65,8 @@ class TrainingConfig(BaseModel):
         eval_every: Updates between two validations; None for a twentieth of the schedule, or more where the validation
             split is large: at least as many graphs are trained on as are validated on.
         patience: Validations without improvement before the run stops early; None to never stop early.
-        eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes.
+        eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes. Prompts: most
+            per batch; long ones are fewer.
         precision: ``fp32``, ``bf16`` (autocast), or ``auto``: bf16 on CUDA devices that support it, else fp32.
         compile: True compiles the whole model with ``torch.compile``; ``auto`` leaves compiling to the model, which
             compiles its attention where that helps; False is the same as ``auto`` on a CPU.
@@ -264,16 +271,18 @@ def run_config_from_json(text: str, where: str) -> RunConfig:
     return _validated(RunConfig, values, where)
 
 
-def graph_model_config(config: RunConfig) -> ModelConfig:
-    """Return the model's configuration of a run on single graphs.
+def graph_model_config(config: RunConfig) -> ModelConfig | StoryModelConfig:
+    """Return the model's configuration of a run on single graphs, or on stories that come with them.
 
     Raises:
-        ConfigError: If it is one for trajectories.
+        ConfigError: If it is one for trajectories, or one that writes texts.
     """
-    if not isinstance(config.model, ModelConfig):
+    if not isinstance(config.model, ModelConfig | StoryModelConfig):
+        kind = config.model.kind
+        made_for = "a model for trajectories" if kind == "trajectory" else "a model that writes texts"
         raise ConfigError(
-            f"{config.model_name} is a model for trajectories, which {config.dataset} does not have; "
-            "leave kind: trajectory out of the model section, or choose another configuration"
+            f"{config.model_name} is {made_for}, which {config.dataset} does not ask for; "
+            f"leave kind: {kind} out of the model section, or choose another configuration"
         )
     return config.model
 
@@ -347,7 +356,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 def _suggestion(key: str) -> str:
     names = {name: f"training.{name}" for name in TrainingConfig.model_fields}
-    names |= {name: f"model.{name}" for name in (*TrajectoryModelConfig.model_fields, *ModelConfig.model_fields)}
+    names |= {name: f"model.{name}" for schema in _SCHEMAS for name in schema.model_fields}
     near = difflib.get_close_matches(key, names, n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""
 
@@ -361,7 +370,7 @@ def _validated(schema: type[_Schema], values: Mapping[str, Any], where: str) -> 
 
 def _complaints(error: ValidationError, where: str) -> Iterable[str]:
     for item in error.errors(include_url=False):
-        key = ".".join(str(part) for part in item["loc"] if part not in _KINDS)
+        key = ".".join(str(part) for place, part in enumerate(item["loc"]) if place != 1 or part not in _KINDS)
         if item["type"] == "extra_forbidden":
             yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]))}"
         elif item["type"] == "value_error" and isinstance(item["input"], Mapping):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from graphbench.data.generation import dataset_folder
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.results import read_record
+from graphbench.evaluation.texts import asks_for_text
 from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model
 from graphbench.models.losses import predictions
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BatchSize = int | Literal["auto"]
+_T = TypeVar("_T")
 
 _MOST_GRAPHS = 1024
 _ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
@@ -67,27 +69,70 @@ def evaluate_model(
         EvaluationError: If the split is empty or a prediction is not finite.
         TrainingError: If a single graph does not fit into the device's memory.
     """
+    name = dataset.split
+    return _split_scores(name, model, dataset, batch_size, device, precision, progress)[name]
+
+
+def _split_scores(
+    name: str,
+    model: nn.Module,
+    dataset: GraphDataset,
+    batch_size: BatchSize,
+    device: str | torch.device,
+    precision: Literal["fp32", "bf16"],
+    progress: bool | None,
+) -> dict[str, Score]:
+    """Return the score of a split, of texts also those of every problem size in it."""
     if len(dataset) == 0:
         raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.id} is empty; raise limit")
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target)
     if dataset.card.hints:
-        return _score_trajectories(model, dataset, batch_size, target, precision, progress)
+        return {name: _score_trajectories(model, dataset, batch_size, target, precision, progress)}
+    if asks_for_text(dataset.card):
+        return _score_texts(name, model, dataset, batch_size, target, precision, progress)
     size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
     was_training = model.training
     model.eval()
     try:
-        while True:
-            try:
-                return _scored(model, dataset, size, target, precision, progress)
-            except torch.OutOfMemoryError as error:
-                if size == 1:
-                    raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
-            torch.cuda.empty_cache()
-            size = max(1, size // 2)
-            logger.warning("out of memory on %s; evaluating %d graphs at once", target, size)
+        score = _while_it_fits(lambda size: _scored(model, dataset, size, target, precision, progress), size, target)
     finally:
         model.train(was_training)
+    return {name: score}
+
+
+def _while_it_fits(score: Callable[[int], _T], size: int, device: torch.device) -> _T:
+    """Return what ``score`` returns for a batch size, halved as often as the device runs out of memory."""
+    while True:
+        try:
+            return score(size)
+        except torch.OutOfMemoryError as error:
+            if size == 1:
+                raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
+        torch.cuda.empty_cache()
+        size = max(1, size // 2)
+        logger.warning("out of memory on %s; evaluating %d graphs at once", device, size)
+
+
+def _score_texts(
+    name: str,
+    model: nn.Module,
+    dataset: GraphDataset,
+    batch_size: BatchSize,
+    device: torch.device,
+    precision: Literal["fp32", "bf16"],
+    progress: bool | None,
+) -> dict[str, Score]:
+    from graphbench.models.language import TextModel
+    from graphbench.training.language_scores import MOST_PROMPTS, score_texts
+
+    assert isinstance(model, TextModel)
+    size = MOST_PROMPTS if batch_size == "auto" else batch_size
+
+    def score(most: int) -> dict[str, Score]:
+        return score_texts(name, model, dataset, most, device, precision, progress)
+
+    return _while_it_fits(score, size, device)
 
 
 def _score_trajectories(
@@ -115,10 +160,14 @@ def evaluate_splits(
     precision: Literal["fp32", "bf16"] = "fp32",
     progress: bool | None = False,
 ) -> dict[str, Score]:
-    """Return the scores of a model on several splits, by name. See :func:`evaluate_model`."""
-    return {
-        name: evaluate_model(model, split, batch_size, device, precision, progress) for name, split in splits.items()
-    }
+    """Return the scores of a model on several splits, by name. See :func:`evaluate_model`.
+
+    Of texts, the scores of every problem size stand behind those of a split, as ``<split>_n<size>``.
+    """
+    scores: dict[str, Score] = {}
+    for name, split in splits.items():
+        scores |= _split_scores(name, model, split, batch_size, device, precision, progress)
+    return scores
 
 
 def evaluate_run(
@@ -197,6 +246,11 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
 
 
 def _fresh_model(config: RunConfig, card: Card) -> nn.Module:
+    if asks_for_text(card):
+        from graphbench.models.language import TextModel
+        from graphbench.training.language import text_model_config
+
+        return TextModel(text_model_config(config))
     if not card.hints:
         return build_model(graph_model_config(config), card.features, directed=card.directed)
     from graphbench.models.trajectory.model import build_trajectory_model

@@ -27,6 +27,7 @@ from graphbench.training.schedule import learning_rate_factor
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
+    from graphbench.loader import Splits
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
@@ -87,7 +88,7 @@ class TrainingLoop:
         world: The processes that train together.
         folder: Where checkpoints go.
         fingerprint: What a checkpoint must share with this run.
-        higher_is_better: Direction of the card's primary metric.
+        higher_is_better: Direction of what models are selected by: the card's primary metric.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class TrainingLoop:
         self.folder = folder
         self.fingerprint = fingerprint
         self.higher_is_better = higher_is_better
+        self.val_metric = card.metrics.primary
         self.precision = chosen_precision(self.settings.precision, world.device)
         self.optimizer = make_optimizer(model, self.settings)
         self.state = RunState()
@@ -192,6 +194,10 @@ class TrainingLoop:
         if self.best is not None:
             tensors, _ = checkpoint.load_tensors(self.folder / BEST)
             checkpoint.load_model(self.model, tensors)
+
+    def notes(self, data: Splits, scored: Sequence[str]) -> list[str]:
+        """Return what a reader of the scores of some splits must know, in sentences; nothing of graphs."""
+        return []
 
     def _batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield this process's micro-batches of every batch from the current step on, for ever."""
@@ -283,7 +289,7 @@ class TrainingLoop:
             bar.update(0, loss=mean)
 
     def _validate(self, bar: Progress, board: Board) -> None:
-        state, metric = self.state, self.card.metrics.primary
+        state, metric = self.state, self.val_metric
         self._require_finite_weights()
         score = float(self.world.from_leader(self._validation_score() if self.world.leads else 0.0))
         state.val_curve.append((state.step, score))

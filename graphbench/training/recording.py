@@ -18,6 +18,8 @@ from torch import nn
 from graphbench.catalog.features import Feature
 from graphbench.errors import MissingDependency, ResultError
 from graphbench.evaluation.results import Budget, RunRecord, read_record
+from graphbench.evaluation.texts import asks_for_text
+from graphbench.models.language import TextModel
 from graphbench.training.evaluate import evaluation_batch_size, predicted_batches
 
 if TYPE_CHECKING:
@@ -91,8 +93,12 @@ def latencies_ms(
 ) -> tuple[float, float]:
     """Return median milliseconds to predict one graph alone, and one graph within a batch of up to 256.
 
-    Positional encodings are part of the time; fetching the graphs is not.
+    Positional encodings are part of the time; fetching the graphs is not. Texts: see ``text_latencies_ms``.
     """
+    if isinstance(model, TextModel):
+        from graphbench.training.language_scores import text_latencies_ms
+
+        return text_latencies_ms(model, dataset, device, precision)
     alone = [_seconds(model, features, batch, device, precision) for batch in _first_graphs(dataset)]
     size = min(_TIMED_BATCH, len(dataset), evaluation_batch_size(model, dataset))
     batch = next(iter(dataset.batches(size)))
@@ -110,22 +116,23 @@ def budget_of(config: RunConfig, card: Card, steps: int, used: Mapping[str, int]
         used: Split -> graphs, of the splits trained and validated on.
         scored: Split -> graphs behind its scores.
     """
-    words = [f"{steps} steps of {config.training.batch_size} graphs"]
+    samples = "prompts" if asks_for_text(card) else "graphs"
+    words = [f"{steps} steps of {config.training.batch_size} {samples}"]
     if config.limit is not None:
         words.append(f"first {config.limit} samples of each split")
     partly_used, partly_scored = partial_splits(card, used), partial_splits(card, scored)
     words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
     if partly_scored and config.limit is None:
-        words.append("scored on part of the graphs")
+        words.append(f"scored on part of the {samples}")
     if config.reference_steps is None:
         words.append("a configuration of one's own")
     return Budget(small=config.is_small or bool(partly_used or partly_scored), label=", ".join(words))
 
 
 def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:
-    """Return split -> e.g. ``val 100 of 10,000``, for the splits of which fewer graphs than the card's were taken."""
-    full = {name: card.split(name).count for name in graphs}
-    return {name: f"{name} {count:,} of {full[name]:,}" for name, count in graphs.items() if count < full[name]}
+    """Return split -> e.g. ``val 100 of 10,000``, for the card's splits of which fewer graphs were taken."""
+    full = {name: spec.count for name, spec in card.all_splits.items() if name in graphs}
+    return {name: f"{name} {graphs[name]:,} of {full[name]:,}" for name in graphs if graphs[name] < full.get(name, 0)}
 
 
 def earlier_record(path: Path, **shared: Any) -> RunRecord | None:

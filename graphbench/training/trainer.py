@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,13 +22,17 @@ from graphbench.data.store import existing_parent, write_json
 from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.results import RunRecord, hardware, save_record
+from graphbench.evaluation.texts import asks_for_text, split_and_size
 from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model, count_parameters
+from graphbench.models.story.config import StoryModelConfig
+from graphbench.models.story.model import with_vocabulary
 from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, graph_model_config, load_config
 from graphbench.training.distributed import World, join_world
 from graphbench.training.evaluate import choose_splits, evaluate_splits, split_names
 from graphbench.training.interrupts import deferred_signals
+from graphbench.training.language import text_loop
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
 from graphbench.training.recording import (
     budget_of,
@@ -86,9 +91,9 @@ def train(
 ) -> RunResult:
     """Train a model, score its best weights, and write a record.
 
-    The weights with the best primary metric on the validation split are the ones scored. On a CPU a run that was
-    interrupted and started again ends with the same bits as one that was not. Under ``torchrun`` the processes share
-    every batch.
+    The weights with the best primary metric on the validation split are the ones scored; of models that write texts,
+    those with the lowest loss on it. On a CPU a run that was interrupted and started again ends with the same bits as
+    one that was not. Under ``torchrun`` the processes share every batch.
 
     The output folder holds ``config.json``, ``checkpoint.safetensors`` (to continue from), ``best.safetensors`` and
     ``record.json``.
@@ -125,6 +130,7 @@ def train(
     """
     card = _card_of(dataset, data)
     config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
+    _require_one_process(card)
     scored = split_names(card, evaluate)
     folder = Path(output) if output is not None else default_output(config)
     if not existing_parent(folder).is_dir():
@@ -168,6 +174,12 @@ def _train_trajectories(
         write_records(folder, trained)
     own = trained[data.card.id]
     return RunResult(own.record, model, own.scores, folder)
+
+
+def _require_one_process(card: Card) -> None:
+    size = os.environ.get("WORLD_SIZE", "1")
+    if asks_for_text(card) and size != "1":
+        raise ConfigError(f"models that write texts are trained by one process, not {size}; run without torchrun")
 
 
 def default_output(config: RunConfig) -> Path:
@@ -216,22 +228,37 @@ def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume
             f"a batch of {min(settings.batch_size, len(train))} graphs cannot be cut into {parts} parts "
             f"({world.size} processes, training.accumulate={settings.accumulate}); raise training.batch_size"
         )
-    model = build_model(graph_model_config(config), card.features, directed=card.directed)
-    model.fit_normalisation(next(iter(train.batches(min(_NORMALISATION_GRAPHS, len(train))))))
-    model = model.to(world.device)
-    world.broadcast_model(model)
-    mark = fingerprint(config, f"{train.content_hash} {data.val.content_hash}")
-    upwards = Evaluator(card, output=card.outputs[0].name).higher_is_better
-    loop = TrainingLoop(config, card, train, data.val, model, world, folder, mark, upwards)
+    loop = (text_loop if asks_for_text(card) else _graph_loop)(config, data, world, folder)
     if resume and loop.resume():
         logger.info("continuing %s from step %d", folder, loop.state.step)
     elif world.leads:
         for name in (CHECKPOINT, BEST, RECORD):
             (folder / name).unlink(missing_ok=True)
     if world.leads:
-        write_json(folder / CONFIG, config.model_dump(mode="json"))
+        write_json(folder / CONFIG, loop.config.model_dump(mode="json"))
     world.wait()
     return loop
+
+
+def _graph_loop(config: RunConfig, data: Splits, world: World, folder: Path) -> TrainingLoop:
+    """Return the loop of a run on graphs, at its start."""
+    card, train, val = data.card, data.train, data.val
+    config = _with_vocabulary(config, train)
+    model = build_model(graph_model_config(config), card.features, directed=card.directed)
+    model.fit_normalisation(next(iter(train.batches(min(_NORMALISATION_GRAPHS, len(train))))))
+    model = model.to(world.device)
+    world.broadcast_model(model)
+    mark = fingerprint(config, f"{train.content_hash} {val.content_hash}")
+    upwards = Evaluator(card, output=card.outputs[0].name).higher_is_better
+    return TrainingLoop(config, card, train, val, model, world, folder, mark, upwards)
+
+
+def _with_vocabulary(config: RunConfig, train: GraphDataset) -> RunConfig:
+    """Return the configuration of a run; a story model's with the words of the training split, where it has none."""
+    if not isinstance(config.model, StoryModelConfig):
+        return config
+    own = with_vocabulary(config.model, train.card.features, train.batches(_NORMALISATION_GRAPHS))
+    return config.model_copy(update={"model": own})
 
 
 def _finish(
@@ -270,7 +297,7 @@ def _record(
         "seed": config.training.seed,
         "steps": state.step,
         "best_step": loop.best.step if loop.best is not None else None,
-        "curves": {"train_loss": state.train_loss, f"val_{card.metrics.primary}": state.val_curve},
+        "curves": {"train_loss": state.train_loss, f"val_{loop.val_metric}": state.val_curve},
     }
     earlier = earlier_record(path, **weights)
     results = _results(card, splits, scores, earlier)
@@ -295,7 +322,8 @@ def _record(
         throughput_graphs_per_s=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
         latency_ms=alone,
         latency_ms_batched=together,
-        notes=_notes(loop, results, earlier),
+        protocol=card.protocol,
+        notes=_notes(loop, data, results, earlier),
     )
 
 
@@ -303,25 +331,38 @@ def _results(
     card: Card, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], earlier: RunRecord | None
 ) -> dict[str, dict[str, Any]]:
     """Return scores, graphs and hashes of every split scored now or earlier, in the card's order."""
+    sized = {name: score.graphs for name, score in scores.items() if name not in splits}
     found: dict[str, dict[str, Any]] = {
         "scores": {name: score.to_dict() for name, score in scores.items()},
-        "graphs_scored": {name: len(split) for name, split in splits.items()},
+        "graphs_scored": {**{name: len(split) for name, split in splits.items()}, **sized},
         "data_hashes": {name: split.content_hash for name, split in splits.items()},
     }
     if earlier is None:
         return found
-    merged = {key: {**getattr(earlier, key), **own} for key, own in found.items()}
-    return {key: {name: own[name] for name in card.all_splits if name in own} for key, own in merged.items()}
+    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in found}
+    merged = {key: kept[key] | own for key, own in found.items()}
+    return {key: _of_splits(own, card.all_splits) for key, own in merged.items()}
 
 
-def _notes(loop: TrainingLoop, results: Mapping[str, Mapping[str, Any]], earlier: RunRecord | None) -> str:
+def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some splits, in their order, each followed by those of its problem sizes."""
+    return {
+        name: value for split in splits for name, value in values.items() if split in (name, split_and_size(name)[0])
+    }
+
+
+def _notes(
+    loop: TrainingLoop, data: Splits, results: Mapping[str, Mapping[str, Any]], earlier: RunRecord | None
+) -> str:
     """Return what a reader of the scores must know, in sentences."""
-    notes, card = [], loop.card
+    card = loop.card
+    notes = loop.notes(data, [name for name in results["graphs_scored"] if name in card.all_splits])
     if loop.state.step < loop.settings.steps:
         notes.append(f"stopped early after {loop.settings.patience} validations without improvement")
     partly = partial_splits(card, results["graphs_scored"])
     if partly:
-        notes.append(f"graphs scored: {', '.join(partly.values())}")
+        samples = "prompts" if asks_for_text(card) else "graphs"
+        notes.append(f"{samples} scored: {', '.join(partly.values())}")
     undefined = [f"{m} of {name}" for name, own in results["scores"].items() for m in card.metrics.also if m not in own]
     if undefined:
         notes.append(f"undefined and left out: {', '.join(undefined)}")

@@ -244,3 +244,19 @@ def test_train_evaluate_report_from_end_to_end(tmp_path):
     run("report", "--records", str(tmp_path / "records"), "--output", str(tmp_path / "report"))
     page = (tmp_path / "report" / "report.html").read_text()
     assert "mst_easy" in page and "0.6906" in page and "http-equiv" not in page
+
+
+def test_a_text_model_from_end_to_end(tmp_path):
+    flags = ["--set", "model.hidden=16", "--set", "model.layers=1", "--set", "training.batch_size=4"]
+    common = ("train", "clrs_text/minimum", "--model", "transformer_small", "--steps", "2", "--limit", "8", *flags)
+    output = ("--output", str(tmp_path / "run"), "--records", str(tmp_path / "records"))
+    run(*common, "--eval-limit", "4", "--workers", "1", *output, root=tmp_path)
+    again = json.loads(run(*common, "--no-resume", "--evaluate", "test", "--json", *output, root=tmp_path).stdout)
+    (record,) = again
+    assert record["dataset"] == "clrs_text/minimum" and record["graphs_scored"]["test"] == 8
+    assert set(record["scores"]) == {"test", *(f"test_n{size}" for size in range(4, 12))}
+    done = run("evaluate", str(tmp_path / "run"), "--limit", "8", "--json", root=tmp_path)
+    assert json.loads(done.stdout) == record["scores"]
+    run("report", "clrs_text/*", "--records", str(tmp_path / "records"), "--output", str(tmp_path / "report.md"))
+    text = (tmp_path / "report.md").read_text()
+    assert "clrs_text/minimum" in text and "| test_n11 | 11 |" in text

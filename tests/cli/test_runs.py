@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from graphbench.cli.runs import read_predictions, train_seeds
+import graphbench
+from graphbench.cli.runs import read_predictions, read_texts, score_predictions, train_seeds
 from graphbench.errors import EvaluationError
 from graphbench.evaluation import results
 from graphbench.training import trainer
@@ -73,3 +75,45 @@ def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):
     for name, message in messages.items():
         with pytest.raises(EvaluationError, match=message):
             read_predictions(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["strings.jsonl", "objects.jsonl", "lines.txt"])
+def test_answers_are_scored_by_split_and_size(ending, tmp_path):
+    splits = graphbench.Loader("clrs_text/bfs", root=tmp_path, limit=6, workers=1).load(())
+    answers = [splits["test"][i].reference.strip() for i in range(5)] + ["I do not know"]
+    rows = {
+        "strings.jsonl": [json.dumps(f"My answer:\n{answer}\n") for answer in answers],
+        "objects.jsonl": [json.dumps({"prompt": 1, "output": answer}) for answer in answers],
+        "lines.txt": answers,
+    }[ending]
+    path = tmp_path / ending
+    path.write_text("\n".join(rows) + "\n")
+    found = score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+    assert {name: score["exact_match"] for name, score in found.items()} == {
+        "test": pytest.approx(5 / 6), **{f"test_n{size}": float(size < 9) for size in range(4, 10)}
+    }  # fmt: skip
+    path.write_text("\n".join(rows[:-1]))
+    with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* \(--limit N"):
+        score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+
+
+def test_answers_are_read_or_refused_with_a_remedy(tmp_path):
+    (tmp_path / "plain.txt").write_text('4\n\n"5"\n')
+    assert read_texts(tmp_path / "plain.txt") == ["4", "", '"5"']
+    (tmp_path / "lines.jsonl").write_text('"a\\nb"\n{"output": ""}')
+    assert read_texts(tmp_path / "lines.jsonl") == ["a\nb", ""]
+    contents = {
+        "empty.jsonl": ("", "empty.jsonl are an empty file; write one answer per line"),
+        "number.jsonl": ('"4"\n4\n', "number.jsonl, line 2 is '4'; write a string, or an object whose 'output' is one"),
+        "other.jsonl": ('{"answer": "4"}\n', 'line 1 is \'{"answer": "4"}\'; write a string'),
+        "plain.jsonl": ("[0 1]\n", "plain.jsonl, line 1 is no JSON"),
+        "answers.npy": ("", "answers.npy has no texts; write one answer per line into a .jsonl or .txt file"),
+    }
+    for name, (content, message) in contents.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(EvaluationError, match=message):
+            read_texts(tmp_path / name)
+    (tmp_path / "latin.txt").write_bytes(b"\xe9\n")
+    for name in ("latin.txt", "absent.txt"):
+        with pytest.raises(EvaluationError, match="cannot read answers from"):
+            read_texts(tmp_path / name)

@@ -110,6 +110,29 @@ def result(scores):
     return SimpleNamespace(record=record, scores=scores, path=Path("runs/record.json"))
 
 
+def test_scores_by_problem_size_stand_in_a_table_of_their_own(capsys):
+    found = {
+        "val": {"exact_match": 0.5},
+        "val_n4": {"exact_match": 0.25},
+        "test": {"exact_match": 0.75},
+        "test_n16": {"exact_match": 1.0},
+        "test_n4": {"exact_match": 0.0},
+    }
+    show.scores("clrs_text/bfs", found, as_json=False)
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows == [
+        ["clrs_text/bfs"],
+        ["split", "exact_match"],
+        ["val", "0.5000"],
+        ["test", "0.7500"],
+        [],
+        ["exact_match", "by", "problem", "size"],
+        ["size", "val", "test"],
+        ["4", "0.2500", "0.0000"],
+        ["16", "-", "1.0000"],
+    ]
+
+
 def test_a_run_that_was_not_scored(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     show.runs([result({})], as_json=False)

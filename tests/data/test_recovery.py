@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from graphbench import card as load_card
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, store
 from graphbench.data.generation import ensure_split, work_folder
@@ -94,6 +95,30 @@ def test_killed_at_every_moment_a_build_resumes(
     assert kills >= 6
     path = ensure_split(card, "train", root, workers=1)
     assert facts_of(path) == clean
+    assert leftovers(root) == []
+
+
+def test_a_split_written_without_shards_is_whole_or_not_there(
+    tmp_path: Path,
+    facts_of: Facts,
+    leftovers: Callable[[Path], list[str]],
+    in_a_fork: Callable[[Callable[[], object]], int],
+) -> None:
+    one_shard = load_card("clrs/insertion_sort")
+    clean = facts_of(ensure_split(one_shard, "val", tmp_path / "clean", workers=1))
+    root = tmp_path / "resumed"
+    for moment in range(5):  # before and after the file is renamed, then the manifest, then never
+
+        def build(moment: int = moment) -> None:
+            kill_at_flush(moment)
+            ensure_split(one_shard, "val", root, workers=1)
+
+        status = in_a_fork(build)
+        assert os.WIFSIGNALED(status) == (moment < 4)
+        assert len(list(root.rglob("val.h5"))) == (moment > 0)
+        for path in root.rglob("val.h5"):
+            assert path.stat().st_size == clean["bytes"], "a half-written file is visible"
+    assert facts_of(ensure_split(one_shard, "val", root, workers=1)) == clean
     assert leftovers(root) == []
 
 

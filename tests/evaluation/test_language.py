@@ -6,11 +6,13 @@ import sys
 import pytest
 import torch
 
+import graphbench
 from graphbench.domains.clrs_text import prompts
 from graphbench.errors import EvaluationError, MissingDependency, StoreError
 from graphbench.evaluation.language import (
     Answer,
     accuracy_figure,
+    dataset_prompts,
     evaluate_language_model,
     few_shot_examples,
     question_text,
@@ -164,6 +166,24 @@ def test_few_shot_examples_stand_before_the_prompt(questions, tmp_path):
     assert seen == [text]
     (cut,) = few_shot_examples(1, decimals=2)(next(prompts("insertion_sort", 4, 1, 3, decimals=2)))
     assert all(len(word) <= 4 for word in cut.prompt.split("[")[1].split("]")[0].split())
+
+
+def test_splits_of_the_dataset_are_questions_too(tmp_path):
+    splits = graphbench.Loader("clrs_text/bfs", root=tmp_path, limit=80, workers=1).load(())
+    made = dataset_prompts(splits.test)
+    assert len(made) == 80
+    for prompt in (made[0], made[41], made[79]):
+        (*_, drawn) = prompts("bfs", prompt.size, prompt.index + 1, prompt.seed)
+        assert drawn == prompt
+    assert {prompt.seed for prompt in made} == {3, 14, 35} and made[0].size == 4
+    oracle = Oracle(made)
+    answers = evaluate_language_model(oracle, splits.test[[41, 2]], tmp_path / "answers.jsonl")
+    assert [answer.key for answer in answers] == [
+        ("bfs", prompt.size, prompt.seed, prompt.index, True) for prompt in (made[41], made[2])
+    ]
+    changed = graphbench.Loader("clrs_text/bfs", pre_transform=lambda data: data, root=tmp_path, limit=3, workers=1)
+    with pytest.raises(EvaluationError, match="pre_transform changed the samples of clrs_text/bfs"):
+        dataset_prompts(changed.load(())["val"])
 
 
 def answer(algorithm, size, seed, correct, use_hints=True):

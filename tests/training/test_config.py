@@ -144,6 +144,23 @@ def test_short_runs_validate_less_often_than_they_train():
     assert TrainingConfig(steps=3).validation_interval(1) == 1
 
 
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"kind": "text", "positions": "alibi"}, r"model\.positions = 'alibi' is refused"),
+        ({"kind": "text", "contxt": 5}, r"unknown key 'model\.contxt'; did you mean 'model\.context'\?"),
+        ({"kind": "text", "context": 64, "randomised_positions": 32}, "randomised_positions=32 is below context=64"),
+        ({"kind": "story", "text": 3}, r"model\.text = 3 is refused"),
+        ({"kind": "tree"}, "tree"),
+    ],
+)
+def test_every_kind_of_model_names_its_keys(tmp_path, section, message):
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump({"model": section, "training": {"steps": 3}}))
+    with pytest.raises(ConfigError, match=message):
+        load_config("clrs_text/bfs", path)
+
+
 def test_numbers_written_like_3e_4_are_numbers():
     assert TrainingConfig.model_validate({"lr": "3e-4"}).lr == 3e-4
 

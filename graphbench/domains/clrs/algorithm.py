@@ -26,7 +26,7 @@ class UnknownAlgorithm(GraphBenchError):
     """No algorithm has that name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Algorithm:
     """One algorithm of the benchmark.
 
@@ -34,7 +34,8 @@ class Algorithm:
         name: Its name, as in ``clrs/<name>``.
         run: Compiled ``(log, *arguments, *hints, *outputs) -> None``: works on the hints' views, calls ``record(log)``
             after every step, and leaves the result in the outputs' arrays.
-        prepare: ``(*arguments) -> Prepared``: checks the arguments and makes the input features from them.
+        prepare: ``(*arguments) -> Prepared``: checks the arguments of some instances of one size, a list per argument,
+            and makes the input features from them.
         inputs: Input features.
         hints: Hint features, as the dataset has them.
         outputs: Output features.
@@ -119,7 +120,7 @@ def find_algorithm(name: str) -> Algorithm:
     Raises:
         UnknownAlgorithm: If there is none of that name; the message suggests the nearest.
     """
-    for module, names in MODULES.items():
+    for module, names in MODULES.items() if name not in _REGISTERED else ():
         if name in names:
             importlib.import_module(f"{_PACKAGE}.{module}")
     if name not in _REGISTERED:

@@ -1,7 +1,7 @@
 """Arguments of the algorithms: checked before any work, and turned into input features.
 
-A ``prepare`` function takes an algorithm's arguments as the reference does and returns what the compiled function takes
-beside the input features. Input features are in the form of the benchmark: one-hot where a mask_one or a class.
+A ``prepare`` function works on many instances of one size at once: it takes a list per argument, with one entry per
+instance as the reference takes it. ``vector``, ``square``, ``node`` and the like check such a list and stack it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.errors import GraphBenchError
 
 Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Instances = Any
+"""One argument of every instance: a sequence of S, or an array ``[S, ...]``."""
 
 
 class ArgumentError(GraphBenchError, ValueError):
@@ -24,81 +27,84 @@ class ArgumentError(GraphBenchError, ValueError):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run of an algorithm needs.
+    """What the runs of an algorithm on S instances need.
 
     Attributes:
-        arguments: What the compiled function takes after its log.
-        inputs: Input feature name -> array: scalars float64, masks, mask_ones and classes int8 (one-hot), pointers
-            int32. Its ``pos`` tells the number of nodes.
+        arguments: What the compiled function takes after its log, stacked: float64 or int64 ``[S, ...]``, and ``[S]``
+            for single numbers.
+        inputs: Input feature name -> its cells: node ``[S, n]``, edge ``[S, n, n]``, graph ``[S, 1]``; a mask_one is
+            the id of its node, ``[S, 1]``, a class its number. ``pos`` tells the number of nodes.
     """
 
-    arguments: tuple[Any, ...]
+    arguments: tuple[Array, ...]
     inputs: dict[str, Array]
 
 
-def positions(*lengths: int) -> NDArray[np.float64]:
-    """Return ``float64[sum of lengths]``: 0, 1/n, .. (n-1)/n for every length n."""
-    return _positions(lengths).copy()
+def positions(instances: int, *lengths: int) -> Floats:
+    """Return ``float64[instances, sum of lengths]``: 0, 1/n, .. (n-1)/n for every length n."""
+    row = _positions(lengths)
+    found = np.empty((instances, len(row)))
+    found[:] = row
+    return found
 
 
 @lru_cache(maxsize=64)
-def _positions(lengths: tuple[int, ...]) -> NDArray[np.float64]:
+def _positions(lengths: tuple[int, ...]) -> Floats:
     return np.concatenate([np.arange(n) / n for n in lengths])
 
 
-def one_hot(chosen: ArrayLike, classes: int) -> NDArray[np.int8]:
-    """Return int8 ``[..., classes]`` with a 1 at the chosen place."""
-    return (np.arange(classes) == np.asarray(chosen)[..., None]).astype(np.int8)
-
-
-def vector(name: str, value: ArrayLike, least: int = 1) -> NDArray[np.float64]:
-    """Return a list of at least ``least`` finite numbers as a float64 copy."""
-    found = _numbers(name, value)
-    if found.ndim != 1 or len(found) < least:
-        raise ArgumentError(f"{name} has the shape {found.shape}; give a list of {least} or more numbers")
+def vector(name: str, values: Instances, least: int = 1) -> Floats:
+    """Return lists of at least ``least`` finite numbers as a float64 copy ``[S, n]``."""
+    found = _numbers(name, values)
+    if found.ndim != 2 or found.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a list of {least} or more numbers")
     return found
 
 
 def same_length(first: str, a: Array, second: str, b: Array, extra: int = 0) -> None:
-    """Raise where ``b`` does not have the length of ``a``, plus ``extra``."""
-    if len(b) != len(a) + extra:
-        raise ArgumentError(f"{first} has {len(a)} entries and {second} has {len(b)}; it needs {len(a) + extra}")
+    """Raise where the lists ``b`` do not have the length of the lists ``a``, plus ``extra``."""
+    needed = a.shape[1] + extra
+    if b.shape[1] != needed:
+        raise ArgumentError(f"{first} has {a.shape[1]} entries and {second} has {b.shape[1]}; it needs {needed}")
 
 
-def square(name: str, value: ArrayLike, least: int = 1) -> NDArray[np.float64]:
-    """Return an ``n x n`` matrix of finite numbers, ``n >= least``, as a float64 copy."""
-    found = _numbers(name, value)
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or len(found) < least:
-        raise ArgumentError(f"{name} has the shape {found.shape}; give a square matrix of {least} or more rows")
+def square(name: str, values: Instances, least: int = 1) -> Floats:
+    """Return ``n x n`` matrices of finite numbers, ``n >= least``, as a float64 copy ``[S, n, n]``."""
+    found = _numbers(name, values)
+    if found.ndim != 3 or found.shape[1] != found.shape[2] or found.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a square matrix of {least} or more rows")
     return found
 
 
-def symmetric(name: str, value: ArrayLike, least: int = 1) -> NDArray[np.float64]:
-    """Return a symmetric matrix of finite numbers: the weights of an undirected graph."""
-    found = square(name, value, least)
-    if not np.array_equal(found, found.T):
-        u, v = np.argwhere(found != found.T)[0]
+def symmetric(name: str, values: Instances, least: int = 1) -> Floats:
+    """Return symmetric matrices of finite numbers: the weights of undirected graphs."""
+    found = square(name, values, least)
+    mirrored = found.transpose(0, 2, 1)
+    if not np.array_equal(found, mirrored):
+        i, u, v = np.argwhere(found != mirrored)[0]
         raise ArgumentError(
-            f"{name} is not symmetric: {name}[{u}, {v}] = {found[u, v]} but {name}[{v}, {u}] = {found[v, u]}; "
+            f"{name} is not symmetric: {name}[{u}, {v}] = {found[i, u, v]} but {name}[{v}, {u}] = {found[i, v, u]}; "
             "the algorithm takes undirected graphs"
         )
     return found
 
 
-def node(name: str, value: Any, nodes: int) -> int:
-    """Return a node id."""
-    chosen = np.asarray(value)
-    if chosen.ndim != 0 or chosen.dtype.kind not in "iu" or not 0 <= chosen < nodes:
-        raise ArgumentError(f"{name} is {value!r}; give a node id, a whole number from 0 to {nodes - 1}")
-    return int(chosen)
+def node(name: str, values: Instances, nodes: int) -> NDArray[np.int64]:
+    """Return node ids, int64 ``[S]``."""
+    chosen = _stacked(values)
+    whole = chosen.ndim == 1 and chosen.dtype.kind in "iu"
+    if not whole or not ((chosen >= 0) & (chosen < nodes)).all():
+        wrong = next(value for value in values if not whole or not 0 <= value < nodes)
+        raise ArgumentError(f"{name} is {wrong!r}; give a node id, a whole number from 0 to {nodes - 1}")
+    return chosen.astype(np.int64)
 
 
-def integers(name: str, value: ArrayLike, low: int, high: int, least: int = 1) -> NDArray[np.int64]:
-    """Return a list of at least ``least`` whole numbers from ``low`` to ``high``."""
-    found = np.asarray(value)
-    if found.ndim != 1 or len(found) < least:
-        raise ArgumentError(f"{name} has the shape {found.shape}; give a list of {least} or more whole numbers")
-    whole = _numbers(name, found)
+def integers(name: str, values: Instances, low: int, high: int, least: int = 1) -> NDArray[np.int64]:
+    """Return lists of at least ``least`` whole numbers from ``low`` to ``high``, int64 ``[S, n]``."""
+    found = _stacked(values)
+    if found.ndim != 2 or found.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a list of {least} or more whole numbers")
+    whole = _numbers(name, values)
     if (whole != np.floor(whole)).any() or whole.min() < low or whole.max() > high:
         raise ArgumentError(
             f"{name} has values from {found.min()} to {found.max()}; give whole numbers, {low} to {high}"
@@ -106,51 +112,57 @@ def integers(name: str, value: ArrayLike, low: int, high: int, least: int = 1) -
     return whole.astype(np.int64)
 
 
-def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def _numbers(name: str, values: Instances) -> Floats:
     try:
-        found = np.array(value, np.float64)
+        found = _stacked(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{name} is not an array of numbers ({error})") from error
     if not np.isfinite(found).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(found))[0])
-        raise ArgumentError(f"{name}{list(place)} is {found[place]}; give finite numbers")
+        place = tuple(np.argwhere(~np.isfinite(found))[0].tolist())
+        raise ArgumentError(f"{name}{list(place[1:])} is {found[place]}; give finite numbers")
     return found
 
 
-def keys(A: ArrayLike, least: int = 2) -> Prepared:
-    """Prepare a list of keys ``A``, at least two: one node each."""
+def _stacked(values: Instances, dtype: type | None = None) -> Array:
+    """Return a new array ``[S, ...]`` of the arguments of S instances; a single one may be anything like an array."""
+    return np.array(values[0], dtype)[None] if len(values) == 1 else np.array(values, dtype)
+
+
+def keys(A: Instances, least: int = 2) -> Prepared:
+    """Prepare lists of keys ``A``, at least two: one node each."""
     found = vector("A", A, least)
-    return Prepared((found,), {"pos": positions(len(found)), "key": found})
+    return Prepared((found,), {"pos": positions(*found.shape), "key": found})
 
 
-def _graph(found: NDArray[np.float64]) -> dict[str, Array]:
-    adjacent = ((found != 0) | np.eye(len(found), dtype=bool)).astype(np.int8)
-    return {"A": found, "adj": adjacent}
+def _graph(found: Floats) -> dict[str, Array]:
+    return {"A": found, "adj": (found != 0) | np.eye(found.shape[1], dtype=bool)}
 
 
-def directed_graph(A: ArrayLike) -> Prepared:
-    """Prepare a graph of two nodes or more: ``A[u, v]`` is the weight of the arc u -> v, 0 where there is none."""
-    found = square("A", A, 2)
-    return Prepared((found,), {"pos": positions(len(found)), **_graph(found)})
+def directed_graph(A: Instances) -> Prepared:
+    """Prepare graphs of two nodes or more: ``A[u, v]`` is the weight of the arc u -> v, 0 where there is none."""
+    return _without_source(square("A", A, 2))
 
 
-def undirected_graph(A: ArrayLike) -> Prepared:
-    """Prepare an undirected graph ``A`` of two nodes or more."""
-    found = symmetric("A", A, 2)
-    return Prepared((found,), {"pos": positions(len(found)), **_graph(found)})
+def undirected_graph(A: Instances) -> Prepared:
+    """Prepare undirected graphs ``A`` of two nodes or more."""
+    return _without_source(symmetric("A", A, 2))
 
 
-def directed_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
-    """Prepare a graph ``A`` and a start node ``s``."""
+def _without_source(found: Floats) -> Prepared:
+    return Prepared((found,), {"pos": positions(*found.shape[:2]), **_graph(found)})
+
+
+def directed_graph_with_source(A: Instances, s: Instances) -> Prepared:
+    """Prepare graphs ``A`` and their start nodes ``s``."""
     return _with_source(square("A", A, 2), s)
 
 
-def undirected_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
-    """Prepare an undirected graph ``A`` and a start node ``s``."""
+def undirected_graph_with_source(A: Instances, s: Instances) -> Prepared:
+    """Prepare undirected graphs ``A`` and their start nodes ``s``."""
     return _with_source(symmetric("A", A, 2), s)
 
 
-def _with_source(found: NDArray[np.float64], s: Any) -> Prepared:
-    start = node("s", s, len(found))
-    inputs: dict[str, Array] = {"pos": positions(len(found)), "s": one_hot(start, len(found)), **_graph(found)}
+def _with_source(found: Floats, s: Instances) -> Prepared:
+    start = node("s", s, found.shape[1])
+    inputs: dict[str, Array] = {"pos": positions(*found.shape[:2]), "s": start[:, None], **_graph(found)}
     return Prepared((found, start), inputs)

@@ -1,11 +1,13 @@
 """Random graphs, strings and points: what the samplers draw, number by number as the reference (dm-clrs 2.0.3).
 
-The order of the calls on the generator is part of each function's contract, as it decides the samples of a seed.
+The order of the calls on the generator decides the samples of a seed. What follows from the numbers is computed for
+many samples at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,11 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from graphbench.domains.clrs.arguments import ArgumentError
-from graphbench.kernels import kernel
+from graphbench.kernels import inner, kernel
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-Point = tuple[float, float]
+Draw = Callable[[], Any]
 Probability = float | Sequence[float]
 """The probability of an edge, or several of which each sample draws one."""
 
@@ -53,85 +55,99 @@ def truncate(value: Any, decimals: int) -> Any:
     return cut if array.ndim else float(cut)
 
 
-def _chosen_probability(rng: RandomState, probability: Probability) -> float:
-    chosen: Any = probability
-    if np.ndim(chosen):
-        if not len(chosen):
-            raise ArgumentError("edge_probability is empty; give one probability or more")
-        chosen = chosen[rng.randint(len(chosen))]
-    if not isinstance(chosen, int | float | np.number) or not 0 <= chosen <= 1:
-        raise ArgumentError(f"edge_probability is {chosen!r}; give a number from 0 to 1, or several")
-    return float(chosen)
+def in_turn(count: int, *draws: Draw) -> list[Array]:
+    """Call all functions, one after the other, ``count`` times; return the results of each, stacked."""
+    rows = [[draw() for draw in draws] for _ in range(count)]
+    return [np.array(column) for column in zip(*rows, strict=True)]
 
 
-def directed_graph(nodes: int, rng: RandomState, probability: Probability) -> Array:
-    """Return int64 ``[n, n]`` of 0 and 1: every ordered pair, loops included, with the probability."""
-    return rng.binomial(1, _chosen_probability(rng, probability), (nodes, nodes))
+def coins(shape: tuple[int, ...], rng: RandomState, probability: Probability) -> Draw:
+    """Return a function that draws int64 0 and 1 of some shape, all with the same probability of 1."""
+    several: Any = probability if np.ndim(probability) else None
+    choices: list[Any] = [probability] if several is None else list(several)
+    if not choices:
+        raise ArgumentError("edge_probability is empty; give one probability or more")
+    for chosen in choices:
+        if not isinstance(chosen, int | float | np.number) or not 0 <= chosen <= 1:
+            raise ArgumentError(f"edge_probability is {chosen!r}; give a number from 0 to 1, or several")
+    if several is None:
+        return partial(rng.binomial, 1, probability, shape)
+    return lambda: rng.binomial(1, several[rng.randint(len(several))], shape)
 
 
-def undirected_graph(nodes: int, rng: RandomState, probability: Probability) -> Array:
-    """Return symmetric int64 ``[n, n]``: a pair is joined if both directions were drawn, a loop if its one was."""
-    arcs = directed_graph(nodes, rng, probability)
-    return arcs * arcs.T
+def arcs(nodes: int, rng: RandomState, probability: Probability) -> Draw:
+    """Return a function that draws int64 ``[n, n]`` of 0 and 1: every ordered pair, loops included."""
+    return coins((nodes, nodes), rng, probability)
 
 
-def acyclic_graph(nodes: int, rng: RandomState, probability: Probability) -> Array:
-    """Return int64 ``[n, n]``: arcs from lower to higher nodes, which are then relabelled at random."""
-    arcs = np.triu(directed_graph(nodes, rng, probability), 1)
-    return _relabelled(arcs, rng)
+def undirected(drawn: Array) -> Array:
+    """Return symmetric graphs ``[S, n, n]``: a pair is joined if both directions were drawn, a loop if its one was."""
+    return drawn * drawn.transpose(0, 2, 1)
 
 
-def weighted_graph(nodes: int, rng: RandomState, probability: Probability) -> Floats:
-    """Return symmetric float64 ``[n, n]``: weights ``sqrt(a b + 0.001)``, with a and b uniform in [0, 1)."""
-    edges = undirected_graph(nodes, rng, probability)
-    weights = rng.random_sample((nodes, nodes))
-    return edges * np.sqrt(weights * weights.T + 1e-3)
+def acyclic(drawn: Array, orders: Array) -> Array:
+    """Return the arcs from lower to higher nodes, of graphs ``[S, n, n]`` which are then relabelled."""
+    return relabelled(np.triu(drawn, 1), orders)
 
 
-def community_graph(nodes: int, rng: RandomState, probability: Probability) -> Floats:
-    """Return float64 ``[n, n]`` of 0 and 1: four dense communities, few arcs between them, relabelled at random.
+def weighted(edges: Array, weights: Floats) -> Floats:
+    """Return edges with the weights ``sqrt(a b + 0.001)``, where a and b are numbers of the two directions."""
+    return edges * np.sqrt(weights * weights.transpose(0, 2, 1) + 1e-3)
+
+
+def relabelled(graphs: Array, orders: Array) -> Array:
+    """Return graphs ``[S, n, n]`` whose node i is the node ``orders[s, i]`` of before."""
+    return graphs[np.arange(len(graphs))[:, None, None], orders[:, :, None], orders[:, None, :]]
+
+
+def community_graphs(nodes: int, rng: RandomState, count: int, probability: Probability) -> Floats:
+    """Return float64 ``[S, n, n]`` of 0 and 1: four dense communities, few arcs between them, relabelled at random.
 
     Nodes are dealt out in equal parts, and the last community takes the rest. Then single pairs flip, none from a later
     to an earlier community, so that no cycle runs through two of them.
     """
-    chosen = _chosen_probability(rng, probability)
-    share = nodes // COMMUNITIES
-    community = np.minimum(np.arange(nodes) // share, COMMUNITIES - 1)
-    arcs = np.zeros((nodes, nodes), np.int64)
-    for number in range(COMMUNITIES):
-        members = slice(number * share, nodes if number == COMMUNITIES - 1 else (number + 1) * share)
-        size = arcs[members, members].shape
-        arcs[members, members] = rng.binomial(1, chosen, size)
-    flips = rng.binomial(1, FLIP_PROBABILITY, (nodes, nodes))
-    flips[community[:, None] > community] = 0
-    return _relabelled(arcs ^ flips, rng).astype(np.float64)
+    community = np.minimum(np.arange(nodes) // (nodes // COMMUNITIES), COMMUNITIES - 1)
+    inside = community[:, None] == community
+    dense, flips, orders = in_turn(
+        count,
+        coins((int(inside.sum()),), rng, probability),
+        coins((nodes, nodes), rng, FLIP_PROBABILITY),
+        lambda: rng.permutation(nodes),
+    )
+    graphs = np.zeros((count, nodes, nodes), np.int64)
+    graphs[:, inside] = dense
+    flips[:, community[:, None] > community] = 0
+    return relabelled(graphs ^ flips, orders).astype(np.float64)
 
 
-def _relabelled(graph: Array, rng: RandomState) -> Array:
-    order = rng.permutation(len(graph))
-    return graph[order[:, None], order]
-
-
-def random_string(letters: int, rng: RandomState) -> NDArray[np.int64]:
-    """Return int64 ``[letters]``: letters 0 .. 3."""
-    return rng.randint(LETTERS, size=letters)
+def random_strings(count: int, letters: int, rng: RandomState) -> NDArray[np.int64]:
+    """Return int64 ``[count, letters]``: letters 0 .. 3."""
+    return rng.randint(LETTERS, size=(count, letters))
 
 
 def haystack_and_needle(
-    length: int, rng: RandomState, needle_length: int | tuple[int, int]
+    length: int, rng: RandomState, sizes: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return two random strings of ``length`` letters together; the second stands somewhere in the first.
 
-    It never stands at the very end. Its length comes first, then its letters, those of the first, and the place.
+    It never stands at the very end. Its length comes first, from a range, then its letters, those of the first, and the
+    place.
     """
-    size = _needle_size(length, rng, needle_length)
-    needle, haystack = random_string(size, rng), random_string(length - size, rng)
+    shortest, longest = sizes
+    size = shortest if shortest == longest else rng.randint(shortest, longest + 1)  # one choice costs no draw
+    letters = rng.randint(LETTERS, size=length)
+    needle, haystack = letters[:size], letters[size:]
     start = rng.randint(length - 2 * size)
     haystack[start : start + size] = needle
     return haystack, needle
 
 
-def _needle_size(length: int, rng: RandomState, wanted: int | tuple[int, int]) -> int:
+def needle_sizes(length: int, wanted: int | tuple[int, int]) -> tuple[int, int]:
+    """Return the lengths of the shortest and of the longest needle, checked.
+
+    Raises:
+        ArgumentError: If they are out of range.
+    """
     pair = tuple(wanted) if isinstance(wanted, tuple | list) else (wanted, wanted)
     if len(pair) != 2:
         raise ArgumentError(f"needle_length is {wanted!r}; give a number, or the pair of the shortest and the longest")
@@ -142,7 +158,7 @@ def _needle_size(length: int, rng: RandomState, wanted: int | tuple[int, int]) -
             f"needle_length {longest} is too much for length {length}, which is that of both strings; "
             f"give a needle of {(length - 1) // 2} or less, or length {2 * longest + 1} or more"
         )
-    return int(rng.randint(shortest, longest + 1))
+    return shortest, longest
 
 
 def two_segments(rng: RandomState) -> tuple[Floats, Floats]:
@@ -152,18 +168,25 @@ def two_segments(rng: RandomState) -> tuple[Floats, Floats]:
     """
     crossing = rng.binomial(1, 0.5) == 1
     while True:
-        xs, ys = rng.random_sample((2, 4))
-        if _segments_cross(*zip(xs.tolist(), ys.tolist(), strict=True)) == crossing:
-            return xs, ys
+        ends = rng.random_sample((2, 4))
+        if _segments_cross(ends) == crossing:
+            return ends[0], ends[1]
 
 
-def _segments_cross(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Return whether a-b crosses c-d, if no three of the points are on a line."""
-    return _turns_left(a, c, d) != _turns_left(b, c, d) and _turns_left(a, b, c) != _turns_left(a, b, d)
+@kernel
+def _segments_cross(ends: Floats) -> bool:
+    """Return whether the segments from the first to the second, and from the third to the last end cross.
+
+    That is, if no three of the ends are on a line.
+    """
+    xs, ys = ends
+    first = _turns_left(xs, ys, 0, 2, 3) != _turns_left(xs, ys, 1, 2, 3)
+    return first and _turns_left(xs, ys, 0, 1, 2) != _turns_left(xs, ys, 0, 1, 3)
 
 
-def _turns_left(a: Point, b: Point, c: Point) -> bool:
-    return (c[1] - a[1]) * (b[0] - a[0]) > (b[1] - a[1]) * (c[0] - a[0])
+@inner
+def _turns_left(xs: Floats, ys: Floats, a: int, b: int, c: int) -> bool:
+    return (ys[c] - ys[a]) * (xs[b] - xs[a]) > (ys[b] - ys[a]) * (xs[c] - xs[a])
 
 
 def points_of_a_disc(points: int, rng: RandomState, decimals: int | None = None) -> tuple[Floats, Floats]:
@@ -177,9 +200,8 @@ def points_of_a_disc(points: int, rng: RandomState, decimals: int | None = None)
     for _ in range(HULL_ATTEMPTS):
         angles = rng.uniform(0, 2 * np.pi, points)
         radii = RADIUS * np.sqrt(rng.random_sample(points))
-        xs, ys = radii * np.cos(angles), radii * np.sin(angles)
-        if decimals is not None:
-            xs, ys = truncate(xs, decimals), truncate(ys, decimals)
+        places = np.array([radii * np.cos(angles), radii * np.sin(angles)])
+        xs, ys = places if decimals is None else truncate(places, decimals)
         if not has_collinear_triple(xs, ys, COLLINEAR_BELOW):
             return xs, ys
     cut = "" if decimals is None else f" cut to {decimals} decimals"

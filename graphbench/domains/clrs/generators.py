@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphbench.catalog.features import Feature, Kind
+from graphbench.data.runs import offsets, take_runs
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.trajectories import Trajectories
 from graphbench.domains.clrs.algorithms import NAMES
 
 if TYPE_CHECKING:
     from graphbench.domains.clrs.algorithm import Algorithm
-    from graphbench.domains.clrs.tracing import Run
+    from graphbench.domains.clrs.tracing import Runs
 
 Array = NDArray[Any]
 RENAMED = {"x": "xs", "y": "ys"}
@@ -52,16 +53,17 @@ def _arguments(
     name: str, parameters: TrajectoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the arguments of every sample asked for."""
-    from graphbench.domains.clrs.samplers import draw_multi_size, sample
+    from graphbench.domains.clrs.samplers import a_generator, draw_multi_size, sample
 
     if parameters.length is not None and parameters.seed is not None:
         drawn = sample(name, parameters.length, int(indices.max(initial=-1)) + 1, parameters.seed)
         yield from (drawn[i] for i in indices)
         return
     words = [int(key) & 0xFFFFFFFF, int(key) >> 32]
-    for index, attempt in zip(indices.tolist(), attempts.tolist(), strict=True):
-        generator = np.random.RandomState([*words, index & 0xFFFFFFFF, index >> 32, attempt])
-        yield draw_multi_size(name, parameters.lengths[index % len(parameters.lengths)], generator)
+    with a_generator() as rng:
+        for index, attempt in zip(indices.tolist(), attempts.tolist(), strict=True):
+            rng.seed([*words, index & 0xFFFFFFFF, index >> 32, attempt])
+            yield draw_multi_size(name, parameters.lengths[index % len(parameters.lengths)], rng)
 
 
 def _generate(
@@ -72,38 +74,35 @@ def _generate(
     attempts: NDArray[np.int64],
 ) -> Samples:
     from graphbench.domains.clrs.algorithm import find_algorithm
-    from graphbench.domains.clrs.tracing import Runner
+    from graphbench.domains.clrs.tracing import run_all
 
-    algorithm = find_algorithm(name)
-    runner = Runner(algorithm)
-    runs = [runner.run(*args) for args in _arguments(name, parameters, key, indices, attempts)]
-    return samples_of_runs(algorithm, runs, runner.recorded())
+    instances = list(_arguments(name, parameters, key, indices, attempts))
+    return samples_of_runs(find_algorithm(name), *run_all(name, instances))
 
 
-def samples_of_runs(algorithm: Algorithm, runs: Sequence[Run], hints: Trajectories) -> Samples:
-    """Return finished runs in the form that is stored."""
-    nodes = np.array([run.nodes for run in runs], np.int64)
-    values = {
-        RENAMED.get(f.name, f.name): np.concatenate([_rows(f, run.inputs[f.name]) for run in runs])
-        for f in algorithm.inputs
-    }
-    for feature in algorithm.outputs:
-        values[feature.name] = np.concatenate([_output_rows(feature, run) for run in runs])
+def samples_of_runs(algorithm: Algorithm, runs: Sequence[Runs], hints: Trajectories) -> Samples:
+    """Return finished runs in the form that is stored, instance by instance."""
+    order = np.argsort(np.concatenate([r.places for r in runs]))
+    nodes = np.concatenate([np.full(len(r.places), r.nodes) for r in runs])[order]
+    inputs = {RENAMED.get(f.name, f.name): [_rows(f, r, r.inputs) for r in runs] for f in algorithm.inputs}
+    outputs = {f.name: [_rows(f, r, r.outputs) for r in runs] for f in algorithm.outputs}
+    values = {name: _joined(parts, order) for name, parts in (inputs | outputs).items()}
     return Samples(nodes, nodes * nodes, np.empty((0, 2), np.int32), values, hints)
 
 
-def _rows(feature: Feature, value: Array) -> Array:
-    """Return an input as rows: one value per node, pair or graph."""
-    if feature.kind is Kind.CATEGORICAL:
-        value = value.argmax(axis=-1)
-    return value.reshape(-1)
+def _rows(feature: Feature, runs: Runs, cells: Mapping[str, Array]) -> Array:
+    """Return a feature as ``[S, rows]``: one value per node, pair or graph."""
+    own = cells[feature.name]
+    return np.arange(runs.nodes) == own if feature.kind is Kind.MASK_ONE else own.reshape(len(own), -1)
 
 
-def _output_rows(feature: Feature, run: Run) -> Array:
-    cells = run.outputs[feature.name]
-    if feature.kind is Kind.MASK_ONE:
-        return (np.arange(run.nodes) == cells[0]).astype(np.uint8)
-    return cells.reshape(-1)
+def _joined(parts: Sequence[Array], order: NDArray[np.int64]) -> Array:
+    """Return the rows of all instances, one instance after the other in the order given."""
+    if len(parts) == 1:
+        return parts[0].reshape(-1)
+    sizes = np.concatenate([np.full(len(part), part.shape[1]) for part in parts])
+    first = offsets(sizes)[order]
+    return take_runs(np.concatenate([part.reshape(-1) for part in parts]), first, offsets(sizes[order]))
 
 
 def _check(name: str, parameters: TrajectoryParameters, samples: Samples) -> list[str]:

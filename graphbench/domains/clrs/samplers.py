@@ -15,9 +15,9 @@ Its keyword-only parameters are the options that ``sample`` and ``draw`` accept 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,19 +27,25 @@ from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.distributions import (
     COMMUNITIES,
+    Draw,
     Probability,
-    acyclic_graph,
-    community_graph,
-    directed_graph,
+    acyclic,
+    arcs,
+    community_graphs,
     haystack_and_needle,
+    in_turn,
+    needle_sizes,
     points_of_a_disc,
-    random_string,
+    random_strings,
     truncate,
     two_segments,
-    undirected_graph,
-    weighted_graph,
+    undirected,
+    weighted,
     whole_number,
 )
+
+Columns = tuple[Any, ...]
+"""Every argument of many samples: arrays ``[count, ...]``, or lists where shapes differ."""
 
 MOST_DECIMALS = 15
 MULTI_SIZE_PROBABILITIES = tuple(0.1 + 0.1 * i for i in range(9))
@@ -53,17 +59,26 @@ class Sampler:
     """How the arguments of an algorithm are drawn.
 
     Attributes:
-        draw: ``(length, rng, **options) -> arguments``.
+        draw: ``(length, rng, **options) -> arguments``, or ``(length, rng, count, **options) -> Columns``.
         least: Shortest length that the sampler and the algorithm can work with.
         options: Names of its options.
+        of_many: Whether ``draw`` draws many samples.
     """
 
     draw: Callable[..., tuple[Any, ...]]
     least: int
     options: tuple[str, ...]
+    of_many: bool = False
+
+    def columns(self, length: int, rng: RandomState, count: int, options: Mapping[str, Any]) -> Columns:
+        """Return the arguments of ``count`` samples, drawn one after the other."""
+        if self.of_many:
+            return self.draw(length, rng, count, **options)
+        return tuple(zip(*(self.draw(length, rng, **options) for _ in range(count)), strict=True))
 
 
 _SAMPLERS: dict[str, Sampler] = {}
+_IDLE: list[RandomState] = []
 _F = TypeVar("_F", bound=Callable[..., tuple[Any, ...]])
 
 
@@ -77,11 +92,19 @@ def sampler(*algorithms: str, least: int) -> Callable[[_F], _F]:
         *algorithms: Names of the algorithms.
         least: Shortest length that the sampler and the algorithms can work with.
     """
+    return _registration(algorithms, least, of_many=False)
 
+
+def _sampler_of_many(*algorithms: str, least: int) -> Callable[[_F], _F]:
+    """Register a function ``(length, rng, count, **options) -> Columns`` as the sampler of some algorithms."""
+    return _registration(algorithms, least, of_many=True)
+
+
+def _registration(algorithms: Sequence[str], least: int, of_many: bool) -> Callable[[_F], _F]:
     def register(function: _F) -> _F:
         parameters = inspect.signature(function).parameters.values()
         options = tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
-        _SAMPLERS.update(dict.fromkeys(algorithms, Sampler(function, least, options)))
+        _SAMPLERS.update(dict.fromkeys(algorithms, Sampler(function, least, options, of_many)))
         return function
 
     return register
@@ -108,9 +131,21 @@ def sample(
         UnknownAlgorithm: If there is no algorithm of that name.
         ArgumentError: If a length, count, seed or option is of the wrong type or out of range.
     """
-    draw_one = _ready(algorithm, length, decimals, options)
-    rng = RandomState(whole_number("seed", seed, 0, 2**32 - 1))
-    return [draw_one(rng) for _ in range(whole_number("count", count, 0))]
+    draw_all = _ready(algorithm, length, decimals, options)
+    with a_generator() as rng:
+        rng.seed(whole_number("seed", seed, 0, 2**32 - 1))
+        return draw_all(rng, whole_number("count", count, 0))
+
+
+@contextmanager
+def a_generator() -> Iterator[RandomState]:
+    """Yield a generator to be seeded, for nobody else while the block runs: making one takes longer than seeding it."""
+    try:
+        rng = _IDLE.pop()
+    except IndexError:
+        rng = RandomState(0)
+    yield rng
+    _IDLE.append(rng)
 
 
 def draw(
@@ -135,7 +170,7 @@ def draw(
     """
     if not isinstance(rng, RandomState):
         raise ArgumentError(f"rng is a {type(rng).__name__}; give a numpy.random.RandomState")
-    return _ready(algorithm, length, decimals, options)(rng)
+    return _ready(algorithm, length, decimals, options)(rng, 1)[0]
 
 
 def draw_multi_size(algorithm: str, length: int, rng: RandomState) -> tuple[Any, ...]:
@@ -187,8 +222,8 @@ def _checked_length(algorithm: str, length: int) -> int:
 
 def _ready(
     algorithm: str, length: int, decimals: int | None, options: Mapping[str, Any]
-) -> Callable[[RandomState], tuple[Any, ...]]:
-    """Check a request and return the function that draws one sample."""
+) -> Callable[[RandomState, int], list[tuple[Any, ...]]]:
+    """Check a request and return the function that draws some samples."""
     found = _find(algorithm)
     length = _checked_length(algorithm, length)
     for name in options:
@@ -196,121 +231,145 @@ def _ready(
             takes = ", ".join(option for option in found.options if option != "decimals") or "none"
             raise ArgumentError(f"{algorithm} has no option {name!r}; its options: {takes}")
     given = {name: value for name, value in options.items() if value is not None}
-    if decimals is None:
-        return partial(found.draw, length, **given)
-    digits = whole_number("decimals", decimals, 0, MOST_DECIMALS)
-    if "decimals" in found.options:
+    digits = None if decimals is None else whole_number("decimals", decimals, 0, MOST_DECIMALS)
+    if digits is not None and "decimals" in found.options:
         given["decimals"] = digits
 
-    def draw_and_cut(rng: RandomState) -> tuple[Any, ...]:
-        return tuple(truncate(value, digits) for value in found.draw(length, rng, **given))
+    def draw_all(rng: RandomState, count: int) -> list[tuple[Any, ...]]:
+        if count == 0:
+            return []
+        columns = found.columns(length, rng, count, given)
+        return list(zip(*(_values(column, digits) for column in columns), strict=True))
 
-    return draw_and_cut
-
-
-@sampler("dfs", least=2)
-def _directed(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return (directed_graph(length, rng, edge_probability),)
+    return draw_all
 
 
-@sampler("topological_sort", least=2)
-def _acyclic(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return (acyclic_graph(length, rng, edge_probability),)
+def _values(column: Sequence[Any], decimals: int | None) -> Sequence[Any]:
+    """Return one argument of every sample, cut to some decimals; single numbers are Python's."""
+    if not isinstance(column, np.ndarray):
+        return column if decimals is None else [truncate(value, decimals) for value in column]
+    cut = column if decimals is None else truncate(column, decimals)
+    values: Sequence[Any] = cut.tolist() if cut.ndim == 1 else cut
+    return values
 
 
-@sampler("articulation_points", "bridges", least=2)
-def _sparse(length: int, rng: RandomState, *, edge_probability: Probability = 0.2) -> tuple[Any, ...]:
-    return (undirected_graph(length, rng, edge_probability),)
+@_sampler_of_many("dfs", least=2)
+def _directed(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    return tuple(in_turn(count, arcs(length, rng, edge_probability)))
 
 
-@sampler("bfs", least=2)
-def _undirected_with_source(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return undirected_graph(length, rng, edge_probability), rng.randint(length)
+@_sampler_of_many("topological_sort", least=2)
+def _acyclic(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    return (acyclic(*in_turn(count, arcs(length, rng, edge_probability), lambda: rng.permutation(length))),)
 
 
-@sampler("mst_kruskal", least=2)
-def _sparse_weighted(length: int, rng: RandomState, *, edge_probability: Probability = 0.2) -> tuple[Any, ...]:
-    return (weighted_graph(length, rng, edge_probability),)
+@_sampler_of_many("articulation_points", "bridges", least=2)
+def _sparse(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.2) -> Columns:
+    return (undirected(*in_turn(count, arcs(length, rng, edge_probability))),)
 
 
-@sampler("floyd_warshall", least=2)
-def _weighted(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return (weighted_graph(length, rng, edge_probability),)
+@_sampler_of_many("bfs", least=2)
+def _undirected_with_source(
+    length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5
+) -> Columns:
+    drawn, sources = in_turn(count, arcs(length, rng, edge_probability), lambda: rng.randint(length))
+    return undirected(drawn), sources
 
 
-@sampler("mst_prim", "bellman_ford", "dijkstra", least=2)
-def _weighted_with_source(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return weighted_graph(length, rng, edge_probability), rng.randint(length)
+def _weights(length: int, rng: RandomState) -> Draw:
+    return lambda: rng.random_sample((length, length))
 
 
-@sampler("dag_shortest_paths", least=2)
-def _acyclic_with_source(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    arcs = acyclic_graph(length, rng, edge_probability)
-    weights = rng.random_sample((length, length))
-    return arcs * weights, rng.randint(length)
+@_sampler_of_many("mst_kruskal", least=2)
+def _sparse_weighted(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.2) -> Columns:
+    return _weighted(length, rng, count, edge_probability=edge_probability)
 
 
-@sampler("strongly_connected_components", least=COMMUNITIES)
-def _communities(length: int, rng: RandomState, *, edge_probability: Probability = 0.5) -> tuple[Any, ...]:
-    return (community_graph(length, rng, edge_probability),)
+@_sampler_of_many("floyd_warshall", least=2)
+def _weighted(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    drawn, weights = in_turn(count, arcs(length, rng, edge_probability), _weights(length, rng))
+    return (weighted(undirected(drawn), weights),)
 
 
-@sampler(
+@_sampler_of_many("mst_prim", "bellman_ford", "dijkstra", least=2)
+def _weighted_with_source(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    draws = arcs(length, rng, edge_probability), _weights(length, rng), lambda: rng.randint(length)
+    drawn, weights, sources = in_turn(count, *draws)
+    return weighted(undirected(drawn), weights), sources
+
+
+@_sampler_of_many("dag_shortest_paths", least=2)
+def _acyclic_with_source(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    graph = arcs(length, rng, edge_probability), lambda: rng.permutation(length)
+    drawn, orders, weights, sources = in_turn(count, *graph, _weights(length, rng), lambda: rng.randint(length))
+    return acyclic(drawn, orders) * weights, sources
+
+
+@_sampler_of_many("strongly_connected_components", least=COMMUNITIES)
+def _communities(length: int, rng: RandomState, count: int, *, edge_probability: Probability = 0.5) -> Columns:
+    return (community_graphs(length, rng, count, edge_probability),)
+
+
+@_sampler_of_many(
     *("insertion_sort", "bubble_sort", "heapsort", "quicksort", "quickselect", "minimum", "matrix_chain_order"),
     least=2,
 )
-def _keys(length: int, rng: RandomState) -> tuple[Any, ...]:
-    return (rng.random_sample(length),)
+def _keys(length: int, rng: RandomState, count: int) -> Columns:
+    return (rng.random_sample((count, length)),)
 
 
-@sampler("binary_search", least=2)
-def _target_and_sorted_keys(length: int, rng: RandomState) -> tuple[Any, ...]:
-    keys = np.sort(rng.random_sample(length))
-    return rng.random_sample(), keys
+@_sampler_of_many("binary_search", least=2)
+def _target_and_sorted_keys(length: int, rng: RandomState, count: int) -> Columns:
+    drawn = rng.random_sample((count, length + 1))
+    return drawn[:, -1], np.sort(drawn[:, :-1])
 
 
-@sampler("find_maximum_subarray_kadane", least=2)
-def _signed_keys(length: int, rng: RandomState) -> tuple[Any, ...]:
-    return (rng.uniform(-1, 1, length),)
+@_sampler_of_many("find_maximum_subarray_kadane", least=2)
+def _signed_keys(length: int, rng: RandomState, count: int) -> Columns:
+    return (rng.uniform(-1, 1, (count, length)),)
 
 
-@sampler("optimal_bst", least=2)
-def _probabilities(length: int, rng: RandomState) -> tuple[Any, ...]:
-    weights = rng.random_sample(2 * length + 1)
-    shares = weights / weights.sum()
-    return shares[:length], shares[length:]
+@_sampler_of_many("optimal_bst", least=2)
+def _probabilities(length: int, rng: RandomState, count: int) -> Columns:
+    weights = rng.random_sample((count, 2 * length + 1))
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    return shares[:, :length], shares[:, length:]
 
 
-@sampler("activity_selector", least=2)
-def _activities(length: int, rng: RandomState) -> tuple[Any, ...]:
-    a, b = rng.random_sample((2, length))
-    return np.minimum(a, b), np.maximum(a, b)
+@_sampler_of_many("activity_selector", least=2)
+def _activities(length: int, rng: RandomState, count: int) -> Columns:
+    drawn = rng.random_sample((count, 2, length))
+    return drawn.min(axis=1), drawn.max(axis=1)
 
 
-@sampler("task_scheduling", least=2)
-def _tasks(length: int, rng: RandomState) -> tuple[Any, ...]:
-    deadlines = rng.randint(length, size=length) + 1
-    return deadlines, rng.random_sample(length)
+@_sampler_of_many("task_scheduling", least=2)
+def _tasks(length: int, rng: RandomState, count: int) -> Columns:
+    deadlines, weights = in_turn(count, lambda: rng.randint(length, size=length), lambda: rng.random_sample(length))
+    return deadlines + 1, weights
 
 
-@sampler("lcs_length", least=2)
-def _two_strings(length: int, rng: RandomState) -> tuple[Any, ...]:
-    second = length // 2
-    return random_string(length - second, rng), random_string(second, rng)
+@_sampler_of_many("lcs_length", least=2)
+def _two_strings(length: int, rng: RandomState, count: int) -> Columns:
+    drawn = random_strings(count, length, rng)
+    first = length - length // 2
+    return drawn[:, :first], drawn[:, first:]
 
 
 @sampler("naive_string_matcher", "kmp_matcher", least=3)
 def _haystack_and_needle(
     length: int, rng: RandomState, *, needle_length: int | tuple[int, int] | None = None
 ) -> tuple[Any, ...]:
-    return haystack_and_needle(length, rng, max(1, length // 5) if needle_length is None else needle_length)
+    sizes = needle_sizes(length, max(1, length // 5) if needle_length is None else needle_length)
+    return haystack_and_needle(length, rng, sizes)
 
 
-@sampler("segments_intersect", least=1)
-def _two_segments(length: int, rng: RandomState) -> tuple[Any, ...]:
-    return two_segments(rng)
+@_sampler_of_many("segments_intersect", least=1)
+def _two_segments(length: int, rng: RandomState, count: int) -> Columns:
+    (ends,) = in_turn(count, lambda: two_segments(rng))
+    return ends[:, 0], ends[:, 1]
 
 
-@sampler("graham_scan", "jarvis_march", least=3)
-def _points(length: int, rng: RandomState, *, decimals: int | None = None) -> tuple[Any, ...]:
-    return points_of_a_disc(length, rng, decimals)
+@_sampler_of_many("graham_scan", "jarvis_march", least=3)
+def _points(length: int, rng: RandomState, count: int, *, decimals: int | None = None) -> Columns:
+    (places,) = in_turn(count, lambda: points_of_a_disc(length, rng, decimals))
+    return places[:, 0], places[:, 1]

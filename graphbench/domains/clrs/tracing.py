@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.data.trajectories import Changes, HintLayout, Trajectories, cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
-from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, clear, new_lists, new_log
+from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, new_lists
 
 Array = NDArray[Any]
-_FIRST_CAPACITY = 1024
+_State = tuple[Array, Log, tuple[Array, ...]]
+_FIRST_CAPACITY = 8_192
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,17 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run: inputs as given, outputs as cells. Its hints are with the runner."""
+class Runs:
+    """Runs of an algorithm on some instances of one size, as cells. Their hints are with the runner.
 
+    Attributes:
+        places: int64 ``[S]``: number of every instance among those asked for.
+        nodes: Nodes of every graph.
+        inputs: Name -> cells ``[S, *cell shape]``.
+        outputs: Name -> cells.
+    """
+
+    places: NDArray[np.int64]
     nodes: int
     inputs: dict[str, Array]
     outputs: dict[str, Array]
@@ -58,13 +68,16 @@ def trace(algorithm: str, *args: Any) -> Trace:
     """
     found = find_algorithm(algorithm)
     runner = Runner(found)
-    run = runner.run(*args)
-    layout = HintLayout(found.hints, run.nodes)
+    runs = runner.run([args])
+    layout = hint_layout(found, runs.nodes)
     ints, floats = runner.recorded().replay(layout)
     views = layout.views(ints[:, 0], floats[:, 0])
-    hints = {feature.name: expand(feature, views[feature.name], run.nodes) for feature in found.hints}
-    outputs = {feature.name: expand(feature, run.outputs[feature.name], run.nodes) for feature in found.outputs}
-    return Trace(run.inputs, hints, outputs)
+
+    def expanded(features: Iterable[Feature], cells: Mapping[str, Array]) -> dict[str, Array]:
+        return {feature.name: expand(feature, cells[feature.name], runs.nodes) for feature in features}
+
+    inputs, outputs = ({name: cells[0] for name, cells in part.items()} for part in (runs.inputs, runs.outputs))
+    return Trace(expanded(found.inputs, inputs), expanded(found.hints, views), expanded(found.outputs, outputs))
 
 
 def expand(feature: Feature, cells: Array, nodes: int) -> Array:
@@ -83,6 +96,12 @@ def expand(feature: Feature, cells: Array, nodes: int) -> Array:
     return one_hot
 
 
+@lru_cache(maxsize=256)
+def hint_layout(algorithm: Algorithm, nodes: int) -> HintLayout:
+    """Return the places of the hints of an algorithm on graphs of some nodes."""
+    return HintLayout(algorithm.hints, nodes)
+
+
 class Runner:
     """Runs one algorithm again and again, recording all runs one after the other in memory that grows as needed.
 
@@ -94,92 +113,106 @@ class Runner:
         self.algorithm = algorithm
         self._used = np.zeros(3, np.int64)  # steps, integer changes, float changes of all runs so far
         self._marks = [[0, 0, 0]]  # the same after every run, from before the first on
-        self._lists = new_lists(*[_FIRST_CAPACITY] * 3)
+        self._room = [_FIRST_CAPACITY] * 3
+        self._lists = new_lists(*self._room)
         self._states: dict[int, _State] = {}
 
-    def run(self, *args: Any) -> Run:
-        """Run the algorithm on its arguments.
+    def run(self, instances: Sequence[Sequence[Any]], places: NDArray[np.int64] | None = None) -> Runs:
+        """Run the algorithm on instances of one size.
+
+        Args:
+            instances: The arguments of every instance, at least one.
+            places: int64 ``[S]``: their numbers, for the result; 0, 1, .. if None.
 
         Raises:
             ArgumentError: If an argument has the wrong shape, size or value.
         """
-        prepared = self.algorithm.prepare(*args)
-        nodes = len(prepared.inputs["pos"])
+        prepared = self.algorithm.prepare(*zip(*instances, strict=True))
+        nodes = prepared.inputs["pos"].shape[1]
+        count = len(instances)
+        outputs = {
+            f.name: np.zeros((count, *cell_shape(f, nodes)), np.float64 if f.kind is Kind.SCALAR else np.int32)
+            for f in self.algorithm.outputs
+        }
         self._used[:] = self._marks[-1]  # a run that raised may have left something
-        outputs = self._execute(nodes, prepared.arguments)
-        used = self._used.tolist()
-        while any(need > have for need, have in zip(used, self._capacity(), strict=True)):
-            self._grow(used)
-            outputs = self._execute(nodes, prepared.arguments)
-            used = self._used.tolist()
-        self._marks.append(used)
-        return Run(nodes, prepared.inputs, outputs)
+        memory, log, hints = self._states.get(nodes) or self._new_state(nodes)
+        taken = (a.copy() if a.ndim > 1 else a.tolist() for a in prepared.arguments)  # a run may write into them
+        results = zip(*outputs.values(), strict=True)
+        for i, (given, result) in enumerate(zip(zip(*taken, strict=True), results, strict=True)):
+            memory.fill(0)
+            self.algorithm.run(log, *given, *hints, *result)
+            needed = self._used.tolist()
+            while needed[0] > self._room[0] or needed[1] > self._room[1] or needed[2] > self._room[2]:
+                self._grow(needed, max(2.0, count / (i + 1)))
+                memory, log, hints = self._new_state(nodes)
+                for array in result:
+                    array.fill(0)
+                self.algorithm.run(log, *(a[i].copy() for a in prepared.arguments), *hints, *result)
+                needed = self._used.tolist()
+            self._marks.append(needed)
+        return Runs(np.arange(count) if places is None else places, nodes, prepared.inputs, outputs)
 
     def recorded(self) -> Trajectories:
-        """Return the hints of all runs since the last ``forget``, as copies."""
+        """Return the hints of all runs since the last ``forget``, as views that are valid until the next run."""
         marks = np.array(self._marks)
         steps, ints, floats = self._marks[-1]
-        own = self._lists
+        counts, int_changes, float_cells, float_values = self._lists
         return Trajectories(
             marks[:, STEPS],
-            Changes(marks[:, INTS], *(a.copy() for a in (own[0][:steps], own[1][:ints], own[2][:ints]))),
-            Changes(marks[:, FLOATS], *(a.copy() for a in (own[3][:steps], own[4][:floats], own[5][:floats]))),
+            Changes(marks[:, INTS], counts[0, :steps], int_changes[0, :ints], int_changes[1, :ints]),
+            Changes(marks[:, FLOATS], counts[1, :steps], float_cells[:floats], float_values[:floats]),
         )
-
-    def last_ints(self) -> Changes:
-        """Return the changes of the integer hints in the last run; valid until the next one."""
-        (first_step, first, _), (step, last, _) = self._marks[-2:]
-        counts, cells, values = self._lists[:3]
-        return Changes(np.array([0, last - first]), counts[first_step:step], cells[first:last], values[first:last])
 
     def forget(self) -> None:
         """Forget all runs; their memory is used again."""
-        self._used[:] = 0
         self._marks = [[0, 0, 0]]
 
-    def _capacity(self) -> tuple[int, int, int]:
-        return len(self._lists[0]), len(self._lists[1]), len(self._lists[4])
-
-    def _grow(self, needed: list[int]) -> None:
-        """Make room for what a run needs, keep what earlier runs recorded, and go back to before the run."""
-        sizes = [max(have, 2 * need) for have, need in zip(self._capacity(), needed, strict=True)]
-        lists = new_lists(*sizes)
-        for old, new in zip(self._lists, lists, strict=True):
-            new[: len(old)] = old
+    def _grow(self, needed: list[int], factor: float) -> None:
+        """Make room for a multiple of what is needed so far, and go back to before the run that did not fit."""
+        self._room = [max(have, int(factor * need)) for have, need in zip(self._room, needed, strict=True)]
+        lists = new_lists(*self._room)
+        pairs: Iterable[tuple[Array, Array]] = zip(self._lists, lists, strict=True)
+        for old, new in pairs:
+            new[..., : old.shape[-1]] = old
         self._lists = lists
         self._states.clear()
         self._used[:] = self._marks[-1]
 
-    def _execute(self, nodes: int, arguments: tuple[Any, ...]) -> dict[str, Array]:
-        state = self._states.get(nodes) or self._new_state(nodes)
-        clear(state.log)
-        outputs: dict[str, Array] = {name: np.zeros(shape, dtype) for name, shape, dtype in state.outputs}
-        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-        self.algorithm.run(state.log, *copies, *state.hints, *outputs.values())
-        return outputs
-
     def _new_state(self, nodes: int) -> _State:
-        layout = HintLayout(self.algorithm.hints, nodes)
-        log = new_log(layout.ints, layout.floats, self._lists, self._used)
-        outputs = tuple(
-            (f.name, cell_shape(f, nodes), np.float64 if f.kind is Kind.SCALAR else np.int32)
-            for f in self.algorithm.outputs
-        )
-        state = _State(log, tuple(layout.views(log.ints, log.floats).values()), outputs)
-        self._states[nodes] = state
-        return state
+        """Return memory for graphs of one size: the whole of it, a log that lies there, and a view of every hint."""
+        layout = hint_layout(self.algorithm, nodes)
+        memory = np.zeros(2 * (2 * layout.floats + layout.ints), np.int32)
+        floats = memory[: 4 * layout.floats].view(np.float64).reshape(2, layout.floats)
+        ints = memory[4 * layout.floats :].reshape(2, layout.ints)
+        log = (ints, floats, *self._lists, self._used)
+        self._states[nodes] = memory, log, tuple(layout.views(ints[0], floats[0]).values())
+        return self._states[nodes]
 
 
-@dataclass(frozen=True)
-class _State:
-    """Working memory for graphs of one size."""
+def run_all(algorithm: str, instances: Sequence[Sequence[Any]]) -> tuple[list[Runs], Trajectories]:
+    """Run an algorithm on instances of any sizes; return the runs, size by size, and the hints, instance by instance.
 
-    log: Log
-    hints: tuple[Array, ...]
-    outputs: tuple[tuple[str, tuple[int, ...], type], ...]
-
-
-def run_all(algorithm: str, instances: Iterable[tuple[Any, ...]]) -> tuple[list[Run], Trajectories]:
-    """Run an algorithm on a list of argument tuples; return the runs and their hints."""
+    Raises:
+        UnknownAlgorithm: If there is no algorithm of that name.
+        ArgumentError: If an argument has the wrong shape, size or value.
+    """
     runner = Runner(find_algorithm(algorithm))
-    return [runner.run(*args) for args in instances], runner.recorded()
+    groups = of_one_size(instances)
+    if len(groups) == 1:
+        return [runner.run(instances)], runner.recorded()
+    runs = [runner.run([instances[i] for i in places], places) for places in groups]
+    return runs, runner.recorded().take(np.argsort(np.concatenate(groups)))
+
+
+def of_one_size(instances: Sequence[Sequence[Any]]) -> list[NDArray[np.int64]]:
+    """Return the numbers of the instances whose arguments have the same shapes, group by group."""
+    groups: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for i, args in enumerate(instances):
+        groups.setdefault(tuple([_shape(argument) for argument in args]), []).append(i)
+    return [np.array(places) for places in groups.values()]
+
+
+def _shape(argument: Any) -> tuple[int, ...]:
+    if isinstance(argument, np.ndarray):
+        return argument.shape
+    return () if isinstance(argument, int | float) else np.shape(argument)

@@ -73,13 +73,8 @@ def _generate(
 ) -> Samples:
     from graphbench.domains.clrs_text.rendering import Renderer
 
-    renderer = Renderer(name, parameters.use_hints)
-    sizes, prompts, references = [], [], []
-    for size, args in _drawn(name, parameters, indices):
-        prompt, reference = renderer.render(args)
-        sizes.append(size)
-        prompts.append(prompt)
-        references.append(reference)
+    sizes, instances = zip(*_drawn(name, parameters, indices), strict=True)
+    prompts, references = zip(*Renderer(name, parameters.use_hints).render_all(instances), strict=True)
     nodes = np.array(sizes, np.int64)
     values = {"prompt": Texts.of(prompts), "reference": Texts.of(references)}
     return Samples(nodes, np.zeros_like(nodes), np.empty((0, 2), np.int32), values)

@@ -6,21 +6,22 @@ reference is the hint's later states and the output. ``pos`` and ``adj`` are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.features import Feature, Kind
-from graphbench.data.trajectories import Changes, HintLayout, cell_shape
+from graphbench.catalog.features import Kind
+from graphbench.data.trajectories import cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.distributions import truncate
 from graphbench.domains.clrs.samplers import MOST_DECIMALS
-from graphbench.domains.clrs.tracing import Run, Runner
-from graphbench.domains.clrs_text.writing import Texts, nested_text, punctuation, text_table, written
+from graphbench.domains.clrs.tracing import Runner, hint_layout, of_one_size
+from graphbench.domains.clrs_text.writing import Format, pattern, pieces, text_table, written
 
 Array = NDArray[Any]
 
@@ -35,8 +36,7 @@ _OWN_HINTS = {  # algorithms whose trace is not the hint named after the output
 _ANSWER_IS_LAST_HINT = ("binary_search", "find_maximum_subarray_kadane", "quickselect")
 _IN_OTHER_ORDER = (("s", "A"), ("key", "target"))  # printed inputs whose arguments come the other way round
 _MOST_CLASSES = 4  # of a printed class; the other printed numbers are node ids and masks
-_NO_CHANGES = Changes(*[np.zeros(0, np.int32)] * 4)
-_LAST_STATE = np.zeros(0, np.int32)
+_AT_A_TIME = 1024  # instances traced before they are written
 
 
 def render(algorithm: str, args: Sequence[Any], use_hints: bool = True, decimals: int | None = None) -> tuple[str, str]:
@@ -68,21 +68,6 @@ def traced_hints(algorithm: Algorithm) -> tuple[str, ...]:
     return tuple(f"{output.name}_h" for output in algorithm.outputs if f"{output.name}_h" in hints)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """What depends on the number of nodes alone.
-
-    Attributes:
-        slots: int32 [cells of the state]: the cell's place in the printed state, -1 if it is not printed.
-        pieces: Punctuation of a printed state.
-        words: Words of -1, 0, 1, ...
-    """
-
-    slots: NDArray[np.int32]
-    pieces: Texts
-    words: Texts
-
-
 class Renderer:
     """Renders many instances of one algorithm.
 
@@ -98,18 +83,7 @@ class Renderer:
         self.algorithm = find_algorithm(algorithm)
         self.decimals = decimals
         self._runner = Runner(self.algorithm)
-        self._outputs = [feature.name for feature in self.algorithm.outputs]
-        self._sorts = any(feature.kind is Kind.PERMUTATION for feature in self.algorithm.outputs)
-        self._traced = traced_hints(self.algorithm) if use_hints else ()
-        self._answers_last_hint = use_hints and algorithm in _ANSWER_IS_LAST_HINT
-        self._in_parentheses = self._answers_last_hint and len(self._traced) > 1
-        names = ", ".join(self._traced if use_hints and algorithm in _OWN_HINTS else self._outputs)
-        self._label = f"({names})" if self._in_parentheses else names
-        self._printed = [feature for feature in self.algorithm.inputs if feature.name not in _NOT_PRINTED]
-        self._places = list(range(len(self._printed)))
-        if tuple(feature.name for feature in self._printed) in _IN_OTHER_ORDER:
-            self._places.reverse()
-        self._layouts: dict[int, _Layout] = {}
+        self._style = _style(self.algorithm, use_hints)
 
     def render(self, args: Sequence[Any]) -> tuple[str, str]:
         """Return the prompt and the reference of one instance.
@@ -117,66 +91,111 @@ class Renderer:
         Raises:
             ArgumentError: If an argument has the wrong shape, size or value.
         """
-        if self.decimals is not None:
-            args = [truncate(value, self.decimals) for value in args]
+        return next(self.render_all([args]))
+
+    def render_all(self, instances: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
+        """Yield the prompt and the reference of every instance; a number of them are rendered at a time.
+
+        Raises:
+            ArgumentError: If an argument has the wrong shape, size or value.
+        """
+        for start in range(0, len(instances), _AT_A_TIME):
+            part = instances[start : start + _AT_A_TIME]
+            if self.decimals is not None:
+                part = [[truncate(value, self.decimals) for value in args] for args in part]
+            groups = of_one_size(part)
+            if len(groups) == 1:
+                yield from self._rendered(part)
+                continue
+            texts = [text for places in groups for text in self._rendered([part[i] for i in places])]
+            yield from (texts[i] for i in np.argsort(np.concatenate(groups)))
+
+    def _rendered(self, instances: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
+        """Yield prompts and references of instances of one size."""
+        style = self._style
         self._runner.forget()
-        run = self._runner.run(*args)
-        inputs = self._inputs_text(run, args)
-        first, trace, answer = self._states_text(run, args)
-        opening = f"{self.algorithm.name}:\n{inputs}"
-        if not self._traced:
-            return f"{opening}\n{self._label}:\n", f"{answer}\n\n"
-        return f"{opening}, initial_trace: {first}\ntrace | {self._label}:\n", f"{trace} | {answer}\n\n"
+        runs = self._runner.run(instances)
+        whole = tuple([kind is not Kind.SCALAR or _is_whole(instances[0][k]) for kind, k in style.printed.values()])
+        inputs = _side_by_side([runs.inputs[name] for name in style.printed], np.float64)
+        answers = list(runs.outputs.values())
+        outcomes = _side_by_side([answers[0][:, :0]] if style.answers_last_hint else answers, np.int32)
+        return written(inputs, self._runner.recorded(), outcomes, style.format(runs.nodes, whole))
 
-    def _inputs_text(self, run: Run, args: Sequence[Any]) -> str:
-        places = zip(self._printed, self._places, strict=True)
-        return ", ".join([f"{feature.name}: {_input_text(feature, run, args[place])}" for feature, place in places])
 
-    def _states_text(self, run: Run, args: Sequence[Any]) -> tuple[str, str, str]:
-        layout = self._layout(run.nodes)
-        words = layout.words
-        if self._sorts:
-            words = text_table(["", *map(str, _as_given(run.inputs["key"], args[0]).tolist())])
-        outcome = _LAST_STATE if self._answers_last_hint else _joined([run.outputs[name] for name in self._outputs])
-        changes = self._runner.last_ints() if self._traced else _NO_CHANGES
-        return written(changes, layout.slots, outcome, words, layout.pieces, self._sorts)
+def _is_whole(given: Any) -> bool:
+    """Return whether the numbers of an input print as whole numbers: unless they were given as others."""
+    return np.asarray(given).dtype.kind != "f"
 
-    def _layout(self, nodes: int) -> _Layout:
-        if nodes not in self._layouts:
-            self._layouts[nodes] = self._make_layout(nodes)
-        return self._layouts[nodes]
 
-    def _make_layout(self, nodes: int) -> _Layout:
-        hints = HintLayout(self.algorithm.hints, nodes)
+def _side_by_side(columns: Sequence[Array], dtype: type) -> Array:
+    """Return cells ``[S, ...]`` as ``[S, cells of all columns]``."""
+    flat = [cells.reshape(len(cells), -1) if cells.ndim > 2 else cells for cells in columns]
+    found: Array = flat[0] if len(flat) == 1 else np.concatenate(flat, axis=1)
+    return found.astype(dtype, copy=False)
+
+
+class _Style:
+    """What is printed of an algorithm, with or without the trace.
+
+    Attributes:
+        printed: Input -> its type, and which of the arguments it is.
+        answers_last_hint: Whether the answer is the last state of the traced hints.
+    """
+
+    def __init__(self, algorithm: Algorithm, use_hints: bool) -> None:
+        self.algorithm = algorithm
+        self.traced = traced_hints(algorithm) if use_hints else ()
+        self.answers_last_hint = use_hints and algorithm.name in _ANSWER_IS_LAST_HINT
+        self.in_parentheses = self.answers_last_hint and len(self.traced) > 1
+        outputs = [feature.name for feature in algorithm.outputs]
+        label = ", ".join(self.traced if use_hints and algorithm.name in _OWN_HINTS else outputs)
+        self.label = f"({label})" if self.in_parentheses else label
+        self.joints = text_table([f"\ntrace | {self.label}:\n", " | ", "\n\n"])
+        self.inputs = [feature for feature in algorithm.inputs if feature.name not in _NOT_PRINTED]
+        places = range(len(self.inputs))
+        if tuple(feature.name for feature in self.inputs) in _IN_OTHER_ORDER:
+            places = places[::-1]
+        self.printed = {feature.name: (feature.kind, k) for feature, k in zip(self.inputs, places, strict=True)}
+        self.sorts = any(feature.kind is Kind.PERMUTATION for feature in algorithm.outputs)
+        self._formats: dict[tuple[int, tuple[bool, ...]], Format] = {}
+
+    def format(self, nodes: int, whole: tuple[bool, ...]) -> Format:
+        """Return what is around the cells of graphs of some nodes, if some inputs print as whole numbers."""
+        if (nodes, whole) not in self._formats:
+            self._formats[nodes, whole] = self._new_format(nodes, whole)
+        return self._formats[nodes, whole]
+
+    def _new_format(self, nodes: int, whole: tuple[bool, ...]) -> Format:
+        shapes = [cell_shape(feature, nodes) for feature in self.inputs]
+        sizes = [prod(shape) for shape in shapes]
+        inputs = ", ".join(f"{name}: {pattern(shape)}" for name, shape in zip(self.printed, shapes, strict=True))
+        opening = f"{self.algorithm.name}:\n{inputs}" + (", initial_trace: " if self.traced else f"\n{self.label}:\n")
+        slots, states = self._slots(nodes)
+        state = ", ".join(map(pattern, states))
+        return Format(
+            pieces(opening),
+            pieces(f"({state})" if self.in_parentheses else state),
+            self.joints,
+            slots,
+            np.repeat(whole, sizes),
+            len(str(max(nodes, _MOST_CLASSES))) + 1,
+            bool(self.traced),
+            sum(sizes[: list(self.printed).index("key")]) if self.sorts else -1,
+        )
+
+    def _slots(self, nodes: int) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
+        """Return the place of every cell of the hints in a printed state, -1 if it has none, and the printed shapes."""
+        hints = hint_layout(self.algorithm, nodes)
         slots = np.full(hints.ints, -1, np.int32)
-        shapes = [cell_shape(feature, nodes) for feature in self.algorithm.outputs]
-        if self._traced:
-            places = [hints.places[name] for name in self._traced]
-            shapes = [place.shape for place in places]
-            used = 0
-            for place in places:
-                size = place.cells.stop - place.cells.start
-                slots[place.cells] = np.arange(used, used + size)
-                used += size
-        words = text_table([str(value) for value in range(-1, max(nodes, _MOST_CLASSES))])
-        return _Layout(slots, punctuation(shapes, self._in_parentheses), words)
+        if not self.traced:
+            return slots, [cell_shape(feature, nodes) for feature in self.algorithm.outputs]
+        used = 0
+        places = [hints.places[name] for name in self.traced]
+        for place in places:
+            size = place.cells.stop - place.cells.start
+            slots[place.cells] = np.arange(used, used + size)
+            used += size
+        return slots, [place.shape for place in places]
 
 
-def _input_text(feature: Feature, run: Run, given: Any) -> str:
-    values = run.inputs[feature.name]
-    if feature.kind is Kind.MASK_ONE:
-        return str(int(values.argmax()))
-    if feature.kind is Kind.CATEGORICAL:
-        values = values.argmax(-1)
-    elif feature.kind is Kind.SCALAR:
-        values = _as_given(values, given)
-    return nested_text(values.tolist())
-
-
-def _as_given(values: Array, given: Any) -> Array:
-    """Return float64 values as whole numbers where they were given as such."""
-    return values if np.asarray(given).dtype.kind == "f" else values.astype(np.int64)
-
-
-def _joined(arrays: Sequence[Array]) -> Array:
-    return arrays[0].ravel() if len(arrays) == 1 else np.concatenate([array.ravel() for array in arrays])
+_style = lru_cache(maxsize=128)(_Style)

@@ -123,8 +123,8 @@ def prompts(
         ArgumentError: If the algorithm cannot be drawn at that size, or a number is out of range.
     """
     renderer = Renderer(algorithm, use_hints)
-    for index, args in enumerate(sample(algorithm, size, count, seed, decimals)):
-        prompt, reference = renderer.render(args)
+    texts = renderer.render_all(sample(algorithm, size, count, seed, decimals))
+    for index, (prompt, reference) in enumerate(texts):
         yield Prompt(prompt, reference, algorithm, size, seed, index, use_hints)
 
 

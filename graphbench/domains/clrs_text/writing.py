@@ -1,24 +1,31 @@
-"""From arrays to text: nested brackets, and the states of a trajectory one after the other.
+"""From arrays to text: prompts and references of many instances at once, written into one buffer by a compiled loop.
 
-Text of a state is its cells' words with pieces of punctuation between them. Both come from tables of bytes, so a
-trajectory of thousands of steps is written by a compiled loop that only copies.
+Text is cells with pieces of punctuation between them. The inputs are numbers; a state's cells are node ids, classes or
+masks, or, where a state is a list of keys, the keys as they stand in the prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from math import copysign
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.trajectories import Changes
-from graphbench.kernels import kernel
+from graphbench.data.trajectories import Trajectories
+from graphbench.kernels import inner, kernel
 
 Array = NDArray[Any]
-_CELL = "#"
+CELL = "#"
+Lists = tuple[Array, Array, Array, Array, Array]  # step_ptr, then ptr, counts, cells and values of changes
 _STEP_SEPARATOR = 2  # length of ", "
+_AT_A_TIME = 1 << 24  # bytes written at a time, unless a single instance needs more
+_DECIMALS, _SCALE = 6, 1_000_000  # numbers with more decimals are left to Python
+_MOST, _MOST_WHOLE = 1e9, 1e15  # as are larger ones
+_LEAST = 1e-4  # smaller ones have an exponent
+_SHORT, _LONG = 17, 24  # most characters of a number that is written here, and of any
 
 
 class Texts(NamedTuple):
@@ -26,80 +33,173 @@ class Texts(NamedTuple):
 
     letters: NDArray[np.uint8]
     ptr: NDArray[np.int64]
-    longest: int  # length of the longest
+
+
+class Format(NamedTuple):
+    """What is around the cells of all prompts of one algorithm and size."""
+
+    inputs: Texts  # pieces before, between and after the cells of the inputs
+    state: Texts  # pieces of a printed state
+    joints: Texts  # texts between the first state and the trace, between the trace and the answer, and at the end
+    slots: NDArray[np.int32]  # [cells of the trajectory's state]: place in the printed state, -1 if it is not printed
+    whole: NDArray[np.bool_]  # [input cells]: which print as whole numbers
+    longest: int  # most characters of a cell of a state, unless it is a key
+    traced: bool  # whether a trace is printed
+    keys: int  # first input cell of the keys, of which a state is a list; -1 where states are numbers
 
 
 def text_table(texts: Sequence[str]) -> Texts:
     """Return a table of ASCII texts."""
-    lengths = [len(text) for text in texts]
-    letters = np.frombuffer("".join(texts).encode("ascii"), np.uint8)
-    return Texts(letters, np.array([0, *accumulate(lengths)]), max(lengths))
+    letters = np.array(bytearray("".join(texts).encode("ascii")), np.uint8)
+    return Texts(letters, np.array([0, *accumulate(map(len, texts))]))
 
 
-def nested_text(values: Any) -> str:
-    """Return numbers as text: ``3``, ``[1 2]`` or ``[[1 2], [3 4]]`` for a number, a list, or a list of lists."""
-    if not isinstance(values, list):
-        return str(values)
-    if values and isinstance(values[0], list):
-        return "[" + ", ".join(map(nested_text, values)) + "]"
-    return "[" + " ".join(map(str, values)) + "]"
+def pieces(template: str) -> Texts:
+    """Return what stands before, between and after the cells of a template, such as ``key: [# #]``."""
+    letters = np.frombuffer(template.encode("ascii"), np.uint8)
+    is_cell = letters == ord(CELL)
+    ends = np.flatnonzero(is_cell)
+    ends -= np.arange(len(ends))
+    return Texts(letters[~is_cell], np.concatenate([[0], ends, [len(letters) - len(ends)]]))
 
 
-def punctuation(shapes: Sequence[tuple[int, ...]], parentheses: bool) -> Texts:
-    """Return what stands before, between and after the cells of some variables, one after the other.
-
-    Args:
-        shapes: ``(1,)`` for a bare number, ``(n,)`` or ``(n, n)``, for every variable.
-        parentheses: Whether the variables stand in parentheses together.
-    """
-    patterns = [_CELL if shape == (1,) else nested_text(np.full(shape, _CELL, object).tolist()) for shape in shapes]
-    joined = ", ".join(patterns)
-    return text_table((f"({joined})" if parentheses else joined).split(_CELL))
+_NO_WORDS = text_table([])
 
 
-def written(
-    changes: Changes, slots: Array, outcome: Array, words: Texts, pieces: Texts, as_list: bool
-) -> tuple[str, str, str]:
-    """Return the first state of a trajectory, those between the first and the last, and the outcome.
+def pattern(shape: tuple[int, ...]) -> str:
+    """Return ``#``, ``[# #]`` or ``[[# #], [# #]]`` for the shape ``(1,)``, ``(2,)`` or ``(2, 2)`` of a variable."""
+    if shape == (1,):
+        return CELL
+    row = f"[{' '.join([CELL] * shape[-1])}]"
+    return row if len(shape) == 1 else f"[{', '.join([row] * shape[0])}]"
+
+
+def written(inputs: Array, hints: Trajectories, outcomes: Array, form: Format) -> Iterator[tuple[str, str]]:
+    """Yield the prompt and the reference of every instance.
 
     Args:
-        changes: The trajectory of one sample; without steps, only the outcome is written.
-        slots: int32 [cells of the trajectory's state]: the cell's place in the written state, -1 if it is not written.
-        outcome: int32 [cells written]: the outcome; empty where it is the last state.
-        words: The word of the value ``v`` is number ``v + 1``; -1 is the least value.
-        pieces: From :func:`punctuation`.
-        as_list: Whether a state consists of pointers from node to predecessor, and is written as the list of nodes.
+        inputs: float64 ``[S, input cells]``.
+        hints: The trajectories; not read where no trace is printed.
+        outcomes: int32 ``[S, cells of a state]``: the answers; ``[S, 0]`` where they are the last states.
+        form: What is around the cells.
     """
-    cells = len(pieces.ptr) - 2
-    per_state = len(pieces.letters) + cells * words.longest + _STEP_SEPARATOR
-    buffer = np.empty((len(changes.counts) + 1) * per_state, np.uint8)
-    first, middle, last = _write(
-        changes.counts, changes.cells, changes.values, slots, outcome, words, pieces, as_list, buffer
-    )
-    text = buffer[:last].tobytes().decode("ascii")
-    return text[:first], text[first:middle], text[middle:]
+    ints = hints.ints
+    return _written(inputs, (hints.step_ptr, ints.ptr, ints.counts, ints.cells, ints.values), outcomes, form)
+
+
+def _written(inputs: Array, lists: Lists, outcomes: Array, form: Format) -> Iterator[tuple[str, str]]:
+    odd = _left_to_python(inputs, form.whole)
+    words, longest = _NO_WORDS, _SHORT
+    if odd.any():
+        numbers = zip(inputs[odd].tolist(), np.broadcast_to(form.whole, odd.shape)[odd].tolist(), strict=True)
+        words, longest = text_table([str(int(number)) if whole else str(number) for number, whole in numbers]), _LONG
+    per_state = len(form.state.letters) + (len(form.state.ptr) - 2) * (form.longest if form.keys < 0 else longest)
+    around = len(form.inputs.letters) + inputs.shape[1] * longest + len(form.joints.letters) + per_state
+    step_ptr, ptr = lists[:2]
+    steps = int(step_ptr[-1] - step_ptr[0]) if form.traced else 0
+    size = len(inputs) * around + steps * (per_state + _STEP_SEPARATOR)
+    if size > _AT_A_TIME and len(inputs) > 1:
+        middle = len(inputs) // 2
+        for part, places in ((slice(middle), slice(middle + 1)), (slice(middle, None), slice(middle, None))):
+            own = (step_ptr[places], ptr[places], lists[2], lists[3], lists[4])
+            yield from _written(inputs[part], own, outcomes[part], form)
+        return
+    buffer, ends = np.empty(size, np.uint8), np.empty((len(inputs), 2), np.int64)
+    _write_all(inputs, odd, words, lists, outcomes, form, buffer, ends)
+    text = buffer[: ends[-1, 1]].tobytes().decode("ascii")
+    start = 0
+    for middle, end in ends.tolist():
+        yield text[start:middle], text[middle:end]
+        start = end
 
 
 @kernel
-def _write(
-    counts: Array,
-    cells: Array,
-    values: Array,
-    slots: Array,
-    outcome: Array,
+def _left_to_python(inputs: Array, whole: Array) -> Array:
+    """Return which numbers ``_write_number`` cannot write as Python does."""
+    odd = np.empty(inputs.shape, np.bool_)
+    for i in range(inputs.shape[0]):
+        for cell in range(inputs.shape[1]):
+            size = abs(inputs[i, cell])
+            if whole[cell]:
+                odd[i, cell] = size >= _MOST_WHOLE
+            else:
+                is_short = _LEAST <= size < _MOST and np.rint(size * _SCALE) / _SCALE == size
+                odd[i, cell] = size != 0 and not is_short
+    return odd
+
+
+@kernel
+def _write_all(
+    inputs: Array,
+    odd: Array,
     words: Texts,
-    pieces: Texts,
-    as_list: bool,
+    lists: Lists,
+    outcomes: Array,
+    form: Format,
     buffer: Array,
-) -> tuple[int, int, int]:
-    """Write all states but the last, then the outcome; return the ends of first state, trace and outcome."""
-    state = np.zeros(pieces.ptr.shape[0] - 2, np.int32)
-    steps = counts.shape[0]
-    end_of_first = at = change = start = end = 0  # start and end: of the state written last
+    ends: Array,
+) -> None:
+    """Write all prompts and references one after the other, and where each of them ends."""
+    cells, whole = inputs.shape[1], form.whole
+    pieces, ptr = form.inputs
+    starts, stops = np.empty(cells, np.int64), np.empty(cells, np.int64)  # of the inputs of one instance
+    state = np.empty(form.state.ptr.shape[0] - 2, np.int32)
+    at = word = 0
+    for i in range(inputs.shape[0]):
+        for cell in range(cells):
+            for place in range(ptr[cell], ptr[cell + 1]):
+                buffer[at] = pieces[place]
+                at += 1
+            starts[cell] = at
+            number = inputs[i, cell]
+            if odd[i, cell]:
+                at = _copy(words, word, buffer, at)
+                word += 1
+            elif not whole[cell]:
+                at = _write_number(number, buffer, at)
+            elif 0 <= number < 10:
+                buffer[at] = ord("0") + np.int64(number)
+                at += 1
+            else:
+                at = _write_whole(np.int64(number), buffer, at)
+            stops[cell] = at
+        at = _copy(form.inputs, cells, buffer, at)
+        state[:] = 0
+        if form.traced:
+            ends[i, 0], at = _write_trace(i, lists, form, state, starts, stops, buffer, at)
+            at = _copy(form.joints, 1, buffer, at)
+        else:
+            ends[i, 0] = at
+        if outcomes.shape[1] > 0:
+            state[:] = outcomes[i]
+        at = _write_state(state, form, starts, stops, buffer, at)
+        at = _copy(form.joints, 2, buffer, at)
+        ends[i, 1] = at
+
+
+@inner
+def _write_trace(
+    sample: int,
+    lists: Lists,
+    form: Format,
+    state: Array,
+    starts: Array,
+    stops: Array,
+    buffer: Array,
+    at: int,
+) -> tuple[int, int]:
+    """Write the first state, the text after it, and the states up to the last but one; leave ``state`` at the last.
+
+    Returns:
+        Where the prompt ends, and where the trace does.
+    """
+    step_ptr, ptr, counts, cells, values = lists
+    first, steps, change = step_ptr[sample], step_ptr[sample + 1] - step_ptr[sample], ptr[sample]
+    end_of_prompt = start = end = at  # start and end: of the state written last
     for step in range(steps):
         changed = step == 0
-        for _ in range(counts[step]):
-            slot = slots[cells[change]]
+        for _ in range(counts[first + step]):
+            slot = form.slots[cells[change]]
             if slot >= 0:
                 state[slot] = values[change]
                 changed = True
@@ -111,38 +211,82 @@ def _write(
             at += 2
         before, start = start, at
         if changed:
-            at = _write_state(state, words, pieces, as_list, buffer, at)
+            at = _write_state(state, form, starts, stops, buffer, at)
         else:
             at += end - before
             buffer[start:at] = buffer[before:end]
         end = at
         if step == 0:
-            end_of_first = at
-    end_of_trace = at
-    if outcome.shape[0] > 0:
-        state[:] = outcome
-    return end_of_first, end_of_trace, _write_state(state, words, pieces, as_list, buffer, at)
+            at = end_of_prompt = _copy(form.joints, 0, buffer, at)
+    return end_of_prompt, at
 
 
-@kernel
-def _write_state(state: Array, words: Texts, pieces: Texts, as_list: bool, buffer: Array, at: int) -> int:
+@inner
+def _write_state(state: Array, form: Format, starts: Array, stops: Array, buffer: Array, at: int) -> int:
     """Write one state at a place of the buffer; return where it ends."""
-    values = _list_of(state) if as_list else state
-    for cell in range(values.shape[0]):
-        at = _copy(pieces, cell, buffer, at)
-        at = _copy(words, values[cell] + 1, buffer, at)
-    return _copy(pieces, values.shape[0], buffer, at)
+    pieces, ptr = form.state
+    nodes = _list_of(state) if form.keys >= 0 else state
+    for cell in range(state.shape[0]):
+        for place in range(ptr[cell], ptr[cell + 1]):
+            buffer[at] = pieces[place]
+            at += 1
+        number = nodes[cell]
+        if form.keys >= 0:
+            for place in range(starts[form.keys + number], stops[form.keys + number]):
+                buffer[at] = buffer[place]
+                at += 1
+        elif 0 <= number < 10:
+            buffer[at] = ord("0") + number
+            at += 1
+        else:
+            at = _write_whole(number, buffer, at)
+    return _copy(form.state, state.shape[0], buffer, at)
 
 
-@kernel
-def _copy(texts: Texts, number: int, buffer: Array, at: int) -> int:
+@inner
+def _copy(texts: Texts, number: Any, buffer: Array, at: int) -> int:
     for place in range(texts.ptr[number], texts.ptr[number + 1]):
         buffer[at] = texts.letters[place]
         at += 1
     return at
 
 
-@kernel
+@inner
+def _write_number(number: float, buffer: Array, at: int) -> int:
+    """Write a number that is not whole as Python does, given that it is short."""
+    if copysign(1.0, number) < 0:
+        buffer[at] = ord("-")
+        at += 1
+    scaled = np.int64(np.rint(abs(number) * _SCALE))
+    at = _write_whole(scaled // _SCALE, buffer, at)
+    buffer[at] = ord(".")
+    fraction = scaled % _SCALE
+    last = at + 1
+    for place in range(at + _DECIMALS, at, -1):
+        digit = fraction % 10
+        fraction //= 10
+        buffer[place] = ord("0") + digit
+        if digit != 0 and last == at + 1:
+            last = place
+    return last + 1
+
+
+@inner
+def _write_whole(number: Any, buffer: Array, at: int) -> int:
+    if number < 0:
+        buffer[at] = ord("-")
+        at += 1
+        number = -number
+    end, limit = at + 1, 10
+    while number >= limit:
+        end, limit = end + 1, limit * 10
+    for place in range(end - 1, at - 1, -1):
+        buffer[place] = ord("0") + number % 10
+        number //= 10
+    return end
+
+
+@inner
 def _list_of(predecessors: Array) -> Array:
     """Return the nodes in the order their pointers give; the first points to itself."""
     follower = np.zeros_like(predecessors)

@@ -1,6 +1,6 @@
 """Processors: the part of a model between encoder and decoders. Importing this package registers the built-in ones."""
 
-from graphbench.models.processors import deepsets, gin, gt, mlp
+from graphbench.models.processors import deepsets, gat, gin, gt, mlp
 from graphbench.models.processors.base import (
     PROCESSORS,
     Context,
@@ -18,6 +18,7 @@ __all__ = [
     "Processor",
     "State",
     "deepsets",
+    "gat",
     "gin",
     "gt",
     "mlp",

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared, directed_graph
+from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, directed_graph
 from graphbench.domains.clrs.recording import Log, record
 from graphbench.kernels import inner, kernel
 
@@ -145,13 +145,13 @@ def dfs(
     pi[:] = pi_h
 
 
-def acyclic_graph(A: ArrayLike) -> Prepared:
+def acyclic_graph(A: Instances) -> Prepared:
     """Prepare a directed graph ``A`` of two nodes or more that has no cycle, not even of one node."""
     prepared = directed_graph(A)
-    cycle = find_cycle(prepared.arguments[0])
-    if len(cycle):
-        around = " -> ".join(str(node) for node in [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]])
-        raise ArgumentError(f"A has the cycle {around}; give a graph without cycles, self-loops included")
+    for cycle in map(find_cycle, prepared.arguments[0]):
+        if len(cycle):
+            around = " -> ".join(str(node) for node in [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]])
+            raise ArgumentError(f"A has the cycle {around}; give a graph without cycles, self-loops included")
     return prepared
 
 

@@ -5,39 +5,61 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
-from graphbench.domains.clrs.arguments import Prepared, integers, one_hot, positions, same_length, vector
+from graphbench.domains.clrs.arguments import (
+    ArgumentError,
+    Instances,
+    Prepared,
+    integers,
+    positions,
+    same_length,
+    vector,
+)
 from graphbench.domains.clrs.recording import Log, record
 
 LETTERS = 4
+LARGEST_DIMENSION = 1e100  # costs stay finite
 _DIAGONAL, _UP, _LEFT = 0, 1, 2
 
 
-def two_strings(first_name: str, first: ArrayLike, second_name: str, second: ArrayLike) -> Prepared:
+def two_strings(first_name: str, first: Instances, second_name: str, second: Instances) -> Prepared:
     """Prepare two strings over the letters 0 to 3: the nodes of the first, then those of the second."""
     a = integers(first_name, first, 0, LETTERS - 1)
     b = integers(second_name, second, 0, LETTERS - 1)
+    (count, in_first), in_second = a.shape, b.shape[1]
     inputs: dict[str, Any] = {
-        "string": np.repeat(np.array([0, 1], np.int8), [len(a), len(b)]),
-        "pos": positions(len(a), len(b)),
-        "key": one_hot(np.concatenate([a, b]), LETTERS),
+        "string": np.tile(np.repeat([0, 1], [in_first, in_second]), (count, 1)),
+        "pos": positions(count, in_first, in_second),
+        "key": np.concatenate([a, b], axis=1),
     }
     return Prepared((a, b), inputs)
 
 
-def _dimensions(p: ArrayLike) -> Prepared:
+def _dimensions(p: Instances) -> Prepared:
     """Prepare the dimensions of a chain of matrices: at least two, which is one matrix."""
     found = vector("p", p, 2)
-    return Prepared((found,), {"pos": positions(len(found)), "p": found})
+    _refuse_outside("p", found, LARGEST_DIMENSION, "dimensions")
+    return Prepared((found,), {"pos": positions(*found.shape), "p": found})
 
 
-def _probabilities(p: ArrayLike, q: ArrayLike) -> Prepared:
+def _probabilities(p: Instances, q: Instances) -> Prepared:
     """Prepare the probabilities of n keys and of the n + 1 gaps around them; one node more than keys."""
     of_keys, of_gaps = vector("p", p), vector("q", q, 2)
     same_length("p", of_keys, "q", of_gaps, extra=1)
-    return Prepared((of_keys, of_gaps), {"pos": positions(len(of_gaps)), "p": np.append(of_keys, 0.0), "q": of_gaps})
+    for name, values in (("p", of_keys), ("q", of_gaps)):
+        _refuse_outside(name, values, 1.0, "probabilities")
+    padded = np.pad(of_keys, ((0, 0), (0, 1)))
+    return Prepared((of_keys, of_gaps), {"pos": positions(*of_gaps.shape), "p": padded, "q": of_gaps})
+
+
+def _refuse_outside(name: str, values: NDArray[np.float64], most: float, what: str) -> None:
+    """Raise where lists ``[S, n]`` have a number below 0 or above ``most``."""
+    wrong = np.argwhere((values < 0) | (values > most))
+    if len(wrong):
+        i, place = wrong[0]
+        raise ArgumentError(f"{name}[{place}] is {values[i, place]}; give {what} from 0 to {most}")
 
 
 @algorithm(
@@ -57,7 +79,9 @@ def matrix_chain_order(
 ) -> None:
     """Matrix-chain multiplication (section 15.2): the cheapest way to multiply matrices i to j, for all i and j.
 
-    One step per round in which every product is improved from the costs of the round before, until none changes.
+    One step per round in which every product is improved from the costs of the round before, until no cost changes.
+    A product that costs nothing shows as no change: with dimensions of 0 the rounds may end before all products are
+    known, and ``s`` is 0 for those that are not.
     """
     n = p.shape[0]
     for node in range(1, n):

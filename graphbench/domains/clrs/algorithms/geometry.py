@@ -3,31 +3,70 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared, positions, same_length, vector
+from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, positions, same_length, vector
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner
+from graphbench.kernels import inner, kernel
 
 _INPUTS = "pos:node/scalar, x:node/scalar, y:node/scalar"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+FARTHEST = 1e150  # products of two coordinates stay finite
 
 
-def _points(xs: ArrayLike, ys: ArrayLike, least: int = 3) -> Prepared:
+def _points(xs: Instances, ys: Instances, least: int = 3) -> Prepared:
     """Prepare points of the plane, at least three."""
     x, y = vector("xs", xs, least), vector("ys", ys, least)
     same_length("xs", x, "ys", y)
-    return Prepared((x, y), {"pos": positions(len(x)), "x": x, "y": y})
+    for name, found in (("xs", x), ("ys", y)):
+        far = np.argwhere(np.abs(found) > FARTHEST)
+        if len(far):
+            i, point = far[0]
+            raise ArgumentError(
+                f"{name}[{point}] is {found[i, point]}; give coordinates from {-FARTHEST} to {FARTHEST}"
+            )
+    return Prepared((x, y), {"pos": positions(*x.shape), "x": x, "y": y})
 
 
-def _segments(xs: ArrayLike, ys: ArrayLike) -> Prepared:
+def _segments(xs: Instances, ys: Instances) -> Prepared:
     """Prepare two segments: four points, the ends of the first and of the second."""
     found = _points(xs, ys, 4)
-    if len(found.arguments[0]) != 4:
-        raise ArgumentError(f"two segments have 4 ends, got {len(found.arguments[0])}; give 4 coordinates each")
+    ends = found.arguments[0].shape[1]
+    if ends != 4:
+        raise ArgumentError(f"two segments have 4 ends, got {ends}; give 4 coordinates each")
     return found
+
+
+def _points_around_lowest(xs: Instances, ys: Instances) -> Prepared:
+    """Prepare points of which no two are in the same direction from the lowest."""
+    found = _points(xs, ys)
+    i, a, b = find_same_direction(*found.arguments)
+    if i >= 0:
+        raise ArgumentError(
+            f"seen from the lowest point, points {_places(found, i, a, b)} are in the same direction, so they have no "
+            "order by angle; give points of which no three are on a line"
+        )
+    return found
+
+
+def _points_in_a_ring(xs: Instances, ys: Instances) -> Prepared:
+    """Prepare points of which no three are on one edge of the hull, so that Jarvis's march ends."""
+    found = _points(xs, ys)
+    i, a, b, c = find_point_on_edge(*found.arguments)
+    if i >= 0:
+        raise ArgumentError(
+            f"points {_places(found, i, a, b, c)} are on a line at the edge of the hull, up to rounding, so the "
+            "march may never end; give points of which no three are on a line"
+        )
+    return found
+
+
+def _places(found: Prepared, i: int, *points: int) -> str:
+    """Return points of instance ``i`` as words: ``0 at (0.5, 1.0) and 3 at (1.0, 2.0)``."""
+    x, y = found.arguments
+    return " and ".join(f"{point} at ({x[i, point]}, {y[i, point]})" for point in points)
 
 
 @inner
@@ -44,6 +83,52 @@ def _lowest(xs: Floats, ys: Floats) -> int:
         if ys[point] < ys[best] or (ys[point] == ys[best] and xs[point] < xs[best]):
             best = point
     return best
+
+
+@kernel
+def find_same_direction(xs: Floats, ys: Floats) -> tuple[int, int, int]:
+    """Return an instance of ``[S, n]`` and two of its points that the lowest one sees at one angle; -1s if none."""
+    for i in range(xs.shape[0]):
+        x, y = xs[i], ys[i]
+        lowest = _lowest(x, y)
+        before = -1
+        for point in np.argsort(np.arctan2(y - y[lowest], x - x[lowest]), kind="mergesort"):
+            if point == lowest:
+                continue
+            if before >= 0 and _turn(x, y, lowest, before, point) <= 0:
+                return i, before, point
+            before = point
+    return -1, -1, -1
+
+
+@inner
+def _goes_on(xs: Floats, ys: Floats, last: int, end: int, point: int) -> bool:
+    """Return whether, seen from the corner ``last``, ``point`` replaces ``end`` as the next: it is not left of it."""
+    return end == last or (point != last and _turn(xs, ys, last, end, point) <= 0)
+
+
+@kernel
+def find_point_on_edge(xs: Floats, ys: Floats) -> tuple[int, int, int, int]:
+    """Return an instance of ``[S, n]`` that Jarvis's march cannot walk around and three points on a line; else -1s."""
+    n = xs.shape[1]
+    for i in range(xs.shape[0]):
+        x, y = xs[i], ys[i]
+        start = _lowest(x, y)
+        before, last = start, start
+        for _ in range(n):
+            end = 0
+            for point in range(n):
+                if _goes_on(x, y, last, end, point):
+                    end = point
+            for point in range(n):
+                if point not in (last, end) and _turn(x, y, last, end, point) == 0:
+                    return i, last, end, point
+            before, last = last, end
+            if last == start:
+                break
+        if last != start:  # rounding makes the march go to and fro
+            return i, start, before, last
+    return -1, -1, -1, -1
 
 
 @algorithm(
@@ -76,7 +161,7 @@ def segments_intersect(
 
 
 @algorithm(
-    _points,
+    _points_around_lowest,
     inputs=_INPUTS,
     hints="""best:node/mask_one, atans:node/scalar, in_hull_h:node/mask, stack_prev:node/pointer,
              last_stack:node/mask_one, i:node/mask_one, phase:graph/categorical(5)""",
@@ -133,7 +218,7 @@ def graham_scan(
 
 
 @algorithm(
-    _points,
+    _points_in_a_ring,
     inputs=_INPUTS,
     hints="""pred_h:node/pointer, in_hull_h:node/mask, best:node/mask_one, last_point:node/mask_one,
              endpoint:node/mask_one, i:node/mask_one, phase:graph/categorical(2)""",
@@ -164,8 +249,7 @@ def jarvis_march(
     while True:
         for point in range(n):
             i[0] = point
-            last, candidate = last_point[0], endpoint[0]
-            if candidate == last or (point != last and _turn(xs, ys, last, candidate, point) <= 0):
+            if _goes_on(xs, ys, last_point[0], endpoint[0], point):
                 endpoint[0] = point
             record(log)
         if endpoint[0] == best[0]:

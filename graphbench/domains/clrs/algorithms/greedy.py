@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.sorting import write_order
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared, integers, positions, same_length, vector
+from graphbench.domains.clrs.arguments import (
+    ArgumentError,
+    Instances,
+    Prepared,
+    integers,
+    positions,
+    same_length,
+    vector,
+)
 from graphbench.domains.clrs.recording import Log, record
 
 
-def activities(s: ArrayLike, f: ArrayLike) -> Prepared:
+def activities(s: Instances, f: Instances) -> Prepared:
     """Prepare the start times ``s`` and finish times ``f`` of two activities or more."""
     starts, ends = vector("s", s, 2), vector("f", f, 2)
     same_length("s", starts, "f", ends)
     if (starts > ends).any():
-        at = int((starts > ends).argmax())
-        raise ArgumentError(f"s[{at}] = {starts[at]} is after f[{at}] = {ends[at]}; activities end after they start")
-    return Prepared((starts, ends), {"pos": positions(len(starts)), "s": starts, "f": ends})
+        i, at = np.argwhere(starts > ends)[0]
+        raise ArgumentError(
+            f"s[{at}] = {starts[i, at]} is after f[{at}] = {ends[i, at]}; activities end after they start"
+        )
+    return Prepared((starts, ends), {"pos": positions(*starts.shape), "s": starts, "f": ends})
 
 
 @algorithm(
@@ -54,12 +64,12 @@ def activity_selector(
     selected[:] = selected_h
 
 
-def tasks(d: ArrayLike, w: ArrayLike) -> Prepared:
+def tasks(d: Instances, w: Instances) -> Prepared:
     """Prepare the deadlines ``d``, whole numbers from 1 to n, and the weights ``w`` of n >= 2 tasks."""
     deadlines, weights = vector("d", d, 2), vector("w", w, 2)
     same_length("d", deadlines, "w", weights)
-    whole = integers("d", deadlines, 1, len(deadlines))
-    return Prepared((whole, weights), {"pos": positions(len(weights)), "d": deadlines, "w": weights})
+    whole = integers("d", deadlines, 1, deadlines.shape[1])
+    return Prepared((whole, weights), {"pos": positions(*weights.shape), "d": deadlines, "w": weights})
 
 
 @algorithm(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.sorting import Parts, partition, write_order
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared, keys
+from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, keys
 from graphbench.domains.clrs.recording import Log, record
 
 _INPUTS = "pos:node/scalar, key:node/scalar"
@@ -40,19 +41,22 @@ def minimum(
     smallest[0] = min_h[0]
 
 
-def target_and_sorted_keys(x: Any, A: ArrayLike) -> Prepared:
+def target_and_sorted_keys(x: Instances, A: Instances) -> Prepared:
     """Prepare a number ``x`` and a list ``A`` of two keys or more, smallest first."""
-    target = _number("x", x)
+    targets = np.array([_number("x", value) for value in x])
     prepared = keys(A)
     found = prepared.inputs["key"]
-    falls = np.flatnonzero(np.diff(found) < 0)
+    falls = np.argwhere(np.diff(found) < 0)
     if len(falls):
-        at = int(falls[0])
-        raise ArgumentError(f"A[{at}] = {found[at]} is above A[{at + 1}] = {found[at + 1]}; give keys in rising order")
-    return Prepared((target, found), {**prepared.inputs, "target": np.array(target)})
+        i, at = falls[0]
+        above, below = found[i, at : at + 2]
+        raise ArgumentError(f"A[{at}] = {above} is above A[{at + 1}] = {below}; give keys in rising order")
+    return Prepared((targets, found), {**prepared.inputs, "target": targets[:, None]})
 
 
 def _number(name: str, value: Any) -> float:
+    if isinstance(value, float) and isfinite(value):
+        return value
     try:
         found = np.array(value, np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -6,10 +6,8 @@ with distance 0; a mask tells them apart.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.depth_first import (
@@ -23,7 +21,13 @@ from graphbench.domains.clrs.algorithms.depth_first import (
     push_root,
 )
 from graphbench.domains.clrs.algorithms.spanning_trees import smallest_in_queue
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared, directed_graph, directed_graph_with_source
+from graphbench.domains.clrs.arguments import (
+    ArgumentError,
+    Instances,
+    Prepared,
+    directed_graph,
+    directed_graph_with_source,
+)
 from graphbench.domains.clrs.recording import Log, record
 from graphbench.kernels import inner, kernel
 
@@ -31,12 +35,13 @@ _GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
 _GRAPH_AND_SOURCE = "pos:node/scalar, s:node/mask_one, A:edge/scalar, adj:edge/mask"
 
 
-def graph_with_distances(A: ArrayLike, s: Any) -> Prepared:
+def graph_with_distances(A: Instances, s: Instances) -> Prepared:
     """Prepare a graph ``A`` and a start node ``s`` that reaches no cycle of negative weight."""
     prepared = directed_graph_with_source(A, s)
-    graph, start = prepared.arguments
-    if (graph < 0).any():
-        node = find_node_without_distance(graph, start)
+    graphs, starts = prepared.arguments
+    for i in _with_negative_weights(graphs):
+        start = int(starts[i])
+        node = find_node_without_distance(graphs[i], start)
         if node >= 0:
             raise ArgumentError(
                 f"A has a cycle of negative weight on the way from s = {start} to node {node}, so no path is the "
@@ -45,11 +50,11 @@ def graph_with_distances(A: ArrayLike, s: Any) -> Prepared:
     return prepared
 
 
-def graph_without_negative_weights(A: ArrayLike, s: Any) -> Prepared:
+def graph_without_negative_weights(A: Instances, s: Instances) -> Prepared:
     """Prepare a graph ``A`` whose weights are not negative, and a start node ``s``."""
     prepared = directed_graph_with_source(A, s)
-    graph, _ = prepared.arguments
-    if (graph < 0).any():
+    graphs, _ = prepared.arguments
+    for graph in graphs[_with_negative_weights(graphs)]:
         u, v = np.argwhere(graph < 0)[0]
         raise ArgumentError(
             f"A[{u}, {v}] is {graph[u, v]}; Dijkstra's algorithm needs weights that are not negative: give such, or "
@@ -58,24 +63,29 @@ def graph_without_negative_weights(A: ArrayLike, s: Any) -> Prepared:
     return prepared
 
 
-def acyclic_graph_with_source(A: ArrayLike, s: Any) -> Prepared:
+def acyclic_graph_with_source(A: Instances, s: Instances) -> Prepared:
     """Prepare a directed graph ``A`` without cycles, and a start node ``s``."""
     acyclic_graph(A)
     return directed_graph_with_source(A, s)
 
 
-def graph_with_all_distances(A: ArrayLike) -> Prepared:
+def graph_with_all_distances(A: Instances) -> Prepared:
     """Prepare a graph ``A`` that has no cycle of negative weight."""
     prepared = directed_graph(A)
-    (graph,) = prepared.arguments
-    if (graph < 0).any():
-        node = find_node_on_negative_cycle(graph)
+    (graphs,) = prepared.arguments
+    for i in _with_negative_weights(graphs):
+        node = find_node_on_negative_cycle(graphs[i])
         if node >= 0:
             raise ArgumentError(
                 f"A has a cycle of negative weight through node {node}, so no path is the shortest; give weights "
                 "without such cycles (an undirected edge of negative weight is one)"
             )
     return prepared
+
+
+def _with_negative_weights(graphs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the numbers of the graphs, of ``[S, n, n]``, that have one."""
+    return np.flatnonzero((graphs < 0).any(axis=(1, 2)))
 
 
 @kernel

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.dynamic_programming import two_strings
-from graphbench.domains.clrs.arguments import ArgumentError, Prepared
+from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared
 from graphbench.domains.clrs.recording import Log, record
 
 _INPUTS = "string:node/mask, pos:node/scalar, key:node/categorical(4)"
 
 
-def _haystack_and_needle(T: ArrayLike, P: ArrayLike) -> Prepared:
+def _haystack_and_needle(T: Instances, P: Instances) -> Prepared:
     """Prepare a haystack ``T`` and a needle ``P``, which is not longer."""
     found = two_strings("T", T, "P", P)
-    haystack, needle = found.arguments
-    if len(needle) > len(haystack):
+    haystack, needle = (stack.shape[1] for stack in found.arguments)
+    if needle > haystack:
         raise ArgumentError(
-            f"the needle P has {len(needle)} letters, the haystack T {len(haystack)}; give a needle that is not longer"
+            f"the needle P has {needle} letters, the haystack T {haystack}; give a needle that is not longer"
         )
     return found
 

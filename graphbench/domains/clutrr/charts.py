@@ -1,0 +1,63 @@
+"""The rules applied in plain Python: for checks, and for lists small enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphbench.domains.clutrr.rules import rule_set
+
+Fact = tuple[int, int, str]
+
+
+def derived(facts: Iterable[Fact], rules: str) -> dict[tuple[int, int], set[str]]:
+    """Return all that follows from some facts: each is put together with all others found until nothing is new.
+
+    Args:
+        facts: (x, y, relation): y is the relation of x.
+        rules: ``sound`` or ``paper``.
+
+    Raises:
+        UnknownRules: If there is no such set of rules.
+    """
+    chosen = rule_set(rules)
+    pairs: dict[tuple[int, int], set[str]] = {}
+    leaving: dict[int, list[tuple[int, str]]] = {}
+    arriving: dict[int, list[tuple[int, str]]] = {}
+    unread = list(facts)
+    while unread:
+        x, y, r = unread.pop()
+        known = pairs.setdefault((x, y), set())
+        if r in known:
+            continue
+        known.add(r)
+        leaving.setdefault(x, []).append((y, r))
+        arriving.setdefault(y, []).append((x, r))
+        if r in chosen.inverses:
+            unread.append((y, x, chosen.inverses[r]))
+        for z, r2 in leaving.get(y, ()):
+            if z != x and (r, r2) in chosen.compositions:
+                unread.append((x, z, chosen.compositions[r, r2]))
+        for z, r1 in arriving.get(x, ()):
+            if z != y and (r1, r) in chosen.compositions:
+                unread.append((z, y, chosen.compositions[r1, r]))
+    return pairs
+
+
+def derivable_along(clause: Sequence[str], rules: str) -> set[str]:
+    """Return what the relations along a path compose to, in whatever order: chart parsing.
+
+    Raises:
+        UnknownRules: If there is no such set of rules.
+    """
+    compositions = rule_set(rules).compositions
+    chart = {(i, i + 1): {r} for i, r in enumerate(clause)}
+    for span in range(2, len(clause) + 1):
+        for i in range(len(clause) - span + 1):
+            chart[i, i + span] = {
+                compositions[r1, r2]
+                for m in range(i + 1, i + span)
+                for r1 in chart[i, m]
+                for r2 in chart[m, i + span]
+                if (r1, r2) in compositions
+            }
+    return chart[0, len(clause)]

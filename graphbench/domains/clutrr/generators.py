@@ -1,0 +1,174 @@
+"""The registered generators of CLUTRR: puzzles with their stories, and the rows of published files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from graphbench.data.samples import Generator, Samples
+from graphbench.domains.clutrr.official_dataset import OFFICIAL
+
+if TYPE_CHECKING:
+    from graphbench.domains.clutrr.arrays import ToldPuzzles
+    from graphbench.domains.clutrr.puzzles import PuzzleParameters, Puzzles
+
+_SHARD = 2048
+
+
+class FamilySettings(BaseModel):
+    """What families to draw.
+
+    Attributes:
+        generations: How many, 2 to 5.
+        min_children: Fewest children of a couple.
+        max_children: Most children of a couple.
+        marriage: Probability that somebody born into the family marries.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    generations: int
+    min_children: int
+    max_children: int
+    marriage: float
+
+
+class StoryParameters(BaseModel):
+    """Which puzzles to draw, and in which words to tell them.
+
+    Attributes:
+        lengths: Facts on the path, in turn: puzzle i has ``lengths[i % len(lengths)]`` of them.
+        rules: ``sound``, or ``paper``: then stories tell what the paper's sixteen rules say of its family.
+        noise: ``none``, ``supporting``, ``irrelevant`` or ``disconnected``.
+        held_out: Which clauses: ``avoid`` those held out of training, ``only`` those, or ``any``.
+        share: Share of the clauses (of two facts: of the walks) that is held out.
+        held_out_seed: Seed of their choice.
+        wording: Which templates: ``train`` or ``test``.
+        family: What families to draw; those of the set of rules if left out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lengths: tuple[int, ...] = Field(min_length=1)
+    rules: Literal["sound", "paper"] = "sound"
+    noise: Literal["none", "supporting", "irrelevant", "disconnected"] = "none"
+    held_out: Literal["any", "avoid", "only"] = "any"
+    share: float = 0.1
+    held_out_seed: int = 0
+    wording: Literal["train", "test"]
+    family: FamilySettings | None = None
+
+    @field_validator("lengths")
+    @classmethod
+    def _differ(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("a length stands there twice")
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> StoryParameters:
+        for k in self.lengths:
+            self.puzzles(k)
+        return self
+
+    def puzzles(self, k: int) -> PuzzleParameters:
+        """Return the parameters of the puzzles with k facts."""
+        from graphbench.domains.clutrr.families import FamilyParameters
+        from graphbench.domains.clutrr.puzzles import PuzzleParameters
+
+        family = None if self.family is None else FamilyParameters(**self.family.model_dump())
+        return PuzzleParameters(k, self.rules, self.noise, family, self.held_out, self.share, self.held_out_seed)
+
+
+def _drawn(
+    parameters: StoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], Puzzles]]:
+    """Yield the places and the puzzles of every length."""
+    from graphbench.domains.clutrr.puzzles import draw_puzzles
+
+    place = indices % len(parameters.lengths)
+    for number, k in enumerate(parameters.lengths):
+        mine = np.flatnonzero(place == number)
+        if len(mine):
+            yield mine, draw_puzzles(parameters.puzzles(k), int(key), indices[mine], attempts[mine])
+
+
+def _generate(
+    parameters: StoryParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    from graphbench.domains.clutrr.arrays import chosen_samples, story_seeds
+
+    places, told = [], []
+    for mine, puzzles in _drawn(parameters, key, indices, attempts):
+        places.append(mine)
+        told.append(_told(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters.wording))
+    return chosen_samples(told, np.argsort(np.concatenate(places)))
+
+
+def _told(puzzles: Puzzles, seeds: NDArray[np.uint64], wording: str) -> ToldPuzzles:
+    from graphbench.domains.clutrr.arrays import ToldPuzzles, marks
+    from graphbench.domains.clutrr.stories import write_stories
+
+    nodes, facts = puzzles.num_nodes, (puzzles.relation, puzzles.gender, puzzles.role, puzzles.step)
+    stories = write_stories(nodes, puzzles.num_edges, puzzles.edges, *facts, seeds, wording)
+    return ToldPuzzles(
+        nodes,
+        puzzles.num_edges,
+        puzzles.edges,
+        by_node={
+            "asker": marks(puzzles.asker, nodes),
+            "asked": marks(puzzles.asked, nodes),
+            "gender": puzzles.gender,
+            "entity": stories.entity,
+        },
+        by_edge={
+            "relation": puzzles.relation,
+            "role": puzzles.role,
+            "step": puzzles.step,
+            "sentence": stories.sentence,
+        },
+        by_graph={"answer": puzzles.answer},
+        names=stories.names,
+        texts={"story": stories.text, "tokens": stories.tokens},
+    )
+
+
+def _check(parameters: StoryParameters, samples: Samples) -> list[str]:
+    from graphbench.domains.clutrr.checks import check_stories
+
+    return check_stories(parameters, samples)
+
+
+def _solvers(parameters: StoryParameters, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+    from graphbench.domains.clutrr.checks import solver_scores
+
+    return solver_scores(train, samples, parameters.rules)
+
+
+def _statistics(parameters: StoryParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
+    from graphbench.domains.clutrr.relations import WORDS
+
+    answers = samples.values["answer"]
+    shares = {f"answer_{word}": (answers == number).astype(np.float64) for number, word in enumerate(WORDS)}
+    words = np.array([text.count(" ") + 1 for text in samples.values["tokens"].strings()], np.float64)
+    return {"words": words, **shares}
+
+
+_PUZZLES = Generator(
+    name="clutrr.puzzles",
+    version=1,
+    parameters=StoryParameters,
+    generate=_generate,
+    check=_check,
+    statistics=_statistics,
+    shard_size=lambda parameters: _SHARD,
+    unique=False,
+    solvers=_solvers,
+)
+
+
+GENERATORS: Mapping[str, Generator] = {"puzzles": _PUZZLES, "official": OFFICIAL}

@@ -1,0 +1,156 @@
+"""Published CLUTRR files as a dataset: a card made for a folder, and the generator that reads its rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from graphbench.catalog.cards import Card, SplitSpec
+from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.data.runs import offsets
+from graphbench.data.samples import Generator, Samples
+from graphbench.domains.clutrr.arrays import ToldPuzzles, chosen_samples
+from graphbench.domains.clutrr.official import OfficialSplit, read_official
+from graphbench.domains.clutrr.relations import NUM_WORDS
+from graphbench.errors import StoreError
+
+GENERATOR = "clutrr.official"
+_NOT_STATED = NUM_WORDS  # class of a noise fact whose relation the files do not say
+_VAL_SHARE = 5  # one training puzzle in five is for validation (paper, section 4.1)
+
+
+class OfficialParameters(BaseModel):
+    """Which rows of which files.
+
+    Attributes:
+        folder: The folder of the files.
+        content: SHA-256 of the files, so that other files are another dataset.
+        tasks: Names of the parts of the folder: ``train``, ``k2``, ``supporting_k3``, ...
+        val: True for the fifth of the rows that is for validation, False for the others, None for all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str
+    content: str
+    tasks: tuple[str, ...]
+    val: bool | None = None
+
+
+def official_card(card: Card, folder: str | Path) -> Card:
+    """Return the card of published files that stand for a dataset.
+
+    The published training rows are split at random, but always the same way, into four fifths ``train`` and one fifth
+    ``val``; ``test`` is all test rows together, and every test task is an out-of-distribution split.
+
+    Args:
+        card: The dataset of this package that they are compared with.
+        folder: Folder of the published files.
+
+    Raises:
+        StoreError: If the folder holds no such files, or lacks training or test files.
+    """
+    place = Path(folder).expanduser().resolve()
+    content = _content(place)
+    parts = _read(str(place), content)
+    tasks = [name for name in parts if name != "train"]
+    for part, found in (("training", "train" in parts), ("test", tasks)):
+        if not found:
+            raise StoreError(f"{place} has no {part} file; take the folder as published")
+    facts = {"folder": str(place), "content": content}
+
+    def spec(names: Sequence[str], val: bool | None = None, shift: str | None = None) -> SplitSpec:
+        parameters = {**facts, "tasks": list(names), "val": val}
+        count = len(_rows(OfficialParameters.model_validate(parameters)))
+        return SplitSpec(count=count, parameters=parameters, shift=shift)
+
+    relation = Feature("relation", Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, NUM_WORDS + 1)
+    return card.model_copy(
+        update={
+            "generator": GENERATOR,
+            "protocol": "official",
+            "features": tuple(relation if f.name == relation.name else f for f in card.features),
+            "splits": {"train": spec(["train"], False), "val": spec(["train"], True), "test": spec(tasks)},
+            "ood": {task: spec([task], shift="a published test task") for task in tasks},
+            "measured": None,
+        }
+    )
+
+
+def _content(folder: Path) -> str:
+    """Return the hash of the CSV files of a folder; of none where it is no folder (the reader says so)."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.csv")):
+        digest.update(f"{path.name}|".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=2)
+def _read(folder: str, content: str) -> dict[str, OfficialSplit]:
+    return read_official(folder)
+
+
+def _rows(parameters: OfficialParameters) -> list[tuple[str, int]]:
+    """Return part and row number of every sample of a split."""
+    parts = _read(parameters.folder, parameters.content)
+    if parameters.val is None:
+        return [(task, i) for task in parameters.tasks for i in range(len(parts[task]))]
+    chosen = []
+    for task in parameters.tasks:
+        order = np.argsort([hashlib.sha256(row.id.encode()).hexdigest() for row in parts[task].rows])
+        is_val = np.zeros(len(order), bool)
+        is_val[order[: len(order) // _VAL_SHARE]] = True
+        chosen += [(task, int(i)) for i in np.flatnonzero(is_val == parameters.val)]
+    return chosen
+
+
+def _generate(
+    parameters: OfficialParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    parts = _read(parameters.folder, parameters.content)
+    if _content(Path(parameters.folder)) != parameters.content:
+        raise StoreError(f"the files in {parameters.folder} changed while they were read; load them again")
+    rows = _rows(parameters)
+    first = dict(zip(parts, offsets(np.array([len(part) for part in parts.values()])).tolist(), strict=False))
+    chosen = np.array([first[task] + i for task, i in (rows[k] for k in indices.tolist())], np.int64)
+    return chosen_samples([_told(part) for part in parts.values()], chosen)
+
+
+def _told(part: OfficialSplit) -> ToldPuzzles:
+    return ToldPuzzles(
+        part.num_nodes,
+        part.num_edges,
+        part.edges,
+        by_node={"asker": part.asker, "asked": part.asked, "gender": part.gender, "entity": part.entity},
+        by_edge={
+            "relation": np.where(part.relation < 0, _NOT_STATED, part.relation),
+            "role": part.role,
+            "step": part.step,
+            "sentence": part.sentence,
+        },
+        by_graph={"answer": part.answer},
+        names=part.name,
+        texts={"story": part.story, "tokens": part.tokens},
+    )
+
+
+def _check(parameters: OfficialParameters, samples: Samples) -> list[str]:
+    return []  # published labels are taken as they are; reading them counts what is wrong in a warning
+
+
+OFFICIAL = Generator(
+    name=GENERATOR,
+    version=1,
+    parameters=OfficialParameters,
+    generate=_generate,
+    check=_check,
+    statistics=lambda parameters, samples: {},
+    shard_size=lambda parameters: 1 << 20,
+    unique=False,
+)

@@ -1,0 +1,162 @@
+"""What published CLUTRR files leave out or get wrong: the relations of noise facts, and labels no family bears out.
+
+A noise fact is given a relation only where no other one is possible:
+
+* Both people are on the path and the rules derive exactly one relation for them.
+* A supporting detour a -> d -> b past the path fact (a, b), or an irrelevant fact (a, d): it was made by expanding a
+  path fact by one of the 16 rules (section 3.5 of the paper), spouses have different genders, and nobody has two of
+  them; what remains is one rule, or several that agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Literal
+
+from graphbench.domains.clutrr.official_rows import GENDERS, WORDS, OfficialRow
+
+NEUTRAL = (
+    *("inv-child", "child", "SO", "sibling", "inv-grand", "grand"),
+    *("inv-in-law", "in-law", "sibling-in-law", "inv-un", "un"),
+)
+UNKNOWN = -1
+PATH, SUPPORTING, IRRELEVANT, DISCONNECTED = range(4)
+_MIXED = 5
+Pair = tuple[int, int]
+Verdict = Literal["true", "false", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class TypedEdges:
+    """The facts of a row, each pair of people once.
+
+    Attributes:
+        edges: Person numbers (x, y), sorted.
+        relations: Class of the word by which y is called as seen from x; -1 where unknown.
+        roles: 0 path, 1 supporting, 2 irrelevant, 3 disconnected.
+        steps: Place on the path, the first one where the path passes a pair twice; -1 for noise.
+    """
+
+    edges: tuple[Pair, ...]
+    relations: tuple[int, ...]
+    roles: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+def typed_edges(row: OfficialRow) -> TypedEdges:
+    """Return the facts of a row with relation, role and place; what is unknown of the noise is derived or flagged."""
+    path, noise = row.story_edges[: row.k], row.story_edges[row.k :]
+    relation = {edge: WORDS.index(word) for edge, word in zip(row.story_edges, row.edge_types, strict=False)}
+    role = dict(zip(noise, noise_roles(row), strict=True)) | dict.fromkeys(path, PATH)
+    step = dict.fromkeys(noise, -1) | dict(zip(reversed(path), range(row.k - 1, -1, -1), strict=True))
+    if len(relation) < len(role):
+        relation = _derived(row, role) | relation
+    edges = sorted(role)
+    return TypedEdges(
+        edges=tuple(edges),
+        relations=tuple(relation.get(edge, UNKNOWN) for edge in edges),
+        roles=tuple(role[edge] for edge in edges),
+        steps=tuple(step[edge] for edge in edges),
+    )
+
+
+def noise_roles(row: OfficialRow) -> list[int]:
+    """Return the role of each noise fact: by the task, or where that has all kinds, by its place in the graph.
+
+    Noise facts linked by people off the path form one piece, and its people on the path tell what it is: two or more
+    make it supporting, one irrelevant, none disconnected.
+    """
+    path, noise = row.story_edges[: row.k], row.story_edges[row.k :]
+    if row.noise != _MIXED:
+        return [row.noise - 1] * len(noise)
+    on_path = {person for edge in path for person in edge}
+    return [
+        DISCONNECTED - min(len(_piece(edge, noise, on_path) & on_path), DISCONNECTED - SUPPORTING) for edge in noise
+    ]
+
+
+def _piece(edge: Pair, noise: Sequence[Pair], on_path: set[int]) -> set[int]:
+    """Return the people of the noise facts that hang together with one of them off the path."""
+    piece: set[int] = set(edge)
+    while True:
+        links = piece - on_path
+        grown = piece.union(*(other for other in noise if links & set(other)))
+        if grown == piece:
+            return piece
+        piece = grown
+
+
+def verdict(row: OfficialRow) -> Verdict:
+    """Return whether a target is ``true`` in every family that fits the path, ``false`` in every one, or ``open``.
+
+    A word of the wrong gender is false. A target is open where the path alone implies no relation: the paper's rules
+    conclude more than is true in every family.
+    """
+    word = WORDS.index(row.target)
+    if GENDERS[word % 2] != row.genders[row.query[1]]:
+        return "false"
+    answers = _derivable(_path_facts(row), "sound").get(row.query_edge, frozenset())
+    if not answers:
+        return "open"
+    return "true" if NEUTRAL[word // 2] in answers else "false"
+
+
+def _path_facts(row: OfficialRow) -> tuple[tuple[int, int, str], ...]:
+    facts = zip(row.story_edges, row.f_comb, strict=False)
+    return tuple((x, y, NEUTRAL[WORDS.index(word) // 2]) for (x, y), word in facts)
+
+
+@lru_cache(maxsize=4096)
+def _derivable(facts: tuple[tuple[int, int, str], ...], rules: str) -> Mapping[Pair, frozenset[str]]:
+    from graphbench.domains.clutrr.reasoning import closure
+
+    return closure(facts, rules=rules)
+
+
+@lru_cache(maxsize=1)
+def _bodies() -> Mapping[str, tuple[tuple[str, str], ...]]:
+    """Return relation -> the pairs of relations that the paper's rules compose to it."""
+    from graphbench.domains.clutrr.reasoning import compose
+
+    heads = {(first, second): compose(first, second, rules="paper") for first, second in product(NEUTRAL, repeat=2)}
+    return {head: tuple(body for body, composed in heads.items() if composed == head) for head in NEUTRAL}
+
+
+def _derived(row: OfficialRow, role: Mapping[Pair, int]) -> dict[Pair, int]:
+    """Return the classes of those noise facts that can have but one."""
+    genders = [GENDERS.index(gender) for gender in row.genders.values()]
+    facts = _path_facts(row)
+    known = _derivable(facts, "paper")
+    possible = {edge: set(known.get(edge, ())) for edge in role}
+    for edge, relations in _expansions(row.story_edges, role, facts, genders):
+        possible[edge] = relations & possible[edge] if possible[edge] else relations
+    return {
+        edge: 2 * NEUTRAL.index(next(iter(relations))) + genders[edge[1]]
+        for edge, relations in possible.items()
+        if len(relations) == 1
+    }
+
+
+def _expansions(
+    order: Sequence[Pair], role: Mapping[Pair, int], facts: Iterable[tuple[int, int, str]], genders: Sequence[int]
+) -> Iterable[tuple[Pair, set[str]]]:
+    """Yield noise facts with the relations they may have, by the expansions of path facts that can have made them."""
+    path = {(x, y): relation for x, y, relation in facts}
+    spouse = {x: y for (x, y), relation in path.items() if relation == "SO"}
+    spouse |= {y: x for x, y in spouse.items()}
+
+    def may_hold(x: int, y: int, relation: str) -> bool:
+        return relation != "SO" or (genders[x] != genders[y] and spouse.get(x, y) == y and spouse.get(y, x) == x)
+
+    for (a, d), (middle, b) in pairwise(order):
+        if role[a, d] == role[middle, b] == SUPPORTING and d == middle and (a, b) in path:
+            bodies = [(s, t) for s, t in _bodies()[path[a, b]] if may_hold(a, d, s) and may_hold(d, b, t)]
+            yield (a, d), {first for first, _ in bodies}
+            yield (d, b), {second for _, second in bodies}
+    for (a, d), kind in role.items():
+        if kind == IRRELEVANT:
+            heads = [relation for (x, _), relation in path.items() if x == a]
+            yield (a, d), {first for head in heads for first, _ in _bodies()[head] if may_hold(a, d, first)}

@@ -1,0 +1,161 @@
+"""What can be derived from the facts of a story: compositions, the closure, and the answers to a question.
+
+``solve`` asks what a chart parser would find for some way between two people: a way derives a relation if it is one
+fact, or falls into two parts that derive relations which compose. Besides the ways along the facts it sees those along
+derived ones and inverses, as long as no fact relates a person to itself. So it finds all that a parser of simple
+paths finds, and what follows only from a detour: a fact off the path may complete an answer, or add a second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.domains.clutrr.deduction import Deduction, deduction_tables, derivable_masks
+from graphbench.domains.clutrr.relations import NEUTRAL, relation_number
+from graphbench.domains.clutrr.rules import rule_set
+from graphbench.errors import GraphBenchError
+
+Person = TypeVar("Person", bound=Hashable)
+_tables = lru_cache(maxsize=4)(deduction_tables)
+
+
+class StoryError(GraphBenchError, ValueError):
+    """The facts of a story or its question make no puzzle."""
+
+
+def compose(r1: str, r2: str, rules: str = "sound") -> str | None:
+    """Return what y is to x if z is the r1 of x and y the r2 of z, for three different people.
+
+    Args:
+        r1: Relation without gender, as in ``NEUTRAL``.
+        r2: Another or the same.
+        rules: ``sound`` or ``paper``.
+
+    Returns:
+        The relation, or None where the rules conclude nothing.
+
+    Raises:
+        UnknownRelation: If there is no such relation.
+        UnknownRules: If there is no such set of rules.
+    """
+    relation_number(r1), relation_number(r2)
+    return rule_set(rules).compositions.get((r1, r2))
+
+
+def closure(
+    edges: Iterable[tuple[Person, Person, str]], rules: str = "sound"
+) -> dict[tuple[Person, Person], frozenset[str]]:
+    """Return every relation derivable from some facts.
+
+    Args:
+        edges: Facts ``(x, y, relation)``: y is the relation of x.
+        rules: ``sound`` or ``paper``.
+
+    Returns:
+        ``(x, y)`` -> the relations that y has to x; pairs of which nothing is derivable are absent.
+
+    Raises:
+        UnknownRelation: If a fact has an unknown relation.
+        UnknownRules: If there is no such set of rules.
+        StoryError: If a fact relates a person to itself.
+    """
+    tables = _tables(rule_set(rules).name)
+    people, ends, relation = _numbered(edges)
+    known = _masks(len(people), ends, relation, tables)
+    return {(people[x], people[y]): frozenset(relations_of(int(known[x, y]))) for x, y in np.argwhere(known).tolist()}
+
+
+def solve(
+    edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Person], rules: str = "sound"
+) -> frozenset[str]:
+    """Return every answer derivable to "what is y to x?".
+
+    Args:
+        edges: Facts ``(x, y, relation)``: y is the relation of x.
+        query: The two people (x, y).
+        rules: ``sound`` or ``paper``.
+
+    Returns:
+        Relations without gender; empty if none is derivable.
+
+    Raises:
+        UnknownRelation: If a fact has an unknown relation.
+        UnknownRules: If there is no such set of rules.
+        StoryError: If a fact or the question relates a person to itself, or no fact tells of who is asked about.
+    """
+    tables = _tables(rule_set(rules).name)
+    people, ends, relation = _numbered(edges)
+    x, y = _places(people, query)
+    return frozenset(relations_of(int(_masks(len(people), ends, relation, tables)[x, y])))
+
+
+def answer(edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Person], rules: str = "sound") -> str:
+    """Return the only answer derivable to "what is y to x?".
+
+    Args:
+        edges: Facts ``(x, y, relation)``: y is the relation of x.
+        query: The two people (x, y).
+        rules: ``sound`` or ``paper``.
+
+    Raises:
+        UnknownRelation: If a fact has an unknown relation.
+        UnknownRules: If there is no such set of rules.
+        StoryError: What ``solve`` raises; no facts lead from one to the other; there is no answer or more than one.
+    """
+    facts = list(edges)
+    found = sorted(solve(facts, query, rules))
+    x, y = query
+    if len(found) > 1:
+        raise StoryError(f"the facts give {len(found)} answers to what {y!r} is to {x!r}: {', '.join(found)}; need one")
+    if not found:
+        reason = "but the rules derive no relation" if _are_linked(facts, query) else "as no path of facts joins them"
+        raise StoryError(f"what {y!r} is to {x!r} has no answer, {reason}; add facts")
+    return found[0]
+
+
+def relations_of(mask: int) -> Iterator[str]:
+    """Yield the names of the relations of a mask."""
+    return (name for number, name in enumerate(NEUTRAL) if mask >> number & 1)
+
+
+def _numbered(
+    edges: Iterable[tuple[Person, Person, str]],
+) -> tuple[list[Person], list[tuple[int, int]], list[int]]:
+    number: dict[Person, int] = {}
+    ends, relation = [], []
+    for x, y, name in edges:
+        if x == y:
+            raise StoryError(f"the fact ({x!r}, {y!r}, {name!r}) relates a person to itself; leave it out")
+        ends.append((number.setdefault(x, len(number)), number.setdefault(y, len(number))))
+        relation.append(relation_number(name))
+    return list(number), ends, relation
+
+
+def _places(people: list[Person], query: tuple[Person, Person]) -> tuple[int, int]:
+    x, y = query
+    for person in query:
+        if person not in people:
+            raise StoryError(f"no fact tells of {person!r}; ask for two of {', '.join(map(repr, people)) or 'nobody'}")
+    if x == y:
+        raise StoryError(f"the question asks what {x!r} is to itself; ask for two people")
+    return people.index(x), people.index(y)
+
+
+def _masks(num_people: int, ends: list[tuple[int, int]], relation: list[int], tables: Deduction) -> NDArray[np.uint16]:
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    return derivable_masks(num_people, pairs, np.array(relation, np.int64), tables)
+
+
+def _are_linked(facts: Iterable[tuple[Person, Person, str]], query: tuple[Person, Person]) -> bool:
+    reached, grown = {query[0]}, True
+    while grown:
+        ends = [{x, y} for x, y, _ in facts]
+        before = len(reached)
+        reached = reached.union(*(pair for pair in ends if pair & reached))
+        grown = len(reached) > before
+    return query[1] in reached

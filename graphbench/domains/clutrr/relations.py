@@ -1,0 +1,115 @@
+"""The words of kinship: eleven relations without gender and the twenty-two words for them (Sinha et al., 2019).
+
+A fact ``(x, y, relation)`` reads "y is the relation of x". The word for it tells the gender of y. Relations and words
+are stored as numbers: their places in ``NEUTRAL`` and ``WORDS``, so that ``word // 2`` is the relation and ``word % 2``
+the gender of y.
+"""
+
+from __future__ import annotations
+
+import difflib
+from types import MappingProxyType
+
+from graphbench.errors import UnknownName
+
+NEUTRAL = (
+    *("inv-child", "child", "SO", "sibling", "inv-grand", "grand"),
+    *("inv-in-law", "in-law", "sibling-in-law", "inv-un", "un"),
+)
+WORDS = (
+    *("father", "mother", "son", "daughter", "husband", "wife", "brother", "sister"),
+    *("grandfather", "grandmother", "grandson", "granddaughter"),
+    *("father-in-law", "mother-in-law", "son-in-law", "daughter-in-law", "brother-in-law", "sister-in-law"),
+    *("uncle", "aunt", "nephew", "niece"),
+)
+GENDERS = ("male", "female")
+NUM_RELATIONS, NUM_WORDS = len(NEUTRAL), len(WORDS)
+NO_WORD = -1
+"""Stands for the relation of two people for whom none of the words fits."""
+
+(INV_CHILD, CHILD, SO, SIBLING, INV_GRAND, GRAND, INV_IN_LAW, IN_LAW, SIBLING_IN_LAW, INV_UN, UN) = range(NUM_RELATIONS)
+SYMMETRIC = frozenset({"SO", "sibling", "sibling-in-law"})
+_PAIRS = (("child", "inv-child"), ("grand", "inv-grand"), ("in-law", "inv-in-law"), ("un", "inv-un"))
+INVERSE = MappingProxyType({name: name for name in SYMMETRIC} | dict(_PAIRS) | {b: a for a, b in _PAIRS})
+"""Relation of y to x -> relation of x to y."""
+
+_NUMBER_OF_RELATION = {name: number for number, name in enumerate(NEUTRAL)}
+_NUMBER_OF_WORD = {word: number for number, word in enumerate(WORDS)}
+
+
+class UnknownRelation(UnknownName):
+    """A relation or word of kinship that the benchmark does not know."""
+
+
+def relation_number(relation: str) -> int:
+    """Return the place of a relation without gender in ``NEUTRAL``.
+
+    Raises:
+        UnknownRelation: If there is none of that name; a word with gender is answered with its relation.
+    """
+    number = _NUMBER_OF_RELATION.get(relation)
+    if number is None:
+        raise UnknownRelation(f"unknown relation {relation!r}{_remedy(relation)}")
+    return number
+
+
+def word_number(word: str) -> int:
+    """Return the place of a word in ``WORDS``: its class number.
+
+    Raises:
+        UnknownRelation: If there is no such word.
+    """
+    number = _NUMBER_OF_WORD.get(word)
+    if number is None:
+        near = difflib.get_close_matches(str(word), WORDS, n=1)
+        raise UnknownRelation(f"unknown word {word!r}; {_suggestion(near) or 'known are ' + ', '.join(WORDS)}")
+    return number
+
+
+def relation_of_word(word: str) -> str:
+    """Return the relation without gender that a word stands for: ``uncle`` -> ``inv-un``.
+
+    Raises:
+        UnknownRelation: If there is no such word.
+    """
+    return NEUTRAL[word_number(word) // 2]
+
+
+def gender_of_word(word: str) -> str:
+    """Return ``male`` or ``female``: the gender of whom a word calls.
+
+    Raises:
+        UnknownRelation: If there is no such word.
+    """
+    return GENDERS[word_number(word) % 2]
+
+
+def word_for(relation: str, gender: str) -> str:
+    """Return the word for a relation and the gender of whom it calls: ``un``, ``female`` -> ``niece``.
+
+    Raises:
+        UnknownRelation: If there is no such relation or gender.
+    """
+    if gender not in GENDERS:
+        raise UnknownRelation(f"unknown gender {gender!r}; give {' or '.join(map(repr, GENDERS))}")
+    return WORDS[2 * relation_number(relation) + GENDERS.index(gender)]
+
+
+def inverse(relation: str) -> str:
+    """Return what x is to y when y is the ``relation`` of x.
+
+    Raises:
+        UnknownRelation: If there is no such relation.
+    """
+    return INVERSE[NEUTRAL[relation_number(relation)]]
+
+
+def _remedy(relation: object) -> str:
+    if relation in _NUMBER_OF_WORD:
+        return f"; write it without gender: {relation_of_word(str(relation))!r}"
+    near = difflib.get_close_matches(str(relation), NEUTRAL, n=1)
+    return f"; {_suggestion(near) or 'known are ' + ', '.join(NEUTRAL)}"
+
+
+def _suggestion(near: list[str]) -> str:
+    return f"did you mean {near[0]!r}?" if near else ""

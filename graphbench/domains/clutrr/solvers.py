@@ -1,0 +1,244 @@
+"""Reference solvers: an exact reasoner, a left fold, a table of clauses, and the most frequent answer.
+
+The gender of who is asked about shows in every fact about them, so all but the last need only the relation. A solver
+that follows the path takes the shortest one along the facts: noise never makes a shorter one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.domains.clutrr.deduction import MASKS, Deduction, deduction_tables, derive_all, note
+from graphbench.domains.clutrr.reasoning import StoryError, compose
+from graphbench.domains.clutrr.relations import NEUTRAL, NUM_RELATIONS, relation_number
+from graphbench.kernels import kernel
+
+NO_ANSWER = -1
+Clauses = list[tuple[int, ...]]
+_Array = NDArray[np.int64]
+
+
+class Questions(Protocol):
+    """What solvers read: the arrays of ``Puzzles`` of these names, but for ``answer``, which only fitting reads."""
+
+    @property
+    def num_nodes(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def num_edges(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def edges(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def relation(self) -> NDArray[np.int8]: ...  # noqa: D102
+    @property
+    def asker(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def asked(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def answer(self) -> NDArray[np.int8]: ...  # noqa: D102
+
+
+def exact_answers(questions: Questions, rules: str = "sound") -> NDArray[np.int8]:
+    """Return the only answer derivable to every question: ``int8[S]`` words by number, -1 where there is not one.
+
+    Args:
+        questions: Puzzles.
+        rules: ``sound`` or ``paper``.
+
+    Raises:
+        UnknownRules: If there is no such set of rules.
+    """
+    return _exact_answers(*_arrays(questions), deduction_tables(rules))
+
+
+def left_fold(relations: Iterable[str], rules: str = "sound") -> str | None:
+    """Compose relations from left to right; return None where the rules conclude nothing.
+
+    Raises:
+        UnknownRelation: If there is no such relation.
+        UnknownRules: If there is no such set of rules.
+        ValueError: If there are no relations.
+    """
+    steps = list(relations)
+    if not steps:
+        raise StoryError("a fold of no relations; give at least one")
+    return reduce(lambda r1, r2: None if r1 is None else compose(r1, r2, rules), steps[1:], _known(steps[0]))
+
+
+def left_fold_answers(questions: Questions, rules: str = "sound") -> NDArray[np.int8]:
+    """Return what a fold along the path gives: ``int8[S]`` words by number, -1 where it finds nothing.
+
+    Raises:
+        UnknownRules: If there is no such set of rules.
+    """
+    found, genders = path_clauses(questions)
+    folded: dict[tuple[int, ...], int] = {}
+    for clause in set(found):
+        head = left_fold((NEUTRAL[r] for r in clause), rules) if clause else None
+        folded[clause] = NO_ANSWER if head is None else relation_number(head)
+    return _words([folded[clause] for clause in found], genders)
+
+
+@dataclass(frozen=True)
+class ClauseTable:
+    """A table from clauses to their most frequent answer.
+
+    Attributes:
+        answers: Relations of a clause by number -> relation.
+        fallback: Word by number, the answer to clauses that are not in the table.
+    """
+
+    answers: dict[tuple[int, ...], int]
+    fallback: int
+
+    @classmethod
+    def fit(cls, questions: Questions) -> ClauseTable:
+        """Return the table of the clauses and answers of some puzzles.
+
+        Raises:
+            StoryError: If there are no puzzles.
+        """
+        counts: dict[tuple[int, ...], Counter[int]] = {}
+        found, _ = path_clauses(questions)
+        for clause, word in zip(found, questions.answer.tolist(), strict=True):
+            counts.setdefault(clause, Counter())[word // 2] += 1
+        answers = {clause: _most_frequent(counter) for clause, counter in counts.items()}
+        return cls(answers, majority_answer(questions))
+
+    def predict(self, questions: Questions) -> NDArray[np.int8]:
+        """Return the answers of the table: ``int8[S]`` words by number."""
+        found, genders = path_clauses(questions)
+        words = _words([self.answers.get(clause, NO_ANSWER) for clause in found], genders)
+        return np.where(words == NO_ANSWER, self.fallback, words).astype(np.int8)
+
+
+def majority_answer(questions: Questions) -> int:
+    """Return the most frequent answer of some puzzles, the first one of equals.
+
+    Raises:
+        StoryError: If there are no puzzles.
+    """
+    if len(questions.answer) == 0:
+        raise StoryError("the most frequent answer of no puzzles; give at least one")
+    return _most_frequent(Counter(questions.answer.tolist()))
+
+
+def path_clauses(questions: Questions) -> tuple[Clauses, NDArray[np.int64]]:
+    """Return the relations along the shortest path of every puzzle, and the gender of who is asked about.
+
+    A puzzle without a path has no relations, and gender 0.
+    """
+    words, lengths = _shortest_paths(*_arrays(questions))
+    rows = zip(words.tolist(), lengths.tolist(), strict=True)
+    clauses = [tuple(word // 2 for word in row[:length]) for row, length in rows]
+    last = words[np.arange(len(words)), np.maximum(lengths - 1, 0)]
+    return clauses, np.where(lengths > 0, last % 2, 0)
+
+
+def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array]:
+    """Return what the compiled functions read, of one type whatever the type it is stored in."""
+    return (
+        np.ascontiguousarray(questions.num_nodes, np.int64),
+        np.ascontiguousarray(questions.num_edges, np.int64),
+        np.ascontiguousarray(questions.edges, np.int64),
+        np.ascontiguousarray(questions.relation, np.int64),
+        np.ascontiguousarray(questions.asker, np.int64),
+        np.ascontiguousarray(questions.asked, np.int64),
+    )
+
+
+def _known(relation: str) -> str | None:
+    return NEUTRAL[relation_number(relation)]
+
+
+def _most_frequent(counter: Counter[int]) -> int:
+    return min(counter, key=lambda number: (-counter[number], number))
+
+
+def _words(relations: list[int], genders: NDArray[np.int64]) -> NDArray[np.int8]:
+    numbers = np.array(relations, np.int64)
+    return np.where(numbers >= 0, 2 * numbers + genders, NO_ANSWER).astype(np.int8)
+
+
+@kernel
+def _exact_answers(
+    num_nodes: NDArray[np.int64],
+    num_edges: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    relation: NDArray[np.int64],
+    asker: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    deduction: Deduction,
+) -> NDArray[np.int8]:
+    most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
+    known = np.empty((most, most), np.uint16)
+    open_facts = np.empty(most * most * NUM_RELATIONS, np.int64)
+    relation_of = np.full(MASKS, NO_ANSWER, np.int64)
+    for r in range(NUM_RELATIONS):
+        relation_of[1 << r] = r
+    answers = np.full(num_nodes.shape[0], NO_ANSWER, np.int8)
+    first = 0
+    for s in range(num_nodes.shape[0]):
+        known[:] = 0
+        num_open, gender = 0, 0
+        for e in range(first, first + num_edges[s]):
+            num_open = note(
+                known,
+                open_facts,
+                num_open,
+                edges[e, 0],
+                edges[e, 1],
+                np.uint16(1 << relation[e] // 2),
+            )
+            if edges[e, 1] == asked[s]:
+                gender = relation[e] % 2
+        derive_all(known, num_nodes[s], open_facts, num_open, deduction)
+        answer = relation_of[known[asker[s], asked[s]]]
+        if answer >= 0:
+            answers[s] = 2 * answer + gender
+        first += num_edges[s]
+    return answers
+
+
+@kernel
+def _shortest_paths(
+    num_nodes: NDArray[np.int64],
+    num_edges: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    relation: NDArray[np.int64],
+    asker: NDArray[np.int64],
+    asked: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the words along the shortest path of each puzzle, -1 behind its end, and its length, 0 for no path.
+
+    Searched from who is asked about, against the facts; of equal paths the one whose facts come first.
+    """
+    most = max(1, num_nodes.max()) if num_nodes.shape[0] > 0 else 1
+    words = np.full((num_nodes.shape[0], most), -1, np.int64)
+    lengths = np.zeros(num_nodes.shape[0], np.int64)
+    distance = np.empty(most, np.int64)
+    step = np.empty(most, np.int64)
+    first = 0
+    for s in range(num_nodes.shape[0]):
+        distance[:] = most
+        distance[asked[s]] = 0
+        for length in range(1, num_nodes[s]):
+            for e in range(first, first + num_edges[s]):
+                x, y = edges[e, 0], edges[e, 1]
+                if distance[y] == length - 1 and distance[x] > length:
+                    distance[x], step[x] = length, e
+        first += num_edges[s]
+        node = asker[s]
+        if distance[node] == most:
+            continue
+        lengths[s] = distance[node]
+        for i in range(lengths[s]):
+            words[s, i] = relation[step[node]]
+            node = edges[step[node], 1]
+    return words, lengths

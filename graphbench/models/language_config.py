@@ -1,0 +1,44 @@
+"""The configuration of text models. This module loads no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class TextModelConfig(BaseModel):
+    """The architecture of a :class:`graphbench.models.language.TextModel`.
+
+    Attributes:
+        kind: Always ``text``: what tells these models from those on graphs.
+        layers: Number of layers.
+        hidden: Embedding width.
+        heads: Attention heads; their width ``hidden / heads`` must be an even number.
+        context: Most characters of a prompt and its reference together.
+        dropout: Dropout rate on the output of each residual branch.
+        positions: ``rope`` (rotary) or ``learned``.
+        randomised_positions: Range L from which the positions of a text are drawn at random, in ascending order; None
+            for 0, 1, 2, ...
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["text"] = "text"
+    layers: int = Field(default=4, ge=1)
+    hidden: int = Field(default=256, ge=1)
+    heads: int = Field(default=4, ge=1)
+    context: int = Field(default=2048, ge=2)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    positions: Literal["rope", "learned"] = "rope"
+    randomised_positions: int | None = Field(default=None, ge=2)
+
+    @model_validator(mode="after")
+    def _check(self) -> TextModelConfig:
+        if self.hidden % (2 * self.heads):
+            raise ValueError(f"hidden={self.hidden} is not divisible by 2 * heads={2 * self.heads}; change one of them")
+        if self.randomised_positions is not None and self.randomised_positions < self.context:
+            raise ValueError(
+                f"randomised_positions={self.randomised_positions} is below context={self.context}; raise it, or None"
+            )
+        return self

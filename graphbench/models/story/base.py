@@ -1,0 +1,86 @@
+"""What encoders of stories have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from graphbench.errors import ConfigError
+from graphbench.models.story.vocabulary import Vocabulary
+
+
+class StoryEncoder(nn.Module):
+    """Base class of encoders: from stories and queries to the vector a decoder reads.
+
+    Attributes:
+        width: Width of that vector.
+    """
+
+    width: int
+
+    def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
+        """Return float32 [B, width].
+
+        Args:
+            stories: B stories, tokens between single spaces.
+            query: int64 [B, Q], the numbers of the entities that the question is about.
+        """
+        raise NotImplementedError
+
+
+class Setting:
+    """What an encoder is told of the data.
+
+    Args:
+        vocabulary: Words and entities.
+        queried: How many entities a question is about.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, queried: int) -> None:
+        self.vocabulary, self.queried = vocabulary, queried
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean [B, w] of the states [B, L, w] where ``mask`` bool [B, L] holds."""
+    weights = mask.to(states.dtype)
+    return (weights.unsqueeze(1) @ states).squeeze(1) / weights.sum(1, keepdim=True)
+
+
+def query_states(states: Tensor, mentions: Tensor) -> Tensor:
+    """Return the mean state of each queried entity over the tokens that name it, [B, Q, w].
+
+    Args:
+        states: [B, L, w].
+        mentions: Bool [B, Q, L].
+
+    Raises:
+        ConfigError: If a story does not name an entity it is asked about.
+    """
+    weights = mentions.to(states.dtype)
+    counts = weights.sum(2, keepdim=True)
+    if bool((counts == 0).any()):
+        story = int((counts == 0).any(1).flatten().nonzero()[0])
+        raise ConfigError(f"story {story} of the batch does not name a person it is asked about; correct the data")
+    means: Tensor = weights @ states / counts
+    return means
+
+
+def mentions_of(ids: Tensor, tokens: Tensor) -> Tensor:
+    """Return where the tokens int64 [B, Q] stand among ``ids`` int64 [B, L], bool [B, Q, L]."""
+    return ids.unsqueeze(1) == tokens.unsqueeze(2)
+
+
+def perceptron(width: int, layers: Sequence[int]) -> nn.Sequential:
+    """Return Linear, LayerNorm and ReLU for each of the widths ``layers``, from ``width`` on."""
+    parts: list[nn.Module] = []
+    for after in layers:
+        parts += [nn.Linear(width, after), nn.LayerNorm(after), nn.ReLU()]
+        width = after
+    return nn.Sequential(*parts)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return the softmax of ``scores`` [B, L] over the places where ``mask`` holds, float32 [B, L], 0 elsewhere."""
+    return torch.softmax(scores.float().masked_fill(~mask, -torch.inf), dim=1)

@@ -1,0 +1,103 @@
+"""The configuration of story models. This module loads no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RelationConfig(BaseModel):
+    """The networks of a relation network.
+
+    Attributes:
+        pair: Widths of the layers of ``g``, which sees two sentences and the query.
+        total: Widths of the layers of ``f``, which sees the sum over all pairs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pair: tuple[int, ...] = Field(default=(64, 64, 64, 64), min_length=1)
+    total: tuple[int, ...] = Field(default=(256, 64), min_length=1)
+
+
+class MACConfig(BaseModel):
+    """The cell of a MAC network.
+
+    Attributes:
+        iterations: How often it is applied.
+        share_question: Whether all iterations read the question through the same weights.
+        dropout: Rate of dropout on the memory, on what is read and on what is written.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    iterations: int = Field(default=6, ge=1)
+    share_question: bool = True
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+
+
+class FrozenConfig(BaseModel):
+    """A pretrained encoder whose weights never change.
+
+    Attributes:
+        path: Local folder with the weights and the tokenizer, as ``save_pretrained`` of ``transformers`` writes them.
+            Nothing is ever downloaded.
+        placeholders: Put the vectors of entities in the place of what the encoder makes of their numbers.
+        stories_at_once: Stories it reads at once; bounds its memory.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: str = ""
+    placeholders: bool = False
+    stories_at_once: int = Field(default=64, ge=1)
+
+
+class StoryModelConfig(BaseModel):
+    """A model that reads a story as tokens (CLUTRR paper, section 4.1 and appendix 1.1).
+
+    Attributes:
+        kind: Always ``story``: what tells these models from those on graphs.
+        encoder: ``lstm``, ``relation_network``, ``mac`` or ``frozen`` (a pretrained encoder, an LSTM on top).
+        reading: lstm, frozen: how states become one vector: their ``mean``, or an ``attention`` that knows the query.
+        embedding: Width of the vectors of words and entities; frozen: the pretrained encoder's instead.
+        entities: Vectors of entities (appendix 1.5): ``fixed`` as drawn, ``learned``, or ``random``: drawn anew for
+            every batch in training, and fixed in evaluation.
+        hidden: Width of an LSTM's state, per direction.
+        layers: Layers of the LSTM; 0 for none.
+        bidirectional: Whether the LSTM reads both ways.
+        dropout: Rate of dropout on the vectors of tokens and between the LSTM's layers.
+        decoder_hidden: Width of the hidden layer of the decoder.
+        relation: Settings of a relation network.
+        mac: Settings of a MAC network.
+        frozen: Settings of a pretrained encoder.
+        text: Input that holds the stories: tokens between single spaces, entities as ``@ent7``.
+        entity: Categorical input of nodes that holds each one's number in the story.
+        vocabulary: The words that have a vector; empty to take those of the training split when training begins. It is
+            written to the run's ``config.json``, so that the model can be built again without the data.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["story"] = "story"
+    encoder: Literal["lstm", "relation_network", "mac", "frozen"] = "lstm"
+    reading: Literal["mean", "attention"] = "mean"
+    embedding: int = Field(default=100, ge=1)
+    entities: Literal["fixed", "learned", "random"] = "fixed"
+    hidden: int = Field(default=100, ge=1)
+    layers: int = Field(default=2, ge=0)
+    bidirectional: bool = True
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    decoder_hidden: int = Field(default=200, ge=1)
+    relation: RelationConfig = RelationConfig()
+    mac: MACConfig = MACConfig()
+    frozen: FrozenConfig = FrozenConfig()
+    text: str = "tokens"
+    entity: str = "entity"
+    vocabulary: tuple[str, ...] = ()
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether the model has vectors of words, and hence needs a vocabulary."""
+        return self.encoder != "frozen"

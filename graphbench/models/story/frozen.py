@@ -1,0 +1,188 @@
+"""Pretrained encoders of the BERT family whose weights never change (CLUTRR paper, appendix 1.1 and 2.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbench.errors import ConfigError, MissingDependency
+from graphbench.models.story.base import Setting, StoryEncoder
+from graphbench.models.story.config import StoryModelConfig
+from graphbench.models.story.embedding import EntityTable
+from graphbench.models.story.lstm import Reader, Reading
+from graphbench.models.story.vocabulary import check_entity, entity_number
+
+_WORD, _SPECIAL = -1, -2  # in the place of an entity's number
+_MOST_REMEMBERED = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A story as a pretrained encoder sees it.
+
+    Attributes:
+        ids: int64 [P], its tokens' numbers, special tokens included.
+        entity: int64 [P], the number of the entity a token belongs to, -1 for words, -2 for special tokens.
+    """
+
+    ids: NDArray[np.int64]
+    entity: NDArray[np.int64]
+
+
+class FrozenEncoder(StoryEncoder):
+    """A pretrained encoder, an LSTM on top where there are layers, and the mean or an attention over the states.
+
+    Entities are written as their numbers, as in the paper; with ``frozen.placeholders`` their own vectors then take
+    the place of the encoder's. The pretrained weights are no part of a checkpoint: it holds their hash, and a model
+    with other weights refuses it.
+    """
+
+    mark: Tensor
+
+    def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
+        """Load the encoder.
+
+        Raises:
+            MissingDependency: If ``transformers`` is not installed.
+            ConfigError: If the folder holds no encoder with a fast tokenizer.
+        """
+        super().__init__()
+        self.entity_count = setting.vocabulary.entities
+        self.stories_at_once = config.frozen.stories_at_once
+        model, self.tokenizer = load_pretrained(config.frozen.path)
+        self._outside = (model,)  # in a tuple, so that torch does not take its weights for this module's
+        width = int(model.config.hidden_size)
+        self.limit = _longest_input(model, self.tokenizer)
+        self.register_buffer("mark", torch.frombuffer(bytearray(_hash_of(model)), dtype=torch.uint8))
+        placeholders = config.frozen.placeholders
+        self.placeholders = EntityTable(self.entity_count, width, config.entities) if placeholders else None
+        self.reader = Reader(width, config)
+        self.reading = Reading(self.reader.width, setting.queried, config.reading)
+        self.width = self.reading.width
+        self._known: dict[str, Pieces] = {}
+
+    def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
+        """Return float32 [B, width]; see :class:`StoryEncoder`.
+
+        Raises:
+            ConfigError: If a story is longer than the pretrained encoder's longest input.
+        """
+        states, entity, lengths = self._padded(stories, query.device)
+        if self.placeholders is not None:
+            own = self.placeholders()[entity.clamp(min=0)]
+            states = torch.where((entity >= 0).unsqueeze(2), own, states)
+        read = self.reader(states, lengths.cpu())
+        mask = torch.arange(read.shape[1], device=query.device) < lengths.unsqueeze(1)
+        mentions = entity.unsqueeze(1) == query.unsqueeze(2)
+        encoded: Tensor = self.reading(read, mask, mentions)
+        return encoded
+
+    def _padded(self, stories: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+        """Return states [B, L, w] without those of special tokens, entity numbers [B, L] and lengths int64 [B]."""
+        pieces = [self._pieces(story) for story in stories]
+        rows: list[Tensor] = []
+        for first in range(0, len(pieces), self.stories_at_once):
+            rows += self._states(pieces[first : first + self.stories_at_once], device)
+        numbers = [torch.from_numpy(own.entity[own.entity != _SPECIAL]).to(device) for own in pieces]
+        lengths = torch.tensor([len(row) for row in rows], device=device)
+        pad = torch.nn.utils.rnn.pad_sequence
+        return pad(rows, batch_first=True), pad(numbers, batch_first=True, padding_value=_WORD), lengths
+
+    @torch.no_grad()
+    def _states(self, pieces: Sequence[Pieces], device: torch.device) -> list[Tensor]:
+        """Return the states [tokens, w] of each story, float32."""
+        model = self._outside[0].to(device)
+        lengths = np.array([len(own.ids) for own in pieces])
+        filled = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.full(filled.shape, self.tokenizer.pad_token_id or 0, np.int64)
+        kept = np.zeros(filled.shape, bool)
+        ids[filled] = np.concatenate([own.ids for own in pieces])
+        kept[filled] = np.concatenate([own.entity for own in pieces]) != _SPECIAL
+        mask = torch.from_numpy(filled).to(device)
+        output = model(input_ids=torch.from_numpy(ids).to(device), attention_mask=mask.long()).last_hidden_state
+        flat = output[torch.from_numpy(kept).to(device)].float()
+        return list(flat.split(kept.sum(1).tolist()))
+
+    def _pieces(self, story: str) -> Pieces:
+        found = self._known.get(story)
+        if found is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            found = self._known[story] = self._cut(story)
+        return found
+
+    def _cut(self, story: str) -> Pieces:
+        words = story.split()
+        for word in words:
+            check_entity(word, self.entity_count)
+        entities = [entity_number(word) for word in words]
+        written = [word if own is None else str(own) for word, own in zip(words, entities, strict=True)]
+        encoded = self.tokenizer(written, is_split_into_words=True, truncation=False, verbose=False)
+        if len(encoded["input_ids"]) > self.limit:
+            raise ConfigError(
+                f"a story has {len(encoded['input_ids'])} tokens, the pretrained encoder reads {self.limit}; "
+                "choose one that reads more, or leave such stories out"
+            )
+        numbers = [_WORD if own is None else own for own in entities]
+        owners = [_SPECIAL if word is None else numbers[word] for word in encoded.word_ids()]
+        if all(owner == _SPECIAL for owner in owners):
+            raise ConfigError("a story is empty, so there is nothing to read; leave such samples out")
+        return Pieces(np.array(encoded["input_ids"], np.int64), np.array(owners, np.int64))
+
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *rest: Any) -> None:
+        """Load own weights; those of another pretrained encoder than this one's are an error."""
+        given, errors = state.get(f"{prefix}mark"), rest[-1]
+        if given is not None and not torch.equal(given.cpu(), self.mark.cpu()):
+            errors.append("it was trained on another pretrained encoder than the one at model.frozen.path")
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def load_pretrained(path: str) -> tuple[Any, Any]:
+    """Return a pretrained encoder and its tokenizer from a local folder; nothing is downloaded.
+
+    Raises:
+        MissingDependency: If ``transformers`` is not installed.
+        ConfigError: If the folder does not exist, or holds no encoder with a fast tokenizer.
+    """
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependency(
+            "pretrained encoders need transformers, which is not installed; run: pip install 'graphbench[text]'"
+        ) from error
+    if not path or not Path(path).is_dir():
+        raise ConfigError(
+            f"the folder of the pretrained encoder, model.frozen.path = {path!r}, does not exist; "
+            "set it to one that save_pretrained of transformers wrote, e.g. that of bert-base-uncased"
+        )
+    try:
+        model = transformers.AutoModel.from_pretrained(path, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot load a pretrained encoder from {path}: {error}") from error
+    if not tokenizer.is_fast:
+        raise ConfigError(f"the tokenizer in {path} is not a fast one, which tells the words of its tokens")
+    return model.float().eval().requires_grad_(False), tokenizer
+
+
+def _longest_input(model: Any, tokenizer: Any) -> int:
+    positions = int(getattr(model.config, "max_position_embeddings", 0) or 0)
+    longest = int(tokenizer.model_max_length)
+    return min(longest, positions) if positions else longest
+
+
+def _hash_of(model: Any) -> bytes:
+    """Return the SHA-256 of all weights, in the order of their names."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.contiguous().cpu().numpy().tobytes())
+    return digest.digest()
