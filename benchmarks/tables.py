@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.common import FOLDER, RESULTS, Target, shown
 
-ORDER = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "trajectories", "gpu")
+ORDER = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "trajectories", "clutrr", "gpu")
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from graphbench.evaluation.evaluator import Evaluator, Score
     from graphbench.loader import Loader, Splits
     from graphbench.training.trainer import train
+    from graphbench.training.trajectory_trainer import train_together
 
 __version__ = "0.1.0"
 
@@ -22,11 +23,22 @@ _LAZY = {
     "Evaluator": "graphbench.evaluation.evaluator",
     "Score": "graphbench.evaluation.evaluator",
     "train": "graphbench.training.trainer",
+    "train_together": "graphbench.training.trajectory_trainer",
     "card": "graphbench.catalog.names",
     "list_datasets": "graphbench.catalog.names",
 }
 
-__all__ = ["Evaluator", "Loader", "Score", "Splits", "__version__", "card", "list_datasets", "train"]
+__all__ = [
+    "Evaluator",
+    "Loader",
+    "Score",
+    "Splits",
+    "__version__",
+    "card",
+    "list_datasets",
+    "train",
+    "train_together",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -257,7 +257,7 @@ def _floor(card: Card) -> str:
 
 
 def _solvers(card: Card) -> str:
-    note = f"Scores of solvers that know the task, in {code(card.metrics.primary)}: what can be reached, and by which means."
+    note = f"Scores of solvers that know the task, in {code(card.metrics.primary)}: what can be reached, and how."
     return f"{note}\n\n" + _scores_table(card, card.solvers, "solver")
 
 

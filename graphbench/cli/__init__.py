@@ -1,7 +1,51 @@
-"""The command line: ``graphbench list | info | generate | verify | train | evaluate | report``."""
+"""The command line: ``graphbench list | info | generate | verify | train | evaluate | report``.
+
+What takes time to import is imported in :func:`main`, where an interrupt is answered.
+"""
 
 from __future__ import annotations
 
-from graphbench.cli.app import main
+import _thread
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 __all__ = ["main"]
+
+INTERRUPTED = "interrupted; run the same command again to continue"
+INTERRUPTED_CODE = 130
+_PAUSE = 0.05  # seconds; after them the callback that lost an interrupt has returned
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code.
+
+    Args:
+        arguments: Words of the command; None for those of the process, which ends with the command.
+    """
+    if arguments is None:
+        sys.unraisablehook = _interrupt_again
+    try:
+        from graphbench.cli.app import main as run
+
+        run(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{INTERRUPTED}\n")
+        sys.exit(INTERRUPTED_CODE)
+    finally:
+        if arguments is None:  # all is done but the interpreter's end, whose code an interrupt would change
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _interrupt_again(lost: UnraisableHookArgs) -> None:
+    """Repeat an interrupt that hit where none can be raised, such as a callback of a compiler."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    timer = threading.Timer(_PAUSE, _thread.interrupt_main)
+    timer.daemon = True
+    timer.start()

@@ -10,6 +10,8 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,18 +19,29 @@ import typer
 from typer.core import TyperGroup
 
 from graphbench import __version__
+from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
 from graphbench.errors import EvaluationError, GraphBenchError
 
 
 class _Commands(TyperGroup):
     """The commands; typer alone would end an interrupted one without a word."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _told_of_interrupts():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _told_of_interrupts():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            typer.secho("interrupted; run the same command again to continue", err=True)
-            raise typer.Exit(130) from None
+
+
+@contextmanager
+def _told_of_interrupts() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.secho(INTERRUPTED, err=True)
+        raise typer.Exit(INTERRUPTED_CODE) from None
 
 
 app = typer.Typer(
@@ -185,8 +198,16 @@ def verify(
 
 @app.command()
 def train(
-    dataset: Dataset,
-    model: Annotated[str, typer.Option(help="Name of a configuration in baselines/, or a YAML file.")] = "gin",
+    dataset: Annotated[
+        str, typer.Argument(help="Id or alias of one dataset; or a group with hints, e.g. `clrs30`: one model for all.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a configuration in baselines/, or a YAML file.",
+            show_default="gin; clrs: mpnn, clrs_text: transformer_small, clutrr: gat",
+        ),
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")
     ] = None,
@@ -204,7 +225,12 @@ def train(
         str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
     ] = "val,test,ood",
     eval_limit: Annotated[
-        int | None, typer.Option(min=1, help="Score at most N samples of each split.", show_default="all")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Score at most N samples of each split but train and val, which are used whole.",
+            show_default="all",
+        ),
     ] = None,
     save_record: Annotated[
         Path | None,
@@ -271,10 +297,9 @@ def evaluate(
                 f"{target!r} is no folder of a run; to score predictions of a dataset add --predictions FILE"
             )
         names = tuple(part.strip() for part in splits.split(","))
-        found = score_run(Path(target), names, root=root, limit=limit, device=device)
+        show.scores_of_run(target, score_run(Path(target), names, root=root, limit=limit, device=device), as_json)
     else:
-        found = score_predictions(target, splits, predictions, scores, root=root, limit=limit)
-    show.scores(target, found, as_json)
+        show.scores(target, score_predictions(target, splits, predictions, scores, root=root, limit=limit), as_json)
 
 
 @app.command()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def train_seeds(
     dataset: str,
-    model: str,
+    model: str | None,
     *,
     seeds: Sequence[int] | None,
     output: Path | None,
@@ -37,11 +37,11 @@ def train_seeds(
 
     Args:
         dataset: Id or alias of the dataset; or a group whose datasets are trained together.
-        model: Name or path of the configuration.
+        model: Name or path of the configuration; None for the domain's default.
         seeds: Seeds, each trained once; None for the configuration's own.
         output: Folder of the run; with several seeds, of their folders.
         limit: Samples of each split.
-        eval_limit: Samples of each split but train and val.
+        eval_limit: Samples of each split but those trained and validated on.
         records: Folder that keeps the records too; written by process 0 alone under ``torchrun``.
         root: Folder of all datasets.
         workers: Processes that generate.
@@ -49,13 +49,18 @@ def train_seeds(
     """
     from graphbench.evaluation.results import save_record
     from graphbench.loader import Loader
+    from graphbench.training.config import load_config
+    from graphbench.training.splits import require_own_splits, split_limits
     from graphbench.training.trainer import train
 
     if not catalog().is_single(dataset):
         shared = {"output": output, "limit": limit, "records": records, "root": root, "workers": workers}
         return _train_together(dataset, model, seeds, eval_limit, shared, options)
     card = card_of(dataset)
-    data = Loader(card.id, root=root, limit=split_limits(card.all_splits, limit, eval_limit), workers=workers).load(())
+    changes = {name: options[name] for name in ("steps", "overrides") if name in options}
+    config = load_config(card.id, model, family=card.family, **changes)
+    require_own_splits(config, card)
+    data = Loader(card.id, root=root, limit=split_limits(config, card, limit, eval_limit), workers=workers).load(())
     chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
     results = []
     for seed in chosen:
@@ -68,7 +73,7 @@ def train_seeds(
 
 def _train_together(
     group: str,
-    model: str,
+    model: str | None,
     seeds: Sequence[int] | None,
     eval_limit: int | None,
     shared: Mapping[str, Any],
@@ -90,23 +95,13 @@ def _train_together(
     return list(trained.values())
 
 
-def split_limits(splits: Mapping[str, Any], limit: int | None, eval_limit: int | None) -> dict[str, int]:
-    """Return split -> most samples: ``limit`` for all, and ``eval_limit`` for all but train and val."""
-    limits = {}
-    for name in splits:
-        wanted = [n for n in (limit, eval_limit if name not in ("train", "val") else None) if n is not None]
-        if wanted:
-            limits[name] = min(wanted)
-    return limits
-
-
 def score_run(
     folder: Path, splits: Sequence[str], *, root: Path | None, limit: int | None, device: str
-) -> Mapping[str, Mapping[str, float]]:
-    """Score the best weights of a run's folder."""
-    from graphbench.training.evaluate import evaluate_run
+) -> dict[str, Mapping[str, Mapping[str, float]]]:
+    """Score the best weights of a run's folder: dataset -> split -> score; several for a run on a group."""
+    from graphbench.training.evaluate import evaluate_together
 
-    return evaluate_run(folder, splits, root=root, limit=limit, device=device)
+    return dict(evaluate_together(folder, splits, root=root, limit=limit, device=device))
 
 
 def score_predictions(

@@ -343,6 +343,17 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
         _print_table(table)
 
 
+def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, float]]], as_json: bool) -> None:
+    """Print split -> metric -> score of a run on one dataset, or dataset -> the same of one on several."""
+    if len(found) == 1:
+        scores(title, next(iter(found.values())), as_json)
+    elif as_json:
+        _print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in found.items()})
+    else:
+        for id_, own in found.items():
+            scores(f"{title}, {id_}", own, False)
+
+
 def _score(score: Mapping[str, float], metric: str) -> str:
     return f"{score[metric]:.4f}" if metric in score else "-"
 

@@ -135,6 +135,19 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             data[name] = _single(value)
         return data
 
+    def __getitems__(self, chosen: list[int]) -> list[Data]:
+        """Return what PyTorch's loaders collate.
+
+        Raises:
+            GraphBenchError: For several trajectories: they differ in length, and PyG would join hints along time.
+        """
+        if self.card.hints and len(chosen) > 1:
+            raise GraphBenchError(
+                f"{len(chosen)} trajectories of {self.card.id} cannot be collated by PyG, as they differ in length; "
+                "use batches(...), or a DataLoader with batch_size=1"
+            )
+        return [self[i] for i in chosen]
+
     @property
     def graph_numbers(self) -> NDArray[np.int64] | None:
         """Numbers of the selected graphs in the file, int64; None when all are selected in order."""

@@ -123,8 +123,8 @@ class Generator:
         unique: Whether every graph of a split must differ from all others.
         scalars: What scalar inputs and outputs are stored in; float64 where labels follow from the last bit of inputs.
         masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
-        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task, such as an
-            exact one, or a table of what training shows; their scores stand beside the models'.
+        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task,
+            such as an exact one, or a table of what training shows; their scores stand beside the models'.
         compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
     """
 

@@ -44,7 +44,7 @@ class Texts:
         """Return some of the strings: a slice of consecutive ones (as a view), or the given rows."""
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
-            ptr = self.ptr[first : max(first, last) + 1]
+            ptr = self.ptr[first : max(first, last) + 1].astype(np.int64)  # as a fresh draw has them
             return Texts(self.content[int(ptr[0]) : int(ptr[-1])], ptr - ptr[0])
         begin = self.ptr[rows]
         taken = offsets((self.ptr[rows + 1] - begin).astype(np.int64))

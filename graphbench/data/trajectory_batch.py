@@ -95,7 +95,10 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
     chosen = np.arange(graphs.start, graphs.stop) if isinstance(graphs, slice) else np.asarray(graphs, np.int64)
     sizes = np.unique(flat.node_ptr[chosen + 1] - flat.node_ptr[chosen])
     if len(sizes) != 1:
-        raise GraphBenchError(f"a batch of trajectories needs graphs of one size, got {sizes.tolist()} nodes")
+        raise GraphBenchError(
+            f"a batch of trajectories needs graphs of one size, got {sizes.tolist()} nodes; "
+            "graphbench.data.stream.TrajectoryStream draws batches of one size each"
+        )
     nodes = int(sizes[0])
     values = {f.name: _dense(flat, f, chosen, nodes) for f in flat.features if f.stage is not Stage.HINT}
     assert flat.hints is not None
@@ -144,7 +147,7 @@ def _dense(flat: FlatGraphs, feature: Feature, graphs: Array, nodes: int) -> Arr
 
 
 def _shaped(rows: Array, feature: Feature, count: int, nodes: int) -> Array:
-    """Return the rows of a feature as ``[B, ...]``: scalars float32, a mask_one as node ids."""
+    """Return the rows of a feature as ``[B, ...]``: scalars float32, node ids int64 (a mask_one is one)."""
     if feature.location is Location.NODE:
         rows = rows.reshape(count, nodes)
     elif feature.location is Location.EDGE:
@@ -152,4 +155,6 @@ def _shaped(rows: Array, feature: Feature, count: int, nodes: int) -> Array:
     if feature.kind is Kind.MASK_ONE:
         chosen: Array = rows.argmax(axis=1)
         return chosen
+    if feature.kind in (Kind.POINTER, Kind.PERMUTATION):
+        return rows.astype(np.int64)  # torch takes uint8 as a mask, not as an index
     return rows.astype(np.float32) if feature.kind is Kind.SCALAR else np.ascontiguousarray(rows)

@@ -7,6 +7,7 @@ come from two different moments. Random numbers need no storing: those of an upd
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from graphbench.errors import CheckpointError, StoreError
 
 _FORMAT = 1
 _KEY = "graphbench"
+_HASH = "sha256"
 _ANEW = "resume=False (on the command line --no-resume)"
 
 
@@ -38,7 +40,8 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
         StoreError: If the file cannot be written.
     """
     own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
-    metadata = {_KEY: json.dumps({"format": _FORMAT, **facts})}
+    words = json.dumps({"format": _FORMAT, **facts})
+    metadata = {_KEY: words, _HASH: _content_hash(own, words)}
     with atomic_path(path) as aside:
         try:
             save_file(own, aside, metadata)
@@ -50,21 +53,34 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors (on the CPU) and the facts of a file that :func:`save_tensors` wrote.
 
     Raises:
-        CheckpointError: If the file is absent, damaged or of another format.
+        CheckpointError: If the file is absent, damaged or of another format. A file of an older version has no hash
+            of its content, which is then not checked.
     """
+    remedy = f"delete it or train with {_ANEW}"
     try:
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})[_KEY])
+            metadata = file.metadata() or {}
+            facts = json.loads(metadata[_KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {path}; train the model first") from None
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        remedy = f"delete it or train with {_ANEW}"
         raise CheckpointError(f"the checkpoint {path} is damaged ({error}); {remedy}") from error
+    if metadata.get(_HASH, found := _content_hash(tensors, metadata[_KEY])) != found:
+        raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
     found = facts.pop("format", None)
     if found != _FORMAT:
         raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train anew")
     return tensors, facts
+
+
+def _content_hash(tensors: Mapping[str, Tensor], facts: str) -> str:
+    """Return the SHA-256 of the facts and of every tensor's name, type, shape and bytes."""
+    content = hashlib.sha256(facts.encode())
+    for name, tensor in sorted(tensors.items()):
+        content.update(f"\0{name} {tensor.dtype} {tuple(tensor.shape)}\0".encode())
+        content.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return content.hexdigest()
 
 
 def training_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
@@ -101,8 +117,25 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise CheckpointError(
-            f"the checkpoint does not fit the model: {error}; build the model from the run's own config.json"
+            f"the checkpoint does not fit the model: {_misfit(model.state_dict(), state) or error}; "
+            "build the model from the run's own config.json"
         ) from error
+
+
+def _misfit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+    """Return in a line how tensors differ from those of a model; each kind of difference with one example."""
+    shapes = {
+        f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None
+        for name, tensor in wanted.items()
+        if name in given and given[name].shape != tensor.shape
+    }
+    kinds = {
+        "missing": wanted.keys() - given.keys(),
+        "unknown to the model": given.keys() - wanted.keys(),
+        "of another shape": shapes.keys(),
+    }
+    words = [f"{len(names)} tensors are {what} (such as {min(names)})" for what, names in kinds.items() if names]
+    return ", ".join(words)
 
 
 def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path) -> None:

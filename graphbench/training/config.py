@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from graphbench.catalog.resources import baselines_dir, read_yaml
@@ -18,6 +17,7 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.trajectory.config import TrajectoryModelConfig
+from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
 from graphbench.training.schedule import Schedule
 
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -41,6 +41,7 @@ AnyModelConfig = Annotated[
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
 _SCHEMAS: tuple[type[BaseModel], ...] = (TextModelConfig, StoryModelConfig, TrajectoryModelConfig, ModelConfig)
+_DEFAULT_MODELS = {"clrs": "mpnn", "clrs_text": "transformer_small", "clutrr": "gat"}  # of other domains: gin
 _NOT_MODELS = ("published", "results")
 _WITHOUT_INFLUENCE = ("log_every", "checkpoint_every", "eval_batch_size")
 _EVALUATIONS_PER_RUN = 20
@@ -129,12 +130,15 @@ class RunConfig(BaseModel):
     """Everything that decides a run's result, apart from the data.
 
     Attributes:
-        dataset: Id of the dataset.
+        dataset: Id of the dataset; of several that are trained together, the first or the one a record is about.
+        datasets: Ids that are trained together, in the order of their turns; empty for a single one.
         model_name: Name of the configuration file, e.g. ``gin``.
         model: The model's configuration.
         training: How it is trained.
         reference_steps: The file's own budget in steps; a run with fewer is a small run. None for a file that is not
             one of the package's: its budget is compared with nothing.
+        overridden: Keys that were changed and make the run another one than its file's, e.g. ``model.hidden``. Not
+            among them: seed, steps, precision, compile, and the intervals and batch size of validation.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
         limit: Samples per split that were used; None for all.
     """
@@ -142,18 +146,29 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     dataset: str
+    datasets: tuple[str, ...] = ()
     model_name: str
     model: AnyModelConfig
     training: TrainingConfig
     reference_steps: int | None = None
+    overridden: tuple[str, ...] = ()
     small: bool = False
     limit: int | None = None
 
     @property
     def is_small(self) -> bool:
-        """Whether the run has less budget or data than its configuration file asks for, or a file of one's own."""
-        reference = self.reference_steps
-        return self.small or self.limit is not None or reference is None or self.training.steps < reference
+        """Whether the run has less budget or data than its configuration file asks for, or a configuration of its own.
+
+        A file's budget is that of one dataset: several that are trained together need as much each.
+        """
+        if self.small or self.limit is not None or self.reference_steps is None or self.overridden:
+            return True
+        return self.training.steps < self.reference_steps * max(1, len(self.datasets))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON files hold; facts that only some runs have are left out of the others'."""
+        values = self.model_dump(mode="json")
+        return {key: value for key, value in values.items() if value or key not in ("datasets", "overridden")}
 
 
 class _Task(BaseModel):
@@ -179,7 +194,7 @@ def list_configs(domain: str | None = None) -> list[str]:
 
 def load_config(
     dataset: str,
-    model: str | Path = "gin",
+    model: str | Path | None = None,
     *,
     family: str | None = None,
     steps: int | None = None,
@@ -195,7 +210,8 @@ def load_config(
 
     Args:
         dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
-        model: Name of a file in ``baselines/<domain>/``, or the path of a YAML file of your own.
+        model: Name of a file in ``baselines/<domain>/``, or the path of a YAML file of your own; None for the domain's
+            default: ``gin``, of trajectories ``mpnn``, of texts ``transformer_small``, of kinship ``gat``.
         family: The card family whose overrides apply, e.g. ``mst``.
         steps: Budget in optimizer updates instead of the file's.
         seed: Seed of the run.
@@ -207,17 +223,25 @@ def load_config(
         ConfigError: If a key is unknown, a value is refused, or ``steps`` or ``seed`` contradicts an override; the
             message names the key.
     """
-    path = _config_path(dataset.split("/")[0], model)
+    domain = dataset.split("/")[0]
+    path = _config_path(domain, model if model is not None else _DEFAULT_MODELS.get(domain, "gin"))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
-    values = _merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
-    reference = values["training"].get("steps")
-    changes = _with_arguments(parse_overrides(overrides), steps=steps, seed=seed)
-    values = _with_scaled_warmup(_merged(values, changes), changes, reference)
+    own = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
+    reference = own["training"].get("steps")
+    changes = with_arguments(parse_overrides(overrides), steps=steps, seed=seed)
+    changes["model"] = _of_one_kind(own["model"], changes.get("model", {}), path.stem)
+    own["model"] = _without_default_kind(own["model"])
+    values = with_scaled_warmup(merged(own, changes), changes, reference)
     shipped = path.resolve().is_relative_to(baselines_dir().resolve())
     facts = {"dataset": dataset, "model_name": path.stem, "limit": limit}
     facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
-    return _validated(RunConfig, {**values, **facts}, f"{dataset} with {path.stem}")
+    where = f"{dataset} with {path.stem}"
+    config = _validated(RunConfig, {**values, **facts}, where)
+    if not shipped:
+        return config
+    unchanged = _validated(RunConfig, {**own, **facts}, where)
+    return config.model_copy(update={"overridden": changed_keys(unchanged.model_dump(), config.model_dump(), changes)})
 
 
 def parse_overrides(overrides: Overrides | None) -> dict[str, Any]:
@@ -230,15 +254,16 @@ def parse_overrides(overrides: Overrides | None) -> dict[str, Any]:
         return {}
     if isinstance(overrides, str):
         raise ConfigError(f"overrides must be a mapping or a list of 'key=value' strings, got {overrides!r}")
-    pairs = overrides.items() if isinstance(overrides, Mapping) else [_pair(text) for text in overrides]
+    pairs = overrides.items() if isinstance(overrides, Mapping) else [pair_of(text) for text in overrides]
     nested: dict[str, Any] = {}
     for key, value in pairs:
         first, *rest = str(key).split(".")
         if first not in ("model", "training") or (not rest and not isinstance(value, Mapping)):
-            raise ConfigError(f"override {key!r} must start with 'model.' or 'training.'{_suggestion(first)}")
+            hint = _suggested_key(first, rest)
+            raise ConfigError(f"override {key!r} must start with 'model.' or 'training.'{hint}")
         for part in reversed(rest):
             value = {part: value}
-        nested = _merged(nested, {first: value})
+        nested = merged(nested, {first: value})
     return nested
 
 
@@ -287,6 +312,19 @@ def graph_model_config(config: RunConfig) -> ModelConfig | StoryModelConfig:
     return config.model
 
 
+def _of_one_kind(model: Mapping[str, Any], changes: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the overrides of a model section without the kind, which they cannot change."""
+    kind = _kind_of_model(model)
+    asked = changes.get("kind", kind)
+    if asked != kind:
+        raise ConfigError(f"model.kind={asked} is refused: {name} is of kind {kind}; choose another configuration")
+    return {key: value for key, value in changes.items() if key != "kind"}
+
+
+def _without_default_kind(model: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in model.items() if (key, value) != ("kind", "graph")}
+
+
 def _config_path(domain: str, model: str | Path) -> Path:
     path = Path(model)
     if path.suffix in (".yaml", ".yml"):
@@ -315,49 +353,18 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(base)
-    for key, value in changes.items():
-        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-        result[key] = _merged(result[key], value) if both else value
-    return result
+def _suggested_key(section: str, rest: Sequence[str]) -> str:
+    """Return the key that was meant by one whose section is unknown, as a part of a message."""
+    if not rest:
+        return "" if section in ("model", "training") else _suggestion(section)
+    near = difflib.get_close_matches(section, ("model", "training"), n=1)
+    return f"; did you mean {'.'.join([*near, *rest])!r}?" if near else _suggestion(rest[-1])
 
 
-def _with_arguments(changes: Mapping[str, Any], **arguments: int | None) -> dict[str, Any]:
-    """Return the overrides with those arguments of ``training`` that are given."""
-    given = {key: value for key, value in arguments.items() if value is not None}
-    chosen = changes.get("training", {})
-    for key, value in given.items():
-        if key in chosen and chosen[key] != value:
-            raise ConfigError(
-                f"{key}={value} contradicts the override training.{key}={chosen[key]!r}; give one of the two"
-            )
-    return _merged(changes, {"training": given})
-
-
-def _with_scaled_warmup(values: dict[str, Any], changes: Mapping[str, Any], reference: int | None) -> dict[str, Any]:
-    training = values["training"]
-    steps, warmup = training.get("schedule_steps") or training.get("steps"), training.get("warmup", 0)
-    chosen = "warmup" in changes.get("training", {})
-    if chosen or not all(isinstance(value, int) for value in (steps, warmup, reference)) or not 0 < steps < reference:
-        return values
-    return _merged(values, {"training": {"warmup": warmup * steps // reference}})
-
-
-def _pair(text: str) -> tuple[str, Any]:
-    key, sign, value = text.partition("=")
-    if not sign or not key.strip():
-        raise ConfigError(f"override {text!r} must have the form key=value, e.g. training.lr=3e-4")
-    try:
-        return key.strip(), yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {text!r}: the value is not valid YAML: {error}") from error
-
-
-def _suggestion(key: str) -> str:
+def _suggestion(key: str, refused: str = "") -> str:
     names = {name: f"training.{name}" for name in TrainingConfig.model_fields}
     names |= {name: f"model.{name}" for schema in _SCHEMAS for name in schema.model_fields}
-    near = difflib.get_close_matches(key, names, n=1)
+    near = difflib.get_close_matches(key, [name for name, full in names.items() if full != refused], n=1)
     return f"; did you mean {names[near[0]]!r}?" if near else ""
 
 
@@ -372,7 +379,7 @@ def _complaints(error: ValidationError, where: str) -> Iterable[str]:
     for item in error.errors(include_url=False):
         key = ".".join(str(part) for place, part in enumerate(item["loc"]) if place != 1 or part not in _KINDS)
         if item["type"] == "extra_forbidden":
-            yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]))}"
+            yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]), key)}"
         elif item["type"] == "value_error" and isinstance(item["input"], Mapping):
             yield f"{where}: {key}: {item['msg'].removeprefix('Value error, ')}"
         else:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from graphbench.training.config import RunConfig, graph_model_config, run_config
 from graphbench.training.distributed import choose_device
 from graphbench.training.failures import out_of_memory
 from graphbench.training.items import item_graphs
+from graphbench.training.splits import choose_splits
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -198,13 +199,71 @@ def evaluate_run(
         ConfigError: If a split does not exist, or the dataset's parameters or generator changed since the run.
     """
     folder = Path(path)
+    config = load_config_of_run(folder)
     if data is None:
-        dataset = load_config_of_run(folder).dataset
-        data = Loader(dataset, root=root, limit=limit, progress=progress).load(())
-        changed = _other_data(folder, data.card.id, dataset_folder(data.card, folder).name)
-        if changed:
-            raise ConfigError(f"{changed}; train the model anew, or pass data= to score it on these data all the same")
+        if config.datasets:
+            raise ConfigError(
+                f"the run {folder} was trained on {len(config.datasets)} datasets together; score it with "
+                "evaluate_together, or pass data= to score it on one of them"
+            )
+        data = _same_data(folder, config.dataset, root, limit, progress)
     model = load_run(folder, data.card)
+    return _scores_of_run(model, folder, data, splits, batch_size, device, progress)
+
+
+def evaluate_together(
+    path: str | Path,
+    splits: str | Sequence[str] = ("test", "ood"),
+    *,
+    root: str | Path | None = None,
+    limit: int | None = None,
+    batch_size: BatchSize = "auto",
+    device: str = "auto",
+    progress: bool | None = None,
+) -> dict[str, dict[str, Score]]:
+    """Return dataset -> split -> score of the best model of a run on several datasets, or on one.
+
+    Args:
+        path: The folder of a run of :func:`graphbench.training.trajectory_trainer.train_together`.
+        splits: Names of splits of every dataset; ``ood`` stands for all out-of-distribution splits.
+        root: Folder of the datasets.
+        limit: Samples per split; None for all.
+        batch_size: Graphs at once, see :func:`evaluate_model`.
+        device: Where to compute.
+        progress: Show progress bars; None shows them in a terminal.
+
+    Raises:
+        CheckpointError: If the folder holds no readable model.
+        ConfigError: If a split does not exist, or a dataset's parameters or generator changed since the run.
+    """
+    folder = Path(path)
+    config = load_config_of_run(folder)
+    model = load_run(folder)
+    found = {}
+    for id_ in config.datasets or (config.dataset,):
+        data = _same_data(folder, id_, root, limit, progress)
+        found[id_] = _scores_of_run(model, folder, data, splits, batch_size, device, progress)
+    return found
+
+
+def _same_data(folder: Path, dataset: str, root: str | Path | None, limit: int | None, progress: bool | None) -> Splits:
+    """Return a dataset of a run, which must not have changed since."""
+    data = cast(Splits, Loader(dataset, root=root, limit=limit, progress=progress).load(()))
+    changed = _other_data(folder, data.card.id, dataset_folder(data.card, folder).name)
+    if changed:
+        raise ConfigError(f"{changed}; train the model anew, or pass data= to score it on these data all the same")
+    return data
+
+
+def _scores_of_run(
+    model: nn.Module,
+    folder: Path,
+    data: Splits,
+    splits: str | Sequence[str],
+    batch_size: BatchSize,
+    device: str,
+    progress: bool | None,
+) -> dict[str, Score]:
     chosen = choose_splits(data, splits)
     for changed in {_other_data(folder, data.card.id, split.path.parent.name) for split in chosen.values()} - {""}:
         logger.warning("%s", changed)
@@ -213,7 +272,7 @@ def evaluate_run(
 
 def _other_data(folder: Path, dataset: str, fingerprint: str) -> str:
     """Return how the data differ from those that a run's record names; nothing where they agree or no record is."""
-    path = folder / "record.json"
+    path = record_path(folder, dataset if load_config_of_run(folder).datasets else None)
     if not path.is_file():
         return ""
     record = read_record(path)
@@ -240,6 +299,8 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
     tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
     config = load_config_of_run(where)
     about = card or find_card(config.dataset)
+    if config.datasets and about.id not in config.datasets:
+        raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {about.id}")
     model = _fresh_model(config, about)
     checkpoint.load_model(model, tensors)
     return model.eval()
@@ -256,7 +317,14 @@ def _fresh_model(config: RunConfig, card: Card) -> nn.Module:
     from graphbench.models.trajectory.model import build_trajectory_model
     from graphbench.training.trajectory_trainer import model_config
 
-    return build_trajectory_model(model_config(config), {card.id: card.features})
+    others = {id_: find_card(id_) for id_ in config.datasets if id_ != card.id}
+    features = {id_: others.get(id_, card).features for id_ in config.datasets or (card.id,)}
+    return build_trajectory_model(model_config(config), features)
+
+
+def record_path(folder: Path, dataset: str | None = None) -> Path:
+    """Return where a run's record lies: the one, or that of a dataset that is trained together with others."""
+    return folder / (f"records/{dataset.replace('/', '-')}.json" if dataset is not None else "record.json")
 
 
 def load_config_of_run(folder: str | Path) -> RunConfig:
@@ -270,29 +338,6 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     if not path.is_file():
         raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
-
-
-def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
-    """Return the splits that names stand for, each once.
-
-    ``ood`` stands for every out-of-distribution split; None and ``none`` alone for no split.
-
-    Raises:
-        ConfigError: If a split does not exist.
-    """
-    found: dict[str, None] = {}
-    listed = [names] if isinstance(names, str) else list(names or ())
-    for name in [] if listed == ["none"] else listed:
-        if name not in ("ood", *card.all_splits):
-            known = ", ".join(card.all_splits)
-            raise ConfigError(f"unknown split {name!r}; {card.id} has {known}, and ood for all shifted ones")
-        found |= dict.fromkeys(card.ood if name == "ood" else [name])
-    return list(found)
-
-
-def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
-    """Return splits by name, generated if they are not there yet. See :func:`split_names`."""
-    return {name: data[name] for name in split_names(data.card, names)}
 
 
 def predicted_batches(

@@ -45,6 +45,8 @@ class StopRequest:
 def deferred_signals() -> Iterator[StopRequest]:
     """Catch SIGINT and SIGTERM while the block runs; the block looks at the request when it suits.
 
+    A request that the block did not answer is answered at its end.
+
     Outside the main thread signals cannot be caught, and the request stays empty.
     """
     request = StopRequest()
@@ -57,3 +59,5 @@ def deferred_signals() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if request.received:  # too late for the block to see it
+        request.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,8 @@ from graphbench.training.schedule import learning_rate_factor
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.loader import Splits
+
+logger = logging.getLogger(__name__)
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
@@ -295,6 +298,9 @@ class TrainingLoop:
         state.val_curve.append((state.step, score))
         board.add_scalar(f"val/{metric}", score, state.step)
         bar.update(0, **{f"val_{metric}": score})
+        if self.world.leads:
+            split, steps = self.settings.val_split, self.settings.steps
+            logger.info("step %d of %d: %s %s %.4g", state.step, steps, split, metric, score)
         sign = 1 if self.higher_is_better else -1
         if self.best is None or sign * score > sign * self.best.score:
             self.best = Best(state.step, score)

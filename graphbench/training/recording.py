@@ -19,6 +19,7 @@ from graphbench.catalog.features import Feature
 from graphbench.errors import MissingDependency, ResultError
 from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.texts import asks_for_text
+from graphbench.models.build import count_parameters
 from graphbench.models.language import TextModel
 from graphbench.training.evaluate import evaluation_batch_size, predicted_batches
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
     from graphbench.training.config import RunConfig
+    from graphbench.training.loop import TrainingLoop
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +108,23 @@ def latencies_ms(
     return 1e3 * statistics.median(alone), 1e3 * statistics.median(together) / size
 
 
+def log_start(loop: TrainingLoop, data: str) -> None:
+    """Log what is about to be trained, on what and where."""
+    config, device = loop.config, loop.world.device
+    logger.info(
+        "training %s (%s parameters) on %s from step %d to %d, batches of %d, %s on %s; output %s",
+        config.model_name,
+        f"{count_parameters(loop.model):,}",
+        data,
+        loop.state.step,
+        loop.settings.steps,
+        loop.settings.batch_size,
+        loop.precision,
+        device,
+        loop.folder,
+    )
+
+
 def budget_of(config: RunConfig, card: Card, steps: int, used: Mapping[str, int], scored: Mapping[str, int]) -> Budget:
     """Return what a run was given, measured against its configuration file and the card.
 
@@ -117,7 +136,8 @@ def budget_of(config: RunConfig, card: Card, steps: int, used: Mapping[str, int]
         scored: Split -> graphs behind its scores.
     """
     samples = "prompts" if asks_for_text(card) else "graphs"
-    words = [f"{steps} steps of {config.training.batch_size} {samples}"]
+    together = f" over {len(config.datasets)} datasets" if config.datasets else ""
+    words = [f"{steps} steps of {config.training.batch_size} {samples}{together}"]
     if config.limit is not None:
         words.append(f"first {config.limit} samples of each split")
     partly_used, partly_scored = partial_splits(card, used), partial_splits(card, scored)
@@ -126,6 +146,8 @@ def budget_of(config: RunConfig, card: Card, steps: int, used: Mapping[str, int]
         words.append(f"scored on part of the {samples}")
     if config.reference_steps is None:
         words.append("a configuration of one's own")
+    elif config.overridden:
+        words.append(f"a configuration of one's own ({config.model_name} with another {', '.join(config.overridden)})")
     return Budget(small=config.is_small or bool(partly_used or partly_scored), label=", ".join(words))
 
 

@@ -17,7 +17,6 @@ import torch
 from torch import nn
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.names import card as find_card
 from graphbench.data.store import existing_parent, write_json
 from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
@@ -30,7 +29,7 @@ from graphbench.models.story.model import with_vocabulary
 from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, graph_model_config, load_config
 from graphbench.training.distributed import World, join_world
-from graphbench.training.evaluate import choose_splits, evaluate_splits, split_names
+from graphbench.training.evaluate import evaluate_splits
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.language import text_loop
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
@@ -39,9 +38,11 @@ from graphbench.training.recording import (
     commit_of_checkout,
     earlier_record,
     latencies_ms,
+    log_start,
     open_board,
     partial_splits,
 )
+from graphbench.training.splits import card_of, choose_splits, require_own_splits, split_limits, split_names
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -73,11 +74,12 @@ class RunResult:
 
 def train(
     dataset: str | None = None,
-    model: str | Path = "gin",
+    model: str | Path | None = None,
     *,
     steps: int | None = None,
     seed: int | None = None,
     limit: int | None = None,
+    eval_limit: int | None = None,
     root: str | Path | None = None,
     output: str | Path | None = None,
     overrides: Overrides | None = None,
@@ -99,11 +101,14 @@ def train(
     ``record.json``.
 
     Args:
-        dataset: Id or alias of a dataset; may be left out when ``data`` is given.
-        model: Name of a configuration in ``baselines/<domain>/`` (``gin``, ``gt``, ...), or the path of a YAML file.
+        dataset: Id or alias of a dataset; may be left out when ``data`` is given. Several are trained together by
+            :func:`graphbench.training.trajectory_trainer.train_together`.
+        model: Name of a configuration in ``baselines/<domain>/`` (``gin``, ``gt``, ...), or the path of a YAML file;
+            None for the domain's default, see :func:`graphbench.training.config.load_config`.
         steps: Budget in optimizer updates; None for the configuration's. A smaller budget keeps the warm-up's share.
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
+        eval_limit: Score at most so many samples of each split but those trained and validated on.
         root: Folder of the datasets; None for the default root.
         output: Folder of the run; None for ``runs/<dataset>/<model>-seed<seed>`` below the current folder.
         overrides: Changes of the configuration: a mapping, or strings such as ``training.lr=3e-4``.
@@ -123,14 +128,19 @@ def train(
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
         ConfigError: If the configuration, the device, the output folder or a split is refused, ``data`` contradicts
-            ``dataset`` or ``limit``, or the training split is empty.
+            ``dataset``, ``limit`` or ``eval_limit``, or the training split is empty.
         CheckpointError: If the folder's checkpoint is damaged or belongs to another run.
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
-    card = _card_of(dataset, data)
+    if data is not None and eval_limit is not None:
+        raise ConfigError(
+            f"eval_limit={eval_limit} is for data that are loaded here; limit data itself, or leave it out"
+        )
+    card = card_of(dataset, data)
     config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
     _require_one_process(card)
+    require_own_splits(config, card)
     scored = split_names(card, evaluate)
     folder = Path(output) if output is not None else default_output(config)
     if not existing_parent(folder).is_dir():
@@ -139,7 +149,8 @@ def train(
         )
     with join_world(device) as world, own_randomness(config.training.seed, world):
         if data is None:
-            data = cast(Splits, Loader(card.id, root=root, limit=limit, workers=workers, progress=progress).load(()))
+            most = split_limits(config, card, limit, eval_limit)
+            data = cast(Splits, Loader(card.id, root=root, limit=most, workers=workers, progress=progress).load(()))
         if card.hints:
             return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)
         _open(data, limit, world)
@@ -147,6 +158,8 @@ def train(
         board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
         label = f"{config.model_name} on {card.id}"
         shown = progress if world.leads else False
+        if world.leads:
+            log_start(loop, card.id)
         try:
             with progress_bar(config.training.steps, label, "step", shown) as bar, deferred_signals() as stop:
                 loop.run(bar, board, stop)
@@ -187,18 +200,6 @@ def default_output(config: RunConfig) -> Path:
     return Path("runs", *config.dataset.replace(":", "-").split("/"), f"{config.model_name}-seed{config.training.seed}")
 
 
-def _card_of(dataset: str | None, data: Splits | None) -> Card:
-    """Return the card of a dataset that is named, loaded already, or both."""
-    if data is None:
-        if dataset is None:
-            raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
-        return find_card(dataset)
-    own = data.card
-    if dataset is not None and dataset not in (own.id, *own.aliases) and find_card(dataset).id != own.id:
-        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.id}; leave one of the two out")
-    return own
-
-
 def _open(data: Splits, limit: int | None, world: World) -> None:
     """Open what every process trains with; process 0 generates what is missing while the others wait."""
     if world.leads:
@@ -235,7 +236,7 @@ def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume
         for name in (CHECKPOINT, BEST, RECORD):
             (folder / name).unlink(missing_ok=True)
     if world.leads:
-        write_json(folder / CONFIG, loop.config.model_dump(mode="json"))
+        write_json(folder / CONFIG, loop.config.to_dict())
     world.wait()
     return loop
 
@@ -309,7 +310,7 @@ def _record(
         graphs_scored=results["graphs_scored"],
         data_hashes={**{name: split.content_hash for name, split in used.items()}, **results["data_hashes"]},
         model=config.model_name,
-        config=config.model_dump(mode="json"),
+        config=config.to_dict(),
         parameters=count_parameters(loop.model),
         batch_size=config.training.batch_size,
         budget=budget_of(config, card, state.step, sizes, results["graphs_scored"]),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Selector, catalog
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.store import write_json
@@ -27,10 +26,11 @@ from graphbench.models.trajectory.model import TrajectoryModel, build_trajectory
 from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.distributed import World, join_world
-from graphbench.training.evaluate import choose_splits, split_names
+from graphbench.training.evaluate import record_path
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.loop import BEST, CHECKPOINT
-from graphbench.training.recording import budget_of, commit_of_checkout, open_board, partial_splits
+from graphbench.training.recording import budget_of, commit_of_checkout, log_start, open_board, partial_splits
+from graphbench.training.splits import choose_splits, require_own_splits, split_limits, split_names
 from graphbench.training.trainer import RunResult, own_randomness
 from graphbench.training.trajectory_loop import Task, TrajectoryLoop
 from graphbench.training.trajectory_scores import score_trajectories, trajectories_at_once
@@ -53,7 +53,7 @@ class TrainedTask:
 
 def train_together(
     datasets: Selector,
-    model: str | Path = "triplet_gmpnn",
+    model: str | Path | None = None,
     *,
     steps: int | None = None,
     seed: int | None = None,
@@ -72,11 +72,12 @@ def train_together(
     """Train one processor on several algorithms at once (Ibarz et al., 2022): update t is on algorithm t, in turn.
 
     Every algorithm has encoders and decoders of its own. The weights scored are those with the best mean validation
-    score. ``steps`` counts updates over all algorithms.
+    score. ``steps`` counts updates over all algorithms; where each has fewer than the configuration's file names, the
+    run is marked small.
 
     Args:
         datasets: A group such as ``clrs30``, a glob, or a list of ids, all with hints.
-        model: A configuration in ``baselines/clrs``, or a YAML file.
+        model: A configuration in ``baselines/clrs``, or a YAML file; None for the domain's default (``mpnn``).
         steps: Budget in updates; None for the configuration's.
         seed: Seed of weights and data; None for the configuration's.
         limit: Use the first ``limit`` samples of each stored split.
@@ -103,14 +104,18 @@ def train_together(
     if without:
         raise ConfigError(f"{without[0]} has no hints; only trajectories are trained together, such as those of clrs30")
     config = load_config(ids[0], model, steps=steps, seed=seed, limit=limit, overrides=overrides)
+    if len(ids) > 1:
+        config = config.model_copy(update={"datasets": tuple(ids)})
     name = datasets if isinstance(datasets, str) and datasets.isidentifier() else f"{ids[0].replace('/', '-')}-and-more"
     default = Path("runs", name, f"{config.model_name}-seed{config.training.seed}")
     folder = default if output is None else Path(output)
     scored = {id_: split_names(card, evaluate) for id_, card in cards.items()}
+    for card in cards.values():
+        require_own_splits(config, card)
     with join_world(device) as world, own_randomness(config.training.seed, world):
         data = {}
         for id_, card in cards.items():
-            most = _limits(config, card, limit, eval_limit)
+            most = split_limits(config, card, limit, eval_limit)
             data[id_] = cast("Splits", Loader(id_, root=root, limit=most, workers=workers, progress=progress).load(()))
         best, trained = run_trajectories(
             config, data, folder, world, resume=resume, evaluate=scored, tensorboard=tensorboard, progress=progress
@@ -118,13 +123,6 @@ def train_together(
         if world.leads:
             write_records(folder, trained)
     return {id_: RunResult(task.record, best, task.scores, folder) for id_, task in trained.items()}
-
-
-def _limits(config: RunConfig, card: Card, limit: int | None, eval_limit: int | None) -> dict[str, int] | None:
-    """Return split -> most samples, or None where all are taken."""
-    own = (config.training.train_split, config.training.val_split)
-    wanted = {s: [n for n in (limit, None if s in own else eval_limit) if n is not None] for s in card.all_splits}
-    return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None
 
 
 def run_trajectories(
@@ -153,6 +151,14 @@ def run_trajectories(
     Returns:
         The model with its best weights, and id -> record and scores.
     """
+    streamed = [id_ for id_, splits in data.items() if is_streamed(splits, config.training.train_split)]
+    if streamed and config.limit is not None and world.leads:
+        logger.warning(
+            "%s of %s is drawn without end: limit=%d holds for the other splits alone",
+            config.training.train_split,
+            ", ".join(streamed),
+            config.limit,
+        )
     for splits in data.values():  # process 0 generates what is missing while the others wait
         if world.leads:
             _open(config, splits)
@@ -161,6 +167,8 @@ def run_trajectories(
     board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
     what = next(iter(data)) if len(data) == 1 else f"{len(data)} algorithms"
     shown = progress if world.leads else False
+    if world.leads:
+        log_start(loop, what)
     try:
         label = f"{config.model_name} on {what}"
         with progress_bar(config.training.steps, label, "step", shown) as bar, deferred_signals() as stop:
@@ -210,7 +218,7 @@ def _prepare(config: RunConfig, data: Mapping[str, Splits], folder: Path, world:
         for name in (CHECKPOINT, BEST):
             (folder / name).unlink(missing_ok=True)
     if world.leads:
-        write_json(folder / "config.json", config.model_dump(mode="json"))
+        write_json(folder / "config.json", config.to_dict())
     world.wait()
     return loop
 
@@ -277,7 +285,7 @@ def _record(
         data_fingerprint=task.val.path.parent.name,
         data_hashes={name: split.content_hash for name, split in stored.items()},
         model=config.model_name,
-        config=config.model_copy(update={"dataset": id_}).model_dump(mode="json"),
+        config=config.model_copy(update={"dataset": id_}).to_dict(),
         parameters=count_parameters(loop.model),
         seed=config.training.seed,
         steps=state.step,
@@ -334,5 +342,4 @@ def _latencies_ms(loop: TrajectoryLoop, id_: str) -> tuple[float, float]:
 def write_records(folder: Path, trained: Mapping[str, TrainedTask]) -> None:
     """Write the records of a run into its folder: ``record.json``, or one file per dataset under ``records/``."""
     for id_, task in trained.items():
-        name = "record.json" if len(trained) == 1 else f"records/{id_.replace('/', '-')}.json"
-        save_record(task.record, path=folder / name)
+        save_record(task.record, path=record_path(folder, id_ if len(trained) > 1 else None))

@@ -80,6 +80,26 @@ def test_damaged_files_are_refused(tmp_path, damage):
         checkpoint.load_tensors(path)
 
 
+@pytest.mark.parametrize("place", ["tensors", "facts"])
+def test_a_flipped_bit_is_noticed(tmp_path, place):
+    path = tmp_path / "c.safetensors"
+    tensors = {"a": torch.ones(200), "b": torch.zeros(2, 3, dtype=torch.bfloat16), "c": torch.tensor(True)}
+    checkpoint.save_tensors(path, tensors, {"step": 1234})
+    assert checkpoint.load_tensors(path)[1] == {"step": 1234}
+    content = bytearray(path.read_bytes())
+    content[-100 if place == "tensors" else content.index(b"1234") + 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"is damaged \(its content is not what was written\).*resume=False"):
+        checkpoint.load_tensors(path)
+
+
+def test_a_file_without_a_hash_is_read_as_it_is(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.ones(2)}, tmp_path / "old", {"graphbench": '{"format": 1, "step": 3}'})
+    assert checkpoint.load_tensors(tmp_path / "old")[1] == {"step": 3}
+
+
 def test_missing_and_newer_files_are_refused(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         checkpoint.load_tensors(tmp_path / "none")
@@ -88,10 +108,16 @@ def test_missing_and_newer_files_are_refused(tmp_path):
         checkpoint.load_tensors(tmp_path / "c")
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_are_refused_in_one_line(tmp_path):
     tensors = {f"model.{k}": v for k, v in small_model(5).state_dict().items()}
-    with pytest.raises(CheckpointError, match="does not fit the model"):
+    with pytest.raises(CheckpointError, match="does not fit the model: 3 tensors are of another shape") as refused:
         checkpoint.load_model(small_model(4), tensors)
+    assert "0.bias (5,), not (4,)" in str(refused.value)
+    other = {f"model.{number}.weight": torch.ones(1) for number in range(9, 999)}
+    with pytest.raises(CheckpointError) as refused:
+        checkpoint.load_model(small_model(4), other)
+    assert "4 tensors are missing (such as 0.bias), 990 tensors are unknown to the model" in str(refused.value)
+    assert len(str(refused.value)) < 250 and "\n" not in str(refused.value)
 
 
 def test_another_fingerprint_is_refused(tmp_path):

@@ -66,6 +66,73 @@ def test_small_runs_know_that_they_are_small(baselines):
     assert load_config("algoreas/mst_easy", "gin", limit=100).is_small
 
 
+def test_datasets_trained_together_need_the_files_budget_each(baselines):
+    def together(steps):
+        return load_config("algoreas/mst_easy", "gin", steps=steps).model_copy(update={"datasets": ("a/b", "a/c")})
+
+    assert together(11880).is_small and together(2 * 11880 - 1).is_small
+    assert not together(2 * 11880).is_small
+
+
+@pytest.mark.parametrize(
+    ("overrides", "keys"),
+    [
+        (["model.hidden=4"], ("model.hidden",)),
+        (["training.lr=1e-9", "training.batch_size=1"], ("training.batch_size", "training.lr")),
+        (["training.warmup=7"], ("training.warmup",)),
+        (["training.schedule_steps=20000"], ("training.schedule_steps",)),
+        ({"model": {"positional": {"type": "lpe", "k": 16}}}, ("model.positional.type",)),
+    ],
+)
+def test_overrides_make_a_configuration_of_ones_own(baselines, overrides, keys):
+    config = load_config("algoreas/mst_easy", "gin", overrides=overrides)
+    assert config.overridden == keys
+    assert config.is_small
+    assert config.to_dict()["overridden"] == list(config.overridden)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        None,
+        ["training.seed=3", "training.steps=20000", "training.precision=fp32", "training.compile=true"],
+        ["training.eval_every=9", "training.log_every=9", "training.checkpoint_every=9", "training.eval_batch_size=9"],
+        ["model.hidden=32", "training.lr=1e-4", "training.betas=[0.9, 0.999]", "training.schedule_steps=11880"],
+    ],
+)
+def test_overrides_without_influence_leave_the_files_configuration(baselines, overrides):
+    config = load_config("algoreas/mst_easy", "gin", overrides=overrides)
+    assert config.overridden == () and not config.is_small
+    assert config.to_dict().keys().isdisjoint({"overridden", "datasets"})
+
+
+def test_a_smaller_budget_is_no_override(baselines):
+    assert load_config("algoreas/mst_easy", "gin", steps=100).overridden == ()
+
+
+@pytest.mark.parametrize(
+    ("domain", "model"),
+    [("algoreas", "gin"), ("clrs", "mpnn"), ("clrs_text", "transformer_small"), ("clutrr", "gat")],
+)
+def test_every_domain_has_a_default_model(domain, model):
+    assert load_config(f"{domain}/any").model_name == model
+
+
+def test_an_override_cannot_change_the_kind_of_a_model(tmp_path):
+    with pytest.raises(ConfigError, match=r"^model\.kind=graph is refused: mpnn is of kind trajectory; choose another"):
+        load_config("clrs/bfs", "mpnn", overrides=["model.kind=graph"])
+    assert load_config("clrs/bfs", "mpnn", overrides=["model.kind=trajectory"]).overridden == ()
+    asked = {"model": {"kind": "graph"}}
+    assert load_config("algoreas/mst_easy", "gin", overrides=asked) == load_config("algoreas/mst_easy", "gin")
+    assert asked == {"model": {"kind": "graph"}}
+    own = tmp_path / "own.yaml"
+    own.write_text("model: {kind: text, processor: gin}\ntraining: {steps: 3}\n")
+    with pytest.raises(ConfigError) as refused:
+        load_config("clrs_text/bfs", own)
+    assert "unknown key 'model.processor'" in str(refused.value)
+    assert "did you mean 'model.processor'" not in str(refused.value)
+
+
 def test_a_file_of_ones_own_has_no_published_budget(baselines, tmp_path_factory):
     assert not load_config("algoreas/mst_easy", baselines / "algoreas" / "gin.yaml").is_small
     own = tmp_path_factory.mktemp("own") / "gin.yaml"
@@ -103,6 +170,9 @@ def test_unknown_model_is_an_error_with_a_suggestion(baselines):
         (["training.lrr=1"], r"unknown key 'training.lrr'; did you mean 'training.lr'\?"),
         (["training.layers=1"], r"unknown key 'training.layers'; did you mean 'model.layers'\?"),
         (["lr=1"], r"override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'\?"),
+        (["trainin.lr=3"], r"override 'trainin.lr' must start with .*; did you mean 'training.lr'\?"),
+        (["modl.positional.k=3"], r"did you mean 'model.positional.k'\?"),
+        (["foo.lr=3"], r"did you mean 'training.lr'\?"),
         (["training.lr"], "must have the form key=value"),
         (["training=3"], "must start with"),
         ("training.lr=1", "must be a mapping or a list"),

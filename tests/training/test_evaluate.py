@@ -10,7 +10,8 @@ from graphbench.errors import CheckpointError, ConfigError, EvaluationError, Tra
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.results import save_record
 from graphbench.training import evaluate
-from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run, split_names
+from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run
+from graphbench.training.splits import split_names
 from graphbench.training.trainer import train
 
 

@@ -43,6 +43,15 @@ def test_a_configuration_of_ones_own_is_not_comparable(toys, tiny, tmp_path):
     assert (budget.small, budget.label) == (True, "24 steps of 16 graphs, a configuration of one's own")
 
 
+def test_a_changed_configuration_is_ones_own(toys, shipped, tmp_path):
+    options = {"overrides": ["model.hidden=8", "training.seed=1"], "evaluate": "test"}
+    record = train(data=toys, model=shipped, output=tmp_path, **options).record
+    assert record.budget.small
+    assert record.budget.label == "24 steps of 16 graphs, a configuration of one's own (tiny with another model.hidden)"
+    assert record.config["overridden"] == ["model.hidden"]
+    assert json.loads((tmp_path / "config.json").read_text()) == record.config
+
+
 @pytest.mark.parametrize("nothing", [None, "none", (), ["none"]])
 def test_a_finished_run_keeps_its_scores(toys, tiny, tmp_path, nothing):
     options = {"model": tiny, "output": tmp_path, "steps": 6}

@@ -1,16 +1,19 @@
 """Training on trajectories: one algorithm, several, stored and endless data, resuming, scoring again."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
 
 import graphbench
-from graphbench.errors import ConfigError, TrainingError
-from graphbench.evaluation.results import read_record
+from graphbench.cli import main
+from graphbench.cli.runs import train_seeds
+from graphbench.errors import ConfigError, TrainingError, UnknownDataset
+from graphbench.evaluation.results import read_record, save_record
 from graphbench.training.config import load_config
-from graphbench.training.evaluate import evaluate_run, load_run
-from graphbench.training.trajectory_trainer import train_together
+from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run
+from graphbench.training.trajectory_trainer import TrainedTask, train_together, write_records
 
 TINY = {"model.hidden": 8, "training.batch_size": 8, "training.eval_every": 4, "training.log_every": 2}
 
@@ -69,29 +72,83 @@ def test_accumulating_parts_gives_the_same_update(root, tmp_path):
     assert runs[1] == pytest.approx(runs[0], rel=1e-4)
 
 
-def test_several_algorithms_share_one_model(root, tmp_path):
-    results = train_together(
-        ["clrs/bfs", "clrs/minimum"],
-        "mpnn_small",
-        steps=6,
-        limit=16,
-        root=root,
-        output=tmp_path / "both",
-        evaluate="val",
-        overrides=TINY,
-        progress=False,
-        workers=1,
+@pytest.fixture(scope="module")
+def both(root, tmp_path_factory):
+    """The results of a run on two algorithms together."""
+    folder = tmp_path_factory.mktemp("both")
+    options = {"steps": 6, "limit": 16, "evaluate": "val", "overrides": TINY, "progress": False, "workers": 1}
+    return graphbench.train_together(["clrs/bfs", "clrs/minimum"], "mpnn_small", root=root, output=folder, **options)
+
+
+def test_several_algorithms_share_one_model(both):
+    assert set(both) == {"clrs/bfs", "clrs/minimum"}
+    assert {id_: r.record.dataset for id_, r in both.items()} == {id_: id_ for id_ in both}
+    assert all("trained on 2 algorithms" in r.record.notes for r in both.values())
+    assert all(r.record.budget.label.startswith("6 steps of 8 graphs over 2 datasets") for r in both.values())
+    one, other = both.values()
+    assert sorted(p.name for p in (one.path / "records").iterdir()) == ["clrs-bfs.json", "clrs-minimum.json"]
+    assert one.model is other.model
+    alone = one.record.model_copy(update={"config": {**one.record.config, "datasets": []}})
+    assert alone.config_hash != one.record.config_hash
+
+
+def test_a_run_on_several_algorithms_is_scored_again_alike(both, root):
+    folder = both["clrs/bfs"].path
+    again = evaluate_together(folder, ("val", "test"), root=root, limit=16, progress=False)
+    assert list(again) == ["clrs/bfs", "clrs/minimum"]
+    assert {id_: scores["val"] for id_, scores in again.items()} == {i: r.scores["val"] for i, r in both.items()}
+    with pytest.raises(ConfigError, match="trained on 2 datasets together; score it with evaluate_together"):
+        evaluate_run(folder, root=root)
+    data = graphbench.Loader("clrs/minimum", root=root, limit=16).load(())
+    assert evaluate_run(folder, "test", data=data)["test"] == again["clrs/minimum"]["test"]
+    with pytest.raises(ConfigError, match="was trained on clrs/bfs, clrs/minimum, not on clrs/dijkstra"):
+        load_run(folder, graphbench.card("clrs/dijkstra"))
+    changed = {"data_fingerprint": "v1-000000000000"}
+    save_record(both["clrs/minimum"].record.model_copy(update=changed), path=folder / "records" / "clrs-minimum.json")
+    with pytest.raises(ConfigError, match=r"was trained on clrs/minimum v1-0+, these data are"):
+        evaluate_together(folder, "val", root=root, limit=16, progress=False)
+    write_records(folder, {id_: TrainedTask(r.record, r.scores) for id_, r in both.items()})
+
+
+def test_the_command_line_scores_a_run_on_several_algorithms(both, root, capsys):
+    folder = str(both["clrs/bfs"].path)
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", folder, "--splits", "val", "--root", str(root), "--limit", "16", "--json"])
+    assert end.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {id_: {"val": r.scores["val"].to_dict()} for id_, r in both.items()}
+
+
+@pytest.mark.parametrize("change", ["train_split=test", "train_split=val", "val_split=train", "val_split=n32"])
+def test_a_split_for_something_else_is_not_trained_on(root, tmp_path, change):
+    for command in (train, partial(train_together, workers=1)):
+        options = {"overrides": [f"training.{change}"], "root": root, "output": tmp_path / "run"}
+        with pytest.raises(ConfigError, match=f"training.{change} is refused: clrs/bfs has (train|val) and "):
+            command(**{**options, "dataset" if command is train else "datasets": "clrs/bfs"})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_limit_of_the_scores_leaves_training_and_validation_whole(root, tmp_path, monkeypatch):
+    options = {"steps": 1, "overrides": TINY, "root": root, "workers": 1}
+    result = graphbench.train(
+        "clrs/bfs", "mpnn_generalist", eval_limit=4, output=tmp_path, evaluate=("val_multi_size", "test"), **options
     )
-    assert set(results) == {"clrs/bfs", "clrs/minimum"}
-    assert {id_: r.record.dataset for id_, r in results.items()} == {id_: id_ for id_ in results}
-    assert all("trained on 2 algorithms" in r.record.notes for r in results.values())
-    assert sorted(p.name for p in (tmp_path / "both" / "records").iterdir()) == ["clrs-bfs.json", "clrs-minimum.json"]
-    one, other = (r.model for r in results.values())
-    assert one is other
+    assert result.record.graphs_scored == {"val_multi_size": 64, "test": 4}
+    found = []
+    common = {"seeds": None, "output": tmp_path, "limit": None, "records": None, "eval_limit": 4}
+    with monkeypatch.context() as patch:
+        patch.setattr("graphbench.training.trainer.train", lambda *_, data, **__: found.append(data))
+        for model in ("mpnn_generalist", "mpnn"):
+            train_seeds("clrs/bfs", model, **common, **options)
+    assert [data._limits["val_multi_size"] for data in found[1:]] == [4]
+    assert "val_multi_size" not in found[0]._limits and found[0]._limits["val"] == 4
+    with pytest.raises(ConfigError, match="eval_limit=4 and data are both given"):
+        graphbench.train(data=found[0], eval_limit=4)
 
 
-def test_the_generalist_protocol_is_named_and_streams(root, tmp_path):
+def test_the_generalist_protocol_is_named_and_streams(root, tmp_path, caplog):
     result = train(root, tmp_path / "run", model="mpnn_generalist", evaluate=("val_multi_size", "test"))
+    assert "train_multi_size of clrs/bfs is drawn without end: limit=16 holds for the other splits" in caplog.text
     assert result.record.protocol == "multi_size"
     assert "train_multi_size" not in result.record.data_hashes
     assert not list((root / "clrs" / "bfs").rglob("train_multi_size*.h5"))
@@ -124,3 +181,24 @@ def test_every_configuration_is_valid_and_round_trips():
 def test_a_loss_that_is_not_finite_stops_the_run(root, tmp_path):
     with pytest.raises(TrainingError, match="training loss is nan"):
         train(root, tmp_path / "run", overrides={**TINY, "training.lr": 1e30, "training.gradient_clip": None}, steps=20)
+
+
+def test_train_takes_one_dataset(tmp_path):
+    for several, number in (("clrs30", 30), (["clrs/bfs", "clrs/minimum"], 2)):
+        with pytest.raises(
+            ConfigError, match=rf"stands for {number}; graphbench\.train_together, or `graphbench train`"
+        ):
+            graphbench.train(several, output=tmp_path)
+    with pytest.raises(ConfigError, match="train them one after the other"):
+        graphbench.train("algoreas/*_easy", output=tmp_path)
+    with pytest.raises(UnknownDataset, match="did you mean 'clrs/bfs'"):
+        graphbench.train("clrs/bsf", output=tmp_path)
+
+
+def test_a_verbose_run_says_what_it_does(root, tmp_path, caplog):
+    caplog.set_level("INFO")
+    result = train(root, tmp_path / "run")
+    start = f"training mpnn_small ({result.record.parameters:,} parameters) on clrs/bfs from step 0 to 8, batches of 8"
+    assert start in caplog.text and "on cpu" in caplog.text
+    for step, score in result.record.curves["val_score"]:
+        assert f"step {step} of 8: val score {score:.4g}" in caplog.text

@@ -84,6 +84,9 @@ def algorithm(
         inputs: The input features.
         hints: The hint features.
         outputs: The output features.
+
+    Raises:
+        AlgorithmError: If the benchmark has an algorithm of that name, or the features do not fit together.
     """
 
     def register(function: Callable[..., None]) -> Algorithm:
@@ -96,10 +99,28 @@ def algorithm(
             parse_features(outputs, Stage.OUTPUT),
             (function.__doc__ or "").strip().split("\n")[0],
         )
+        _check(found, function)
         _REGISTERED[found.name] = found
         return found
 
     return register
+
+
+class AlgorithmError(GraphBenchError):
+    """An algorithm is registered under a name that is taken, or with features that do not fit together."""
+
+
+def _check(found: Algorithm, function: Callable[..., None]) -> None:
+    taken = found.name in NAMES and not function.__module__.startswith(f"{_PACKAGE}.")
+    if taken:
+        raise AlgorithmError(f"{found.name!r} is one of the benchmark's algorithms; name yours otherwise")
+    names = [feature.name for feature in found.features]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise AlgorithmError(f"{found.name} has the feature {twice[0]!r} twice; give each a name of its own")
+    for feature in found.features:
+        if (feature.kind is Kind.CATEGORICAL) != (feature.classes >= 2):
+            raise AlgorithmError(f"{found.name}: {feature.name}: write a class with their number, e.g. categorical(3)")
 
 
 def parse_features(text: str, stage: Stage) -> tuple[Feature, ...]:

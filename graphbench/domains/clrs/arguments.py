@@ -101,10 +101,10 @@ def node(name: str, values: Instances, nodes: int) -> NDArray[np.int64]:
 
 def integers(name: str, values: Instances, low: int, high: int, least: int = 1) -> NDArray[np.int64]:
     """Return lists of at least ``least`` whole numbers from ``low`` to ``high``, int64 ``[S, n]``."""
-    found = _stacked(values)
-    if found.ndim != 2 or found.shape[1] < least:
-        raise ArgumentError(f"{name} has the shape {found.shape[1:]}; give a list of {least} or more whole numbers")
     whole = _numbers(name, values)
+    if whole.ndim != 2 or whole.shape[1] < least:
+        raise ArgumentError(f"{name} has the shape {whole.shape[1:]}; give a list of {least} or more whole numbers")
+    found = _stacked(values)
     if (whole != np.floor(whole)).any() or whole.min() < low or whole.max() > high:
         raise ArgumentError(
             f"{name} has values from {found.min()} to {found.max()}; give whole numbers, {low} to {high}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.data.trajectories import Changes, HintLayout, Trajectories, cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
+from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, new_lists
 
 Array = NDArray[Any]
@@ -64,9 +66,12 @@ def trace(algorithm: str, *args: Any) -> Trace:
 
     Raises:
         UnknownAlgorithm: If there is no algorithm of that name.
-        ArgumentError: If an argument has the wrong shape, size or value.
+        ArgumentError: If there are too few or too many arguments, or one has the wrong shape, size or value.
     """
     found = find_algorithm(algorithm)
+    taken = list(inspect.signature(found.prepare).parameters)
+    if len(args) != len(taken):
+        raise ArgumentError(f"{algorithm} takes {len(taken)} arguments, {', '.join(taken)}; got {len(args)}")
     runner = Runner(found)
     runs = runner.run([args])
     layout = hint_layout(found, runs.nodes)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from graphbench.data.store import atomic_path
 from graphbench.domains.clrs_text.sets import Prompt
@@ -37,9 +37,12 @@ def export(path: Path, prompts: Iterable[Prompt], style: Style = "jsonl") -> int
         The number of prompts written.
 
     Raises:
-        GenerationError: If there is no prompt, or ``json`` is asked for with prompts of several algorithms.
+        GenerationError: If there is no such style or no prompt, or ``json`` is asked for with prompts of several
+            algorithms.
         StoreError: If the file cannot be written.
     """
+    if style not in get_args(Style):
+        raise GenerationError(f"there is no style {style!r}; use one of {', '.join(get_args(Style))}")
     stream = iter(prompts)
     first = next(stream, None)
     if first is None:

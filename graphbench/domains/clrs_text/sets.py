@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from graphbench.catalog.names import catalog
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
@@ -14,6 +14,7 @@ from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.samplers import sample
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.rendering import Renderer
+from graphbench.errors import GenerationError
 
 PaperSet = Literal["train", "eval"]
 
@@ -130,7 +131,7 @@ def prompts(
 
 def paper_prompts(
     paper_set: PaperSet,
-    algorithms: Sequence[str] | None = None,
+    algorithms: str | Sequence[str] | None = None,
     use_hints: bool = True,
     decimals: int | None = None,
     limit: int | None = None,
@@ -139,18 +140,22 @@ def paper_prompts(
 
     Args:
         paper_set: ``train`` (2,150,000 prompts) or ``eval`` (514,375).
-        algorithms: Which algorithms; all thirty if None.
+        algorithms: Which algorithm or algorithms; all thirty if None.
         use_hints: Whether references have a trace, as the paper's do.
         decimals: Digits after the point to which inputs are cut; None for all.
         limit: Prompts per algorithm, size and seed if fewer than the paper's are wanted.
 
     Raises:
         UnknownAlgorithm: If the paper has no such algorithm.
+        GenerationError: If the paper has no such set.
     """
+    if paper_set not in get_args(PaperSet):
+        raise GenerationError(f"the paper has no set {paper_set!r}; it has {' and '.join(get_args(PaperSet))}")
+    chosen = (algorithms,) if isinstance(algorithms, str) else algorithms
     protocol = paper_protocol()
     spec = protocol.of(paper_set)
     count = spec.count if limit is None else min(limit, spec.count)
-    sizes = {name: protocol.sizes_of(name).of(paper_set) for name in algorithms or protocol.sizes}
+    sizes = {name: protocol.sizes_of(name).of(paper_set) for name in chosen or protocol.sizes}
     for name, own_sizes in sizes.items():
         for size in own_sizes:
             for seed in spec.seeds:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch_geometric.loader import DataLoader
 
 from graphbench import card
 from graphbench.catalog.features import Kind, Stage
@@ -132,6 +133,21 @@ def test_batches_are_dense_and_shuffle_by_seed_alone(bridges):
     assert not torch.equal(other.inputs["A"], batches[0].inputs["A"])
     with pytest.raises(KeyError, match="no feature 'weight'"):
         batches[0]["weight"]
+
+
+def test_node_ids_in_batches_are_indices():
+    about = card("clrs/bfs")
+    batch = batch_of_samples(draw_samples(about, "val", np.arange(3)), about.features)
+    assert batch.outputs["pi"].dtype == batch.inputs["s"].dtype == torch.int64
+    nodes = torch.arange(16)
+    assert torch.equal(nodes[batch.outputs["pi"][0]], batch.outputs["pi"][0])
+
+
+def test_pyg_s_loader_takes_trajectories_one_by_one(bridges):
+    single = next(iter(DataLoader(bridges, batch_size=1)))
+    assert torch.equal(single.is_bridge_h, bridges[0].is_bridge_h)
+    with pytest.raises(GraphBenchError, match=r"4 trajectories of clrs/bridges cannot be collated.*use batches"):
+        next(iter(DataLoader(bridges, batch_size=4)))
 
 
 def test_batches_refuse_transforms_that_would_not_reach_them(bridges):

@@ -16,6 +16,7 @@ from graphbench.domains.clrs_text import prompts
 from graphbench.domains.clrs_text.checks import check_prompts, printed_inputs, printed_values
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.errors import CardError
+from graphbench.verification import verify
 
 
 def drawn(name, count, split="train"):
@@ -118,3 +119,11 @@ def test_parameters_that_are_refused(parameters, words):
     broken = card.model_copy(update={"splits": {**card.splits, "train": spec}})
     with pytest.raises(CardError, match=words):
         find_generator("clrs_text.bfs").parse(broken, "train")
+
+
+def test_stored_prompts_are_verified(tmp_path):
+    graphbench.Loader("clrs_text/minimum", root=tmp_path, limit=40, workers=1).load("val")
+    outcome = verify("clrs_text/minimum", root=tmp_path, samples=8, splits=("val",), progress=False)
+    assert outcome.passed, outcome.failures
+    (stored,) = [row.detail for row in outcome.rows if row.check == "stored file"]
+    assert stored.startswith("checksum right")

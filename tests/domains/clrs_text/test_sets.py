@@ -128,3 +128,15 @@ def test_exports_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(StoreError, match="a file lies where a folder should be"):
         export(tmp_path / "file" / "prompts.jsonl", [EXAMPLE])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_sets_and_styles_that_do_not_exist(tmp_path):
+    with pytest.raises(GenerationError, match="no set 'trian'; it has train and eval"):
+        next(paper_prompts("trian"))
+    with pytest.raises(GenerationError, match="no style 'reference'; use one of json, jsonl, huggingface"):
+        export(tmp_path / "prompts", prompts("bfs", 4, 1, 0), "reference")
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_algorithm_may_be_named_alone():
+    assert next(paper_prompts("eval", "minimum")) == next(paper_prompts("eval", ["minimum"]))
