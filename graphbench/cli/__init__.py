@@ -6,10 +6,12 @@ What takes time to import is imported in :func:`main`, where an interrupt is ans
 from __future__ import annotations
 
 import _thread
+import atexit
+import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -30,15 +32,35 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments is None:
         sys.unraisablehook = _interrupt_again
     try:
+        _run(arguments)
+    except SystemExit as end:
+        if arguments is None:  # all is done but the interpreter's end, whose code an interrupt would change
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            if end.code == INTERRUPTED_CODE:
+                _leave_interrupted()
+        raise
+
+
+def _run(arguments: list[str] | None) -> None:
+    try:
         from graphbench.cli.app import main as run
 
         run(arguments)
     except KeyboardInterrupt:
         sys.stderr.write(f"{INTERRUPTED}\n")
         sys.exit(INTERRUPTED_CODE)
-    finally:
-        if arguments is None:  # all is done but the interpreter's end, whose code an interrupt would change
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _leave_interrupted() -> NoReturn:
+    """End the process with the code of an interrupt.
+
+    An interrupt within ``exec`` of a text, as dataclasses and named tuples use it, lets the interpreter end by a
+    signal even where the interrupt was answered (CPython's ``unhandled_keyboard_interrupt``), so it is left out.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED_CODE)
 
 
 def _interrupt_again(lost: UnraisableHookArgs) -> None:

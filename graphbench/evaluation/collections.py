@@ -1,7 +1,8 @@
-"""Collections of datasets that papers report together: averages by class, and win/tie/loss counts.
+"""Collections of datasets that papers report together: averages by class, win/tie/loss counts, and matrices.
 
-A collection is named in a file of published scores: the group of its datasets, the groups that are its classes, and
-averages that papers print without the scores behind them.
+A collection is named in a file of published scores: the group of its datasets and, by its kind, the groups that are
+its classes and averages that papers print without the scores behind them; or nothing more, for a matrix of what was
+trained on by what was tested on.
 """
 
 from __future__ import annotations
@@ -10,12 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
+from graphbench.evaluation.labels import Labels, named
+from graphbench.evaluation.ood import compared_with
 from graphbench.evaluation.published import Collection, collections, published
 from graphbench.evaluation.results import Aggregate
-from graphbench.evaluation.tables import ABSENT, Grid, number
+from graphbench.evaluation.tables import ABSENT, Grid, number, stat_text
 
 Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 """Dataset -> model -> (mean, standard deviation over seeds)."""
+
+_SMALL = "Small runs and scores of older data count in no comparison."
+_PARTIAL = "An average over fewer datasets than its class has says how many."
+_HASHES = "Digits in brackets tell apart configurations of one name; they are the same on all datasets."
+_MATRIX = (
+    "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets what the paper prints of "
+    "the same architecture."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +35,12 @@ class Summary:
 
     Attributes:
         title: Its name in words.
-        scores: One row per dataset, one column per model, published ones first.
-        averages: One row per class, and one for all.
-        counts: Wins, ties and losses of every model.
+        tables: Heading -> table.
         notes: What to know about the tables, in sentences.
     """
 
     title: str
-    scores: Grid
-    averages: Grid
-    counts: Grid
+    tables: Mapping[str, Grid]
     notes: tuple[str, ...]
 
 
@@ -44,7 +51,8 @@ def summaries(results: Sequence[Aggregate]) -> list[Summary]:
         ids = catalog().resolve(name)
         own = [runs for runs in results if runs.dataset in ids]
         if len({runs.dataset for runs in own}) > 1:
-            found.append(_summary(collection, ids, own))
+            summary = _matrices if collection.kind == "matrix" else _classes
+            found.append(summary(collection, ids, own))
     return found
 
 
@@ -52,10 +60,13 @@ def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
     """Return model -> number of datasets it wins, ties and loses (CLRS paper, appendix C).
 
     Model A beats model B on a dataset if A's mean minus A's standard deviation exceeds B's mean. A model wins where it
-    beats all others, loses where any other beats it, and ties elsewhere. Only models that are scored take part.
+    beats all others, loses where any other beats it, and ties elsewhere. Only models that are scored take part, on
+    datasets of which at least two models have scores.
     """
     counts: dict[str, list[int]] = {}
     for models in scores.values():
+        if len(models) < 2:
+            continue
         for model, (mean, _) in models.items():
             others = {name: score for name, score in models.items() if name != model}
             deviation = models[model][1] or 0.0
@@ -65,53 +76,109 @@ def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
     return {model: (wins, ties, losses) for model, (wins, ties, losses) in counts.items()}
 
 
-def published_scores(ids: Sequence[str], split: str = "test") -> dict[str, dict[str, tuple[float, float | None]]]:
-    """Return the scores that papers print of datasets."""
+def published_scores(
+    ids: Sequence[str], protocol: str | None = None, split: str = "test"
+) -> dict[str, dict[str, tuple[float, float | None]]]:
+    """Return the scores that papers print of datasets, measured under one protocol: None where a table names none."""
     found: dict[str, dict[str, tuple[float, float | None]]] = {}
     for id_ in ids:
         for score in published(id_):
-            if score.split == split and score.study == "main" and score.value is not None:
+            wanted = (score.split, score.study, score.protocol) == (split, "main", protocol)
+            if wanted and score.value is not None:
                 found.setdefault(id_, {})[score.model] = (score.value, score.std)
     return found
 
 
-def _summary(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
-    printed = published_scores(ids)
-    own = _own_scores(results)
-    models = sorted({model for scores in printed.values() for model in scores})
-    ours = sorted({model for scores in own.values() for model in scores})
+def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
+    """Return the scores of all models, their averages by class, and counts among the models of each protocol."""
+    names = _Names(results)
+    protocols = sorted({s.protocol or "" for id_ in ids for s in published(id_)} | {r.protocol or "" for r in results})
+    printed: dict[str, dict[str, tuple[float, float | None]]] = {}
+    own = _own_scores(results, names)
+    counts: list[tuple[str, ...]] = []
+    for protocol in protocols:
+        paper = _renamed(published_scores(ids, protocol or None), protocol)
+        _merge(printed, paper)
+        comparable = [r for r in results if (r.protocol or "") == protocol and not r.small and not _is_old(r)]
+        counts += _count_rows(paper, _own_scores(comparable, names))
+    models, ours = _models(printed), _models(own)
     heads = ("dataset", *(f"{model}, published" for model in models), *ours)
     rows = [
         (id_, *(_cell(printed, id_, model) for model in models), *(_cell(own, id_, model) for model in ours))
         for id_ in ids
     ]
-    full = {_label(runs) for runs in results if not runs.small}
-    compared = {
-        id_: {**printed.get(id_, {}), **{m: s for m, s in scores.items() if m in full}} for id_, scores in own.items()
-    }
+    averages = _averages(collection, ids, {**_by_model(printed, ", published"), **_by_model(own, "")})
     notes = [f"{a.model}: {a.value:.4f} on average ({a.source})." for a in collection.averages]
-    notes.append("An average over fewer datasets than its class has says how many. Small runs count in no comparison.")
     return Summary(
         collection.title,
-        Grid(heads, tuple(rows)),
-        _averages(collection, ids, {**_by_model(printed, " published"), **_by_model(own, "")}),
-        _counts(win_tie_loss(printed), win_tie_loss({k: v for k, v in compared.items() if set(v) & full})),
-        tuple(notes),
+        {
+            "Scores on the test split": Grid(heads, tuple(rows)),
+            "Averages by class": averages,
+            "Wins/ties/losses": Grid(("model", "among published", "with ours, where measured"), tuple(counts)),
+        },
+        (*notes, f"{_PARTIAL} {_SMALL} Wins, ties and losses count within one protocol.", *names.notes),
     )
 
 
-def _label(runs: Aggregate) -> str:
-    return f"{runs.model}, ours{' (small run)' if runs.small else ''}"
+def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
+    """Return one table per model: what it was trained on by what it was tested on."""
+    cards = [catalog().cards[id_] for id_ in ids]
+    splits = tuple(dict.fromkeys(split for card in cards for split in card.ood))
+    names = _Names(results)
+    tables: dict[str, Grid] = {}
+    for name in sorted({names[runs] for runs in results}):
+        trained = {runs.dataset: runs for runs in results if names[runs] == name}
+        rows = tuple((id_, *(_matrix_cell(trained[id_], split) for split in splits)) for id_ in ids if id_ in trained)
+        if any(cell != ABSENT for row in rows for cell in row[1:]):
+            metrics = dict.fromkeys(catalog().cards[id_].metrics.primary for id_ in trained)
+            tables[f"{name}, {', '.join(metrics)}"] = Grid(("trained on", *splits), rows)
+    return Summary(collection.title, tables, (_MATRIX, *names.notes))
 
 
-def _own_scores(results: Sequence[Aggregate]) -> dict[str, dict[str, tuple[float, float | None]]]:
+def _matrix_cell(runs: Aggregate, split: str) -> str:
+    metric = catalog().cards[runs.dataset].metrics.primary
+    printed = compared_with(runs, split, metric, study="ood")
+    paper = f" [{number(printed.value)}]" if printed is not None and printed.value is not None else ""
+    return stat_text(runs.score(split, metric)) + paper
+
+
+class _Names:
+    """Names of runs across the datasets of a collection."""
+
+    def __init__(self, results: Sequence[Aggregate]) -> None:
+        self._labels = Labels(results, across=True)
+        self.notes = (_HASHES,) if any("[" in self._labels[runs] for runs in results) else ()
+
+    def __getitem__(self, runs: Aggregate) -> str:
+        marks = ["small run"] * runs.small + ["older data"] * _is_old(runs)
+        return f"{self._labels[runs]}, ours{f' ({", ".join(marks)})' if marks else ''}"
+
+
+def _is_old(runs: Aggregate) -> bool:
+    return runs.dataset_version != catalog().cards[runs.dataset].version
+
+
+def _own_scores(results: Sequence[Aggregate], names: _Names) -> dict[str, dict[str, tuple[float, float | None]]]:
     found: dict[str, dict[str, tuple[float, float | None]]] = {}
     for runs in results:
         metric = catalog().cards[runs.dataset].metrics.primary
         score = runs.score("test", metric)
         if score is not None:
-            found.setdefault(runs.dataset, {})[_label(runs)] = (score.mean, score.std)
+            found.setdefault(runs.dataset, {})[names[runs]] = (score.mean, score.std)
     return found
+
+
+def _renamed(scores: Scores, protocol: str) -> dict[str, dict[str, tuple[float, float | None]]]:
+    return {id_: {named(m, protocol or None): s for m, s in models.items()} for id_, models in scores.items()}
+
+
+def _merge(target: dict[str, dict[str, tuple[float, float | None]]], scores: Scores) -> None:
+    for id_, models in scores.items():
+        target.setdefault(id_, {}).update(models)
+
+
+def _models(scores: Scores) -> list[str]:
+    return sorted({model for models in scores.values() for model in models})
 
 
 def _cell(scores: Scores, id_: str, model: str) -> str:
@@ -125,7 +192,7 @@ def _by_model(scores: Scores, suffix: str) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for id_, models in scores.items():
         for model, (mean, _) in models.items():
-            found.setdefault(f"{model}{',' if suffix else ''}{suffix}", {})[id_] = mean
+            found.setdefault(model + suffix, {})[id_] = mean
     return found
 
 
@@ -145,10 +212,12 @@ def _average(members: Sequence[str], scores: Mapping[str, float]) -> str:
     return mean if len(known) == len(members) else f"{mean} ({len(known)} of {len(members)})"
 
 
-def _counts(printed: Mapping[str, tuple[int, int, int]], compared: Mapping[str, tuple[int, int, int]]) -> Grid:
-    rows = [(model, "/".join(map(str, counts)), _slashes(compared.get(model))) for model, counts in printed.items()]
-    rows += [(model, ABSENT, _slashes(counts)) for model, counts in compared.items() if model not in printed]
-    return Grid(("model", "among published", "with ours, where measured"), tuple(rows))
+def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
+    """Return the counts of the models of one protocol: among published ones, and with ours on the datasets we have."""
+    printed = win_tie_loss(paper)
+    compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()})
+    rows = [(model, _slashes(counts), _slashes(compared.get(model))) for model, counts in printed.items()]
+    return rows + [(model, ABSENT, _slashes(counts)) for model, counts in compared.items() if model not in printed]
 
 
 def _slashes(counts: tuple[int, int, int] | None) -> str:

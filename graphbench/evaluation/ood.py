@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphbench.errors import ResultError
 from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.labels import Labels, named
 from graphbench.evaluation.plots import Series, size_figure
-from graphbench.evaluation.published import published_score
+from graphbench.evaluation.published import PublishedScore, published_score
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.evaluation.texts import asks_for_text, sized_split, split_and_size
 
@@ -29,7 +30,7 @@ class OODRow:
             does not say.
         mean: Mean score over seeds; None if the split was not evaluated.
         std: Standard deviation over seeds; None for one seed.
-        published: The same architecture's published score; None if there is none.
+        published: The same architecture's published score under the same protocol; None if there is none.
         floor: Score of the best trivial predictor; None if not measured.
     """
 
@@ -63,7 +64,7 @@ def ood_table(
 
 def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
     score = runs.score(split, metric)
-    printed = published_score(runs.dataset, split, architecture(runs), metric, study="ood")
+    printed = compared_with(runs, split, metric, study="ood")
     floor = best_floor(card, split, metric)
     return OODRow(
         split=split,
@@ -102,6 +103,13 @@ def architecture(runs: Aggregate) -> str:
     return str(processor) if processor else runs.model
 
 
+def compared_with(
+    runs: Aggregate, split: str, metric: str, study: Literal["main", "ood"] = "main"
+) -> PublishedScore | None:
+    """Return the published score of the runs' architecture under their protocol, or None."""
+    return published_score(runs.dataset, split, architecture(runs), metric, study, runs.protocol)
+
+
 def dataset_card(dataset: str) -> Card:
     """Return the card of a record's dataset, with or without ``:task``.
 
@@ -117,7 +125,12 @@ def dataset_card(dataset: str) -> Card:
         raise ResultError(f"a record is of the dataset {dataset!r}, which has no card: {error}; remove it") from error
 
 
-def plot_ood(results: Sequence[Aggregate], card: Card | None = None, metric: str | None = None) -> Figure:
+def plot_ood(
+    results: Sequence[Aggregate],
+    card: Card | None = None,
+    metric: str | None = None,
+    labels: Labels | None = None,
+) -> Figure:
     """Return a figure of the metric against graph size or problem size (log2), for the runs of one dataset.
 
     Ours are solid with error bars of one standard deviation, published ones dashed in the same colour, the best
@@ -127,6 +140,7 @@ def plot_ood(results: Sequence[Aggregate], card: Card | None = None, metric: str
         results: Aggregated runs of one dataset.
         card: The dataset's card; looked up if None.
         metric: Metric shown; the card's primary one if None.
+        labels: Names of the runs; None names them among themselves.
 
     Raises:
         ResultError: If there are no runs, runs of several datasets, or no split whose size is known.
@@ -141,14 +155,14 @@ def plot_ood(results: Sequence[Aggregate], card: Card | None = None, metric: str
     if all(row.nodes is None for row in tables[0][1]):
         raise ResultError(f"the card of {card.id} names no ``nodes`` of its splits; there is nothing to plot")
     label = "problem size" if asks_for_text(card) else "nodes per graph"
-    return size_figure([_series(runs, rows) for runs, rows in tables], tables[0][1], metric, label, _trained(card))
+    names = labels if labels is not None else Labels(results)
+    series = [
+        Series(names[runs], named(architecture(runs), runs.protocol), runs.small, tuple(rows)) for runs, rows in tables
+    ]
+    return size_figure(series, tables[0][1], metric, label, _trained(card))
 
 
 def _trained(card: Card) -> Sequence[int]:
     """Return the problem sizes of the training texts; nothing of graphs."""
     sizes = card.split("train").parameters.get("sizes") if asks_for_text(card) else None
     return sizes if isinstance(sizes, list | tuple) else ()
-
-
-def _series(runs: Aggregate, rows: Sequence[OODRow]) -> Series:
-    return Series(runs.model, architecture(runs), runs.small, tuple(rows))

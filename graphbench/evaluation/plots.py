@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphbench.evaluation.labels import Labels
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -25,6 +27,7 @@ PUBLISHED = ", published"
 TRAINED = "size trained on"
 _TRAINED = "#d03030"  # the figures of CLRS-Text's paper mark the sizes trained on in red
 _MOST_TICKS = 12
+_SHORT = 5  # curves of at most so many points show them
 _GRID = "#80808040"
 
 
@@ -34,7 +37,7 @@ class Series:
 
     Attributes:
         label: Name of the model.
-        architecture: Name under which published numbers are drawn, once for all models that share it.
+        architecture: Name under which published numbers are drawn, with the protocol; once for all that share it.
         small: Whether the runs are small.
         rows: One row per split.
     """
@@ -80,7 +83,8 @@ def size_figure(
 
 
 def _draw_scores(axes: Axes, entry: Series, colour: str) -> None:
-    points = [(row.nodes, row.mean, row.std or 0.0) for row in entry.rows if row.nodes and row.mean is not None]
+    found = [(row.nodes, row.mean, row.std or 0.0) for row in entry.rows if row.nodes and row.mean is not None]
+    points = sorted(found, key=lambda point: point[0])
     if not points:
         return
     label = entry.label + (" (small run)" if entry.small else "")
@@ -101,7 +105,9 @@ def _draw_published(axes: Axes, entry: Series, colour: str) -> bool:
 
 
 def _points(rows: Sequence[OODRow], field: str) -> list[tuple[float, float]]:
-    return [(row.nodes, getattr(row, field)) for row in rows if row.nodes and getattr(row, field) is not None]
+    """Return (size, value) of a field of rows, by ascending size."""
+    found = [(row.nodes, getattr(row, field)) for row in rows if row.nodes and getattr(row, field) is not None]
+    return sorted(found, key=lambda point: point[0])
 
 
 def _use_size_axis(axes: Axes, sizes: Sequence[float], label: str) -> None:
@@ -136,9 +142,11 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
     if not panels:
         return None
     figure, axes = new_figure(len(panels))
+    labels = Labels(results)
     for panel, (name, title) in zip(axes, panels, strict=True):
         for number, runs in enumerate(results):
-            _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)])
+            label = labels[runs] + (" (small run)" if runs.small else "")
+            _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)], label)
         panel.set_xlabel("optimizer steps")
         panel.set_ylabel(title)
         if name.endswith("_loss") and _spans_magnitudes(results, name):
@@ -156,13 +164,14 @@ def _has_curve(runs: Aggregate, name: str) -> bool:
     return any(record.curves.get(name) for record in runs.records)
 
 
-def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str) -> None:
-    label: str | None = runs.model + (" (small run)" if runs.small else "")
-    for record in runs.records:
-        points = record.curves.get(name)
-        if points:
-            axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.2, alpha=0.85, label=label)
-            label = None
+def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str, label: str) -> None:
+    drawn = [record.curves[name] for record in runs.records if record.curves.get(name)]
+    for number, points in enumerate(drawn):
+        axes.plot(
+            *zip(*points, strict=True),
+            color=colour, linewidth=1.2, alpha=0.85, label=None if number else label,
+            marker="o" if len(points) <= _SHORT else None, markersize=3.5,
+        )  # fmt: skip
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:

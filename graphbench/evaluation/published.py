@@ -31,7 +31,8 @@ class PublishedScore(_Strict):
         study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
         paper: Title of the paper.
         table: Number of the table.
-        note: What to know about the protocol.
+        protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
+        note: What to know about the number.
     """
 
     dataset: str
@@ -44,6 +45,7 @@ class PublishedScore(_Strict):
     study: Literal["main", "ood"] = "main"
     paper: str
     table: int | None = None
+    protocol: str | None = None
     note: str = ""
 
     @property
@@ -61,6 +63,7 @@ class _Table(_Strict):
     seeds: int | None = None
     split: str | None = None
     splits: tuple[str, ...] = ()
+    protocol: str | None = None
     note: str = ""
     scores: dict[str, dict[str, tuple[float | None, ...]]]
 
@@ -89,13 +92,22 @@ class Collection(_Strict):
 
     Attributes:
         title: Name in words.
+        kind: ``classes`` for averages over classes of datasets; ``matrix`` for one table per model, datasets (what it
+            was trained on) by out-of-distribution splits.
         classes: Name of a class -> group of its datasets.
         averages: Averages over the whole collection from other papers.
     """
 
     title: str
+    kind: Literal["classes", "matrix"] = "classes"
     classes: dict[str, str] = {}
     averages: tuple[Average, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> Collection:
+        if self.kind == "matrix" and (self.classes or self.averages):
+            raise ValueError("a matrix has neither 'classes' nor 'averages'; leave them out or write kind: classes")
+        return self
 
 
 class _File(_Strict):
@@ -142,6 +154,7 @@ def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
                     study=table.study,
                     paper=content.paper,
                     table=table.table,
+                    protocol=table.protocol,
                     note=table.note,
                 )
 
@@ -158,7 +171,7 @@ def _by_dataset() -> Mapping[str, list[PublishedScore]]:
 
 @lru_cache(maxsize=1)
 def collections() -> Mapping[str, Collection]:
-    """Return group -> collection of all files of published scores."""
+    """Return group (or other selector of datasets) -> collection of all files of published scores."""
     folder = baselines_dir() / "published"
     return {
         name: content
@@ -177,9 +190,14 @@ def published(dataset_id: str) -> list[PublishedScore]:
 
 
 def published_score(
-    dataset_id: str, split: str, model: str, metric: str, study: Literal["main", "ood"] = "main"
+    dataset_id: str,
+    split: str,
+    model: str,
+    metric: str,
+    study: Literal["main", "ood"] = "main",
+    protocol: str | None = None,
 ) -> PublishedScore | None:
-    """Return the published score of one model on one split, or None.
+    """Return the published score of one model on one split under one protocol, or None.
 
     Args:
         dataset_id: Full id.
@@ -187,6 +205,8 @@ def published_score(
         model: Model name in lower case.
         metric: Metric name.
         study: Table to prefer where several print the same split; the other one is taken if this one does not.
+        protocol: Protocol of the run to compare with; None takes tables that name none.
     """
-    fitting = [s for s in published(dataset_id) if (s.split, s.model, s.metric) == (split, model, metric)]
+    wanted = (split, model, metric, protocol)
+    fitting = [s for s in published(dataset_id) if (s.split, s.model, s.metric, s.protocol) == wanted]
     return next((s for s in fitting if s.study == study), fitting[0] if fitting else None)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphbench.errors import ResultError
 from graphbench.evaluation import tables
 from graphbench.evaluation.collections import summaries
+from graphbench.evaluation.labels import Labels
 from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood
 from graphbench.evaluation.plots import curve_figure, inline_svg, png_bytes
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
@@ -133,6 +134,7 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: _Embed) 
         "curves_figure": embed(curves, f"{stem}-curves", f"Learning curves, {dataset}") if curves else "",
         "efficiency": tables.efficiency_rows(results),
         "provenance": tables.provenance_rows(card, results),
+        "solver_note": tables.SOLVERS if card.solvers else "",
         "notes": tables.published_notes(dataset),
     }
 
@@ -143,7 +145,7 @@ def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: _Embe
     if not scored:
         return ""
     size = "problem size" if asks_for_text(card) else "graph size"
-    return embed(plot_ood(scored, card), f"{stem}-ood", f"{primary} against {size}, {dataset}")
+    return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{primary} against {size}, {dataset}")
 
 
 def _svg_embed(figure: Figure, name: str, title: str) -> str:

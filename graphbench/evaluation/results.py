@@ -116,12 +116,20 @@ class RunRecord(_Strict):
     @property
     def config_hash(self) -> str:
         """Eight hex digits naming everything that repetitions with other seeds have in common."""
-        common = {
-            "dataset": [self.dataset, self.dataset_version, self.data_fingerprint],
+        return _hash({"dataset": [self.dataset, self.dataset_version, self.data_fingerprint], **self._setup})
+
+    @property
+    def setup_hash(self) -> str:
+        """Eight hex digits naming model, configuration and budget, the same on all datasets."""
+        model, config = self._setup["model"]
+        return _hash(self._setup | {"model": [model, {k: v for k, v in config.items() if k != "dataset"}]})
+
+    @property
+    def _setup(self) -> dict[str, Any]:
+        return {
             "model": [self.model, _without_seed(self.config)],
             "budget": [self.steps_asked, self.batch_size, self.budget.small],
         }
-        return hashlib.sha256(json.dumps(common, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
     @property
     def steps_asked(self) -> int:
@@ -140,6 +148,10 @@ class RunRecord(_Strict):
         """Return the record as indented JSON, one point of a curve per line."""
         text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
         return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
 def _without_seed(value: Any) -> Any:
@@ -267,6 +279,7 @@ class Aggregate:
         config_hash: What the runs have in common, in eight hex digits.
         small: Whether the budget is far below the published one.
         label: The budget in words.
+        protocol: Which data was trained on; None where the benchmark has one way.
         seeds: Seeds, ascending.
         scores: Split -> metric -> statistics over the seeds that have it.
         records: The runs, in the order of the seeds.
@@ -281,6 +294,7 @@ class Aggregate:
     seeds: tuple[int, ...]
     scores: Mapping[str, Mapping[str, Stat]]
     records: tuple[RunRecord, ...]
+    protocol: str | None = None
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""
@@ -294,13 +308,15 @@ class Aggregate:
 
 
 def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
-    """Return mean and standard deviation over seeds, grouped by dataset version, model, configuration and budget.
+    """Return mean and standard deviation over seeds, grouped by dataset version, model, configuration, budget and
+    protocol.
 
     Two records of one group with the same seed are the same run repeated: the one started last counts.
     """
-    groups: dict[tuple[str, str, str], dict[int, RunRecord]] = {}
+    groups: dict[tuple[str, str, str, str], dict[int, RunRecord]] = {}
     for record in sorted(records, key=lambda r: _utc(r.started)):
-        runs = groups.setdefault((record.dataset, record.model, record.config_hash), {})
+        key = (record.dataset, record.model, record.config_hash, record.protocol or "")
+        runs = groups.setdefault(key, {})
         if record.seed in runs:
             logger.warning("two records of %s %s seed %d: the later counts", record.dataset, record.model, record.seed)
         runs[record.seed] = record
@@ -326,6 +342,7 @@ def _aggregate_group(runs: Mapping[int, RunRecord]) -> Aggregate:
         seeds=tuple(sorted(runs)),
         scores=scores,
         records=ordered,
+        protocol=first.protocol,
     )
 
 

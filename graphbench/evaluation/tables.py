@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.labels import Labels, named
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import architecture, ood_splits, ood_table, split_nodes
-from graphbench.evaluation.published import PublishedScore, published, published_score
+from graphbench.evaluation.ood import architecture, compared_with, ood_splits, ood_table, split_nodes
+from graphbench.evaluation.published import PublishedScore, published
 from graphbench.evaluation.results import Aggregate, Stat
 from graphbench.evaluation.texts import asks_for_text
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 ABSENT = "–"  # noqa: RUF001
+SOLVERS = (
+    "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules read "
+    "off the training data: it is no trained model, and its score says what can be reached by its means."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class OverviewRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One predictor of a dataset's score table; ``kind`` is trivial, ours or published."""
+    """One predictor of a dataset's score table; ``kind`` is trivial, solver, ours or published."""
 
     name: str
     kind: str
@@ -66,18 +71,18 @@ def metric_head(name: str) -> str:
 
 def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]:
     """Return one row per model: its primary test score, the best trivial one and the published one."""
-    primary = card.metrics.primary
+    primary, labels = card.metrics.primary, Labels(results)
     rows = []
     for runs in results:
         score = runs.score("test", primary)
-        printed = published_score(runs.dataset, "test", architecture(runs), primary)
+        printed = compared_with(runs, "test", primary)
         floor = best_floor(card, "test", primary)
         rows.append(
             OverviewRow(
                 dataset=runs.dataset,
                 anchor=runs.dataset.replace("/", "-").replace(":", "-"),
                 metric=metric_head(primary),
-                model=runs.model,
+                model=labels[runs],
                 ours=stat_text(score),
                 runs=_seeds_text(runs),
                 small=runs.small,
@@ -94,6 +99,8 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
         return f"old data, version {runs.dataset_version}"
     if runs.small:
         return "not comparable"
+    if printed is None and any(s.model == architecture(runs) and s.split == "test" for s in published(runs.dataset)):
+        return "other protocol"
     if score is None or printed is None or printed.value is None:
         return ABSENT
     return signed(score.mean - printed.value)
@@ -123,19 +130,21 @@ def split_rows(card: Card) -> Grid:
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     """Return the test scores: trivial predictors, reference solvers, our models, published models."""
     names = (card.metrics.primary, *card.metrics.also)
-    rows = [*_trivial_rows(card, names)]
+    rows, labels = [*_trivial_rows(card, names)], Labels(results)
     for solver, scores in card.solvers.get("test", {}).items():
         values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
         rows.append(ScoreRow(_predictor_name(solver), "solver", False, values, "knows the task"))
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_count(len(runs.seeds), 'seed')}, {runs.label}" if runs.label else _seeds_text(runs)
-        rows.append(ScoreRow(runs.model, "ours", runs.small, values, basis))
+        rows.append(ScoreRow(labels[runs], "ours", runs.small, values, basis))
     for score in published(results[0].dataset):
         if score.study == "main" and score.split == "test" and score.value is not None:
             values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
             seeds = f", {_count(score.seeds, 'seed')}" if score.seeds else ""
-            rows.append(ScoreRow(score.model, "published", False, values, score.reference + seeds))
+            rows.append(
+                ScoreRow(named(score.model, score.protocol), "published", False, values, score.reference + seeds)
+            )
     return rows
 
 
@@ -159,9 +168,10 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     size = "size" if asks_for_text(card) else "nodes"
     columns = [(size, [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in splits])]
     printed: set[str] = set()
+    labels = Labels(results)
     for runs in results:
-        rows, name = ood_table(runs, card, splits=splits), architecture(runs)
-        head = runs.model + (" (small run)" if runs.small else "")
+        rows, name = ood_table(runs, card, splits=splits), named(architecture(runs), runs.protocol)
+        head = labels[runs] + (" (small run)" if runs.small else "")
         columns.append((head, [stat_text(runs.score(row.split, primary)) for row in rows]))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
@@ -180,11 +190,11 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
     """Return what the runs cost, means over the seeds."""
     latency = ("latency, one graph", "latency, in batch")
     heads = ("model", "parameters", "training time", "peak memory", "graphs/s", *latency)
-    rows = []
+    rows, labels = [], Labels(results)
     for runs in results:
         rows.append(
             (
-                runs.model + (" (small run)" if runs.small else ""),
+                labels[runs] + (" (small run)" if runs.small else ""),
                 _parameters(runs.measure("parameters")),
                 _duration(runs.measure("wall_seconds")),
                 _bytes(runs.measure("peak_memory_bytes")),
@@ -199,7 +209,7 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
 def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
     """Return with what each score was made: budget, seeds, machine, data and code."""
     heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started", "notes")
-    rows = []
+    rows, labels = [], Labels(results)
     for runs in results:
         last = runs.records[-1]
         stale = "" if runs.dataset_version == card.version else f" (the card is at {card.version})"
@@ -208,7 +218,7 @@ def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
         code = [last.graphbench_version, (last.git_version or "")[:10]]
         rows.append(
             (
-                runs.model,
+                labels[runs],
                 runs.config_hash,
                 _budget_text(runs),
                 ", ".join(map(str, runs.seeds)),

@@ -76,6 +76,8 @@ class TrainingConfig(BaseModel):
         checkpoint_every: Updates between two checkpoints; None for one at every validation.
         train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
         val_split: Split on which the weights are chosen that are scored in the end.
+        prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
+            is soon perfect, more training still helps on harder data.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -100,6 +102,7 @@ class TrainingConfig(BaseModel):
     checkpoint_every: int | None = Field(None, gt=0)
     train_split: str = "train"
     val_split: str = "val"
+    prefer_later: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainingConfig:

@@ -190,7 +190,8 @@ class TrainingLoop:
         """Return whether the last ``patience`` validations brought no improvement."""
         if self.settings.patience is None or self.best is None:
             return False
-        return sum(step > self.best.step for step, _ in self.state.val_curve) >= self.settings.patience
+        reached = min(step for step, score in self.state.val_curve if score == self.best.score)
+        return sum(step > reached for step, _ in self.state.val_curve) >= self.settings.patience
 
     def restore_best(self) -> None:
         """Put the best weights into the model; the last ones stay where nothing was validated."""
@@ -302,7 +303,8 @@ class TrainingLoop:
             split, steps = self.settings.val_split, self.settings.steps
             logger.info("step %d of %d: %s %s %.4g", state.step, steps, split, metric, score)
         sign = 1 if self.higher_is_better else -1
-        if self.best is None or sign * score > sign * self.best.score:
+        gain = 1.0 if self.best is None else sign * (score - self.best.score)
+        if gain > 0 or (gain == 0 and self.settings.prefer_later):
             self.best = Best(state.step, score)
             if self.world.leads:
                 weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}

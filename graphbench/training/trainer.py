@@ -134,9 +134,7 @@ def train(
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
     if data is not None and eval_limit is not None:
-        raise ConfigError(
-            f"eval_limit={eval_limit} is for data that are loaded here; limit data itself, or leave it out"
-        )
+        raise ConfigError(f"eval_limit={eval_limit} and data are both given; load data with Loader(..., limit=)")
     card = card_of(dataset, data)
     config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
     _require_one_process(card)
@@ -301,7 +299,7 @@ def _record(
         "curves": {"train_loss": state.train_loss, f"val_{loop.val_metric}": state.val_curve},
     }
     earlier = earlier_record(path, **weights)
-    results = _results(card, splits, scores, earlier)
+    results = merged_results(card, splits, scores, earlier)
     used = {"train": data.train, "val": data.val}
     sizes = {name: len(split) for name, split in used.items()}
     return RunRecord(
@@ -328,7 +326,7 @@ def _record(
     )
 
 
-def _results(
+def merged_results(
     card: Card, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], earlier: RunRecord | None
 ) -> dict[str, dict[str, Any]]:
     """Return scores, graphs and hashes of every split scored now or earlier, in the card's order."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -29,9 +29,16 @@ from graphbench.training.distributed import World, join_world
 from graphbench.training.evaluate import record_path
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.loop import BEST, CHECKPOINT
-from graphbench.training.recording import budget_of, commit_of_checkout, log_start, open_board, partial_splits
+from graphbench.training.recording import (
+    budget_of,
+    commit_of_checkout,
+    earlier_record,
+    log_start,
+    open_board,
+    partial_splits,
+)
 from graphbench.training.splits import choose_splits, require_own_splits, split_limits, split_names
-from graphbench.training.trainer import RunResult, own_randomness
+from graphbench.training.trainer import CONFIG, RECORD, RunResult, merged_results, own_randomness
 from graphbench.training.trajectory_loop import Task, TrajectoryLoop
 from graphbench.training.trajectory_scores import score_trajectories, trajectories_at_once
 
@@ -215,10 +222,10 @@ def _prepare(config: RunConfig, data: Mapping[str, Splits], folder: Path, world:
     if resume and loop.resume():
         logger.info("continuing %s from step %d", folder, loop.state.step)
     elif world.leads:
-        for name in (CHECKPOINT, BEST):
-            (folder / name).unlink(missing_ok=True)
+        for path in (folder / CHECKPOINT, folder / BEST, folder / RECORD, *folder.glob("records/*.json")):
+            path.unlink(missing_ok=True)
     if world.leads:
-        write_json(folder / "config.json", config.to_dict())
+        write_json(folder / CONFIG, config.to_dict())
     world.wait()
     return loop
 
@@ -272,26 +279,34 @@ def _record(
 
     config, state, task = loop.config, loop.state, loop.tasks[id_]
     alone, together = _latencies_ms(loop, id_)
-    stored = {**splits, loop.settings.val_split: task.val}
+    stored = {loop.settings.val_split: task.val}
     if isinstance(task.train, GraphDataset):
         stored[loop.settings.train_split] = task.train
-    counts = {name: len(split) for name, split in splits.items()}
+    weights: dict[str, Any] = {
+        "dataset": id_,
+        "dataset_version": data.card.version,
+        "data_fingerprint": task.val.path.parent.name,
+        "seed": config.training.seed,
+        "steps": state.step,
+        "best_step": loop.best.step if loop.best is not None else None,
+        "curves": {"train_loss": state.train_loss, "val_score": state.val_curve},
+    }
+    earlier = earlier_record(record_path(loop.folder, id_ if len(loop.tasks) > 1 else None), **weights)
+    results = merged_results(data.card, splits, scores, earlier)
+    counts = results["graphs_scored"]
     partly = partial_splits(data.card, counts)
     notes = [f"trained on {len(loop.tasks)} algorithms in turn, one update each"] if len(loop.tasks) > 1 else []
     notes += [f"trajectories scored: {', '.join(partly.values())}"] if partly else []
     return RunRecord(
-        dataset=id_,
-        dataset_version=data.card.version,
-        data_fingerprint=task.val.path.parent.name,
-        data_hashes={name: split.content_hash for name, split in stored.items()},
+        **weights,
+        scores=results["scores"],
+        graphs_scored=counts,
+        data_hashes={**{name: split.content_hash for name, split in stored.items()}, **results["data_hashes"]},
         model=config.model_name,
         config=config.model_copy(update={"dataset": id_}).to_dict(),
         parameters=count_parameters(loop.model),
-        seed=config.training.seed,
-        steps=state.step,
         batch_size=config.training.batch_size,
         budget=budget_of(config, data.card, state.step, _stored_sizes(task), counts),
-        graphs_scored=counts,
         protocol=protocol_of(config),
         hardware={**hardware(), "device": str(loop.world.device), "processes": loop.world.size},
         graphbench_version=__version__,
@@ -302,9 +317,6 @@ def _record(
         throughput_graphs_per_s=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
         latency_ms=alone,
         latency_ms_batched=together,
-        curves={"train_loss": state.train_loss, "val_score": state.val_curve},
-        scores={name: score.to_dict() for name, score in scores.items()},
-        best_step=loop.best.step if loop.best is not None else None,
         notes="; ".join(notes),
     )
 

@@ -45,6 +45,12 @@ show.datasets = compile
 main()
 """
 
+IN_EXEC = """
+from graphbench.cli import main, show
+show.datasets = lambda *_: exec("interrupt()")
+main()
+"""
+
 AT_EXIT = """
 atexit.register(interrupt)
 from graphbench.cli import main
@@ -57,7 +63,7 @@ def outcome(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize("script", [AT_IMPORT, IN_PARSER, IN_CALLBACK])
+@pytest.mark.parametrize("script", [AT_IMPORT, IN_PARSER, IN_CALLBACK, IN_EXEC])
 def test_an_interrupt_ends_a_command_with_its_line_and_code(script):
     done = outcome(script)
     assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to continue\n")

@@ -222,6 +222,14 @@ def test_training_stops_when_patience_is_spent(make_toys, tiny, tmp_path, monkey
     assert not same(best, {name: last[name] for name in best})
 
 
+@pytest.mark.parametrize(("later", "best"), [(False, 4), (True, 8)])
+def test_equal_validations(make_toys, tiny, tmp_path, monkeypatch, later, best):
+    scripted_validation(monkeypatch, [0.5, 0.6, 0.55, 0.6, 0.9])
+    options = ["training.eval_every=2", "training.patience=2", f"training.prefer_later={later}"]
+    result = train(data=make_toys("heavy"), model=tiny, output=tmp_path, overrides=options, evaluate=())
+    assert (result.record.steps, result.record.best_step) == (8, best)
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_ends_the_run_and_keeps_the_checkpoint(toys, tiny, tmp_path, monkeypatch, broken):
     failing_loss(monkeypatch, 9, lambda value: value * broken)

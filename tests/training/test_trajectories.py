@@ -49,6 +49,16 @@ def test_a_run_leaves_a_record_and_is_scored_again_alike(root, tmp_path):
         torch.testing.assert_close(model.state_dict()[name], value)
 
 
+def test_a_finished_run_keeps_its_scores_until_it_is_trained_anew(root, tmp_path):
+    first = train(root, tmp_path, evaluate=("val", "test"))
+    again = train(root, tmp_path, evaluate="n32")
+    assert list(again.scores) == ["n32"]
+    assert {name: again.record.scores[name] for name in ("val", "test")} == first.record.scores
+    assert again.record.graphs_scored == {**first.record.graphs_scored, "n32": 16}
+    assert first.record.data_hashes.items() < again.record.data_hashes.items()
+    assert list(train(root, tmp_path, evaluate="n32", resume=False).record.scores) == ["n32"]
+
+
 def test_a_stopped_run_goes_on_with_the_same_bits(root, tmp_path):
     for model in ("mpnn_small", "mpnn_generalist"):
         options = {**TINY, "training.schedule_steps": 8, "model.hint_teacher_forcing": 0.5}

@@ -1,0 +1,51 @@
+"""Names of runs in tables and figures: two that differ in protocol or configuration never share one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphbench.evaluation.results import Aggregate
+
+
+class Labels:
+    """The name of each of some runs: ``mpnn``, ``mpnn (multi_size)``, ``mpnn [a1b2c3d4]``.
+
+    The protocol stands in parentheses wherever a record names one. Where runs share model and protocol, eight hex
+    digits in brackets tell them apart: ``config_hash`` on one dataset, ``setup_hash`` across datasets.
+    """
+
+    def __init__(self, results: Sequence[Aggregate], *, across: bool = False) -> None:
+        """Name the runs.
+
+        Args:
+            results: The runs that stand together in a table or figure.
+            across: Whether runs on several datasets get the same name where they differ in the dataset alone.
+        """
+        self._across = across
+        self._hashes: dict[tuple[str, ...], set[str]] = {}
+        for runs in results:
+            self._hashes.setdefault(self._group(runs), set()).add(self._hash(runs))
+            self._hashes.setdefault(_own_group(runs), set()).add(runs.config_hash)
+
+    def __getitem__(self, runs: Aggregate) -> str:
+        """Return the name of runs that were among ``results``."""
+        name = named(runs.model, runs.protocol)
+        if len(self._hashes[_own_group(runs)]) > 1:
+            return f"{name} [{runs.config_hash}]"
+        return f"{name} [{self._hash(runs)}]" if len(self._hashes[self._group(runs)]) > 1 else name
+
+    def _group(self, runs: Aggregate) -> tuple[str, ...]:
+        return (*(() if self._across else (runs.dataset,)), runs.model, runs.protocol or "")
+
+    def _hash(self, runs: Aggregate) -> str:
+        return runs.records[0].setup_hash if self._across else runs.config_hash
+
+
+def _own_group(runs: Aggregate) -> tuple[str, ...]:
+    """Return what runs of one setup have in common on one dataset: its data alone may differ."""
+    return (runs.dataset, runs.model, runs.protocol or "", runs.records[0].setup_hash)
+
+
+def named(model: str, protocol: str | None) -> str:
+    """Return a model's name with its protocol, if there is one: ``mpnn (canonical)``."""
+    return f"{model} ({protocol})" if protocol else model

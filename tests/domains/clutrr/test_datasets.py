@@ -1,0 +1,257 @@
+"""The datasets of CLUTRR: cards, samples, checks, solvers, and published files through the Loader."""
+
+import csv
+import logging
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import graphbench
+from graphbench.catalog.names import catalog, list_datasets
+from graphbench.data.generation import draw_samples
+from graphbench.data.samples import find_generator
+from graphbench.data.seeds import stream_key
+from graphbench.data.texts import Texts
+from graphbench.domains.clutrr.checks import StoredQuestions, check_stories, solver_scores
+from graphbench.domains.clutrr.clauses import held_out
+from graphbench.domains.clutrr.official_rows import COLUMNS
+from graphbench.domains.clutrr.puzzle_checks import check_puzzles
+from graphbench.domains.clutrr.puzzles import draw_puzzles
+from graphbench.domains.clutrr.relations import WORDS
+from graphbench.errors import CardError, StoreError
+from graphbench.testing import check_dataset
+
+SOUND = ["clutrr/gen_23", "clutrr/gen_234", *(f"clutrr/rob_{n}" for n in ("clean", "supporting", "irrelevant"))]
+
+
+def drawn(name, split, count):
+    card = catalog().cards[name]
+    return find_generator(card.generator).parse(card, split), draw_samples(card, split, np.arange(count))
+
+
+def walks(samples):
+    """Words along the path of every sample."""
+    found = []
+    for e, f in zip(samples.edge_ptr[:-1], samples.edge_ptr[1:], strict=True):
+        step, word = samples.values["step"][e:f], samples.values["relation"][e:f]
+        found.append(tuple(WORDS[word[step == i][0]] for i in range(int((step >= 0).sum()))))
+    return found
+
+
+def test_the_datasets_are_those_of_the_paper():
+    assert len(list_datasets("clutrr/*")) == 12
+    card = graphbench.card("clutrr/gen_234")
+    assert (card.split("train").count, list(card.ood)) == (15_000, [f"k{k}" for k in range(2, 11)])
+    assert {card.split(f"k{k}").count for k in range(2, 11)} == {1000}
+    assert list(graphbench.card("clutrr/rob_clean").ood) == ["clean", "supporting", "irrelevant", "disconnected"]
+
+
+@pytest.mark.parametrize("name", list_datasets("clutrr/*"))
+def test_samples_pass_their_checks(name):
+    for split in catalog().cards[name].all_splits:
+        parameters, samples = drawn(name, split, 30)
+        assert check_stories(parameters, samples) == []
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_facts_and_answers_are_true_in_the_family(name):
+    card = catalog().cards[name]
+    for split in ("train", *list(card.ood)[:4]):
+        parameters, _ = drawn(name, split, 1)
+        key, k = int(stream_key(card.id, card.version, split)), parameters.lengths[-1]
+        indices = np.arange(len(parameters.lengths) - 1, 120, len(parameters.lengths))
+        puzzles = draw_puzzles(parameters.puzzles(k), key, indices)
+        assert check_puzzles(puzzles, parameters.puzzles(k), key, indices) == []
+
+
+def test_lengths_come_in_turn_and_a_sample_depends_on_its_index_alone():
+    card = catalog().cards["clutrr/gen_234"]
+    samples = draw_samples(card, "train", np.arange(9))
+    assert samples.num_edges.tolist() == [2, 3, 4] * 3
+    again = draw_samples(card, "train", np.array([7, 2]))
+    stories = samples.values["story"].strings()
+    assert again.values["story"].strings() == [stories[7], stories[2]]
+    assert again.edges.tolist() == [*samples.part(card, 7, 8).edges.tolist(), *samples.part(card, 2, 3).edges.tolist()]
+    assert len(set(samples.values["name"].strings())) > 20
+
+
+def test_no_walk_of_test_is_in_training():
+    _, train = drawn("clutrr/gen_23", "train", 10_000)
+    _, test = drawn("clutrr/gen_23", "test", 2_000)
+    seen = set(walks(train))
+    assert not seen & set(walks(test))
+    clauses = {clause for clause in held_out("sound", 3)}
+    assert len({walk for walk in walks(test) if len(walk) == 3}) >= len(clauses) >= 10
+
+
+def test_answers_are_balanced_and_position_tells_nothing():
+    _, samples = drawn("clutrr/gen_23", "train", 6_000)
+    answers = Counter(samples.values["answer"].tolist())
+    assert len(answers) == 22
+    assert max(answers.values()) < 2 * min(answers.values())  # equal, but for the clauses held out
+    questions = StoredQuestions.of(samples)
+    first = Counter(questions.asker[samples.num_nodes == 3].tolist())
+    assert max(first.values()) < 1.15 * min(first.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda v: {**v, "answer": (v["answer"] + 2) % 22}, "are derivable"),
+        (lambda v: {**v, "relation": (v["relation"] + 1) % 22}, "wrong gender"),
+        (lambda v: {**v, "asker": v["asked"], "asked": v["asker"]}, "question"),
+        (lambda v: {**v, "role": v["role"] + 1}, "is not simple"),
+        (lambda v: {**v, "entity": v["entity"] * 0}, "share a name or number"),
+        (lambda v: {**v, "tokens": v["story"]}, "are not those of the story"),
+        (lambda v: {**v, "story": v["story"][np.roll(np.arange(len(v["story"])), 1)]}, "story"),
+        (lambda v: {**v, "story": Texts.of(["Nobody came."] * len(v["story"]))}, "cannot be read"),
+    ],
+)
+def test_damage_is_found(change, words):
+    parameters, samples = drawn("clutrr/gen_23", "k3", 12)
+    problems = check_stories(parameters, replace(samples, values=change(dict(samples.values))))
+    assert any(words in problem for problem in problems), problems
+    assert {problem.split(":")[0] for problem in problems} >= {f"sample {i}" for i in range(10)}
+
+
+def test_a_held_out_clause_in_training_is_found():
+    _, test = drawn("clutrr/gen_23", "k3", 5)
+    parameters, _ = drawn("clutrr/gen_23", "train", 1)
+    assert len([p for p in check_stories(parameters, test) if "is drawn though held_out is avoid" in p]) == 5
+
+
+@pytest.mark.parametrize("name", ["clutrr/gen_23", "clutrr/rob_supporting"])
+def test_reference_solvers(name):
+    _, train = drawn(name, "train", 4_000)
+    for split in graphbench.card(name).ood:
+        scores = solver_scores(train, drawn(name, split, 300)[1], "sound")
+        assert scores["exact_reasoner"] == {"accuracy": 1.0}
+        assert 0 <= scores["left_fold"]["accuracy"] <= 1
+    assert solver_scores(train, train, "sound")["clause_table"] == {"accuracy": 1.0}
+
+
+def test_loading_and_verifying(tmp_path):
+    splits = graphbench.Loader("clutrr/gen_23", root=tmp_path, limit=40, workers=1).load()
+    sample = splits.train[1]
+    assert sample.num_nodes == 4 and sample.edge_index.shape == (2, 3)
+    assert sample.x.shape == (4, 34)
+    assert sample.name[int(sample.asker.argmax())] in sample.story
+    assert f"@ent{int(sample.entity[0])}" in sample.tokens
+    (batch,) = splits.val.batches(40)
+    assert graphbench.Evaluator("clutrr/gen_23").evaluate(batch.y, batch.answer).primary == 1.0
+    assert check_dataset("clutrr/gen_23", root=tmp_path, samples=20).passed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lengths": [11]}, "k is 11; give a whole number of facts from 2 to 10"),
+        ({"lengths": []}, "lengths"),
+        ({"lengths": [2, 2]}, "stands there twice"),
+        ({"lengths": [5], "held_out": "only"}, "clauses are held out of up to 4 facts"),
+        ({"rules": "true"}, "rules"),
+        ({"noise": "much"}, "noise"),
+        (
+            {"lengths": [10], "family": {"generations": 2, "min_children": 1, "max_children": 1, "marriage": 0.5}},
+            "needs 11 people, but a family has at most",
+        ),
+        ({"familly": {}}, "familly"),
+    ],
+)
+def test_parameters_that_are_refused(change, words):
+    card = catalog().cards["clutrr/gen_23"]
+    spec = card.split("k4")
+    broken = card.model_copy(
+        update={"ood": {**card.ood, "k4": spec.model_copy(update={"parameters": {**spec.parameters, **change}})}}
+    )
+    with pytest.raises(CardError, match=words):
+        find_generator(card.generator).parse(broken, "k4")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Published files
+
+
+def row(number, part, words=("father", "brother"), target="uncle", kind=1):
+    """A row of a published file about three people; our own words."""
+    return {
+        "": str(number),
+        "id": f"{part}-{kind}-{number}",
+        "story": f"[Ann] met {words[0]} [Cy]. [Cy] met {words[1]} [Bob].",
+        "query": repr(("Ann", "Bob")),
+        "text_query": "",
+        "target": target,
+        "text_target": repr([f"[Bob] is the {target} of [Ann]."]),
+        "clean_story": f"[Ann] met {words[0]} [Cy]. [Cy] met {words[1]} [Bob].",
+        "proof_state": repr([{("Ann", target, "Bob"): [("Ann", words[0], "Cy"), ("Cy", words[1], "Bob")]}]),
+        "f_comb": "-".join(words),
+        "task_name": f"task_{kind}.2",
+        "story_edges": repr([(0, 1), (1, 2)]),
+        "edge_types": repr(list(words)),
+        "query_edge": repr((0, 2)),
+        "genders": "Ann:female,Cy:male,Bob:male",
+        "syn_story": "",
+        "node_mapping": repr({0: 0, 1: 1, 2: 2}),
+        "task_split": part,
+    }
+
+
+@pytest.fixture
+def published(tmp_path):
+    """A folder of ten training and three test puzzles; one label is false."""
+    folder = tmp_path / "data_0123"
+    folder.mkdir()
+    for name, rows in (
+        ("1.2_train.csv", [row(i, "train") for i in range(10)]),
+        ("1.2_test.csv", [row(0, "test"), row(1, "test"), row(2, "test", target="grandfather")]),
+    ):
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+    return folder
+
+
+def test_published_files_load_like_a_dataset(published, tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        loader = graphbench.Loader("clutrr/gen_23", root=tmp_path / "root", source="official", folder=published)
+        splits = loader.load("all")
+    assert "1 of 13" in caplog.text and "labels are false" in caplog.text
+    assert {name: len(splits[name]) for name in splits} == {"train": 8, "val": 2, "test": 3, "k2": 3}
+    assert splits.card.protocol == "official"
+    sample = splits.train[0]
+    assert sample.story == "Ann met father Cy. Cy met brother Bob."
+    assert sample.name == ["Ann", "Cy", "Bob"]
+    assert WORDS[int(sample.answer)] == "uncle"
+    assert [WORDS[int(word)] for word in sample.relation] == ["father", "brother"]
+    (batch,) = splits.test.batches(3)
+    assert graphbench.Evaluator(splits.card).evaluate(batch.y, batch.answer)["accuracy"] == 1.0
+    ids = [set(splits[name].story) for name in ("train", "val")]
+    assert all(ids)
+
+
+def test_published_files_and_generated_data_lie_apart(published, tmp_path):
+    official = graphbench.Loader("clutrr/gen_23", root=tmp_path, source="official", folder=published).load()
+    generated = graphbench.Loader("clutrr/gen_23", root=tmp_path, limit=5, workers=1).load()
+    assert official.train.path.parent != generated.train.path.parent
+    assert generated.train[0].story != official.train[0].story
+    again = graphbench.Loader("clutrr/gen_23", root=tmp_path, source="official", folder=published).load()
+    assert again.train.path == official.train.path
+
+
+def test_sources_that_do_not_exist(published, tmp_path):
+    with pytest.raises(ValueError, match="source='offical' is unknown; use 'generated' or 'official'"):
+        graphbench.Loader("clutrr/gen_23", source="offical", folder=published)
+    with pytest.raises(ValueError, match="source='official' needs folder="):
+        graphbench.Loader("clutrr/gen_23", source="official")
+    with pytest.raises(ValueError, match="add source='official'"):
+        graphbench.Loader("clutrr/gen_23", folder=published)
+    with pytest.raises(CardError, match="published files of clrs are not read; only those of clutrr are"):
+        graphbench.Loader("clrs/bfs", source="official", folder=published)
+    with pytest.raises(StoreError, match="is not a folder"):
+        graphbench.Loader("clutrr/gen_23", source="official", folder=tmp_path / "nowhere")
+    (published / "1.2_test.csv").unlink()
+    with pytest.raises(StoreError, match="has no test file"):
+        graphbench.Loader("clutrr/gen_23", source="official", folder=published)
