@@ -151,7 +151,7 @@ class _Names:
 
     def __getitem__(self, runs: Aggregate) -> str:
         marks = ["small run"] * runs.small + ["older data"] * _is_old(runs)
-        return f"{self._labels[runs]}, ours{f' ({", ".join(marks)})' if marks else ''}"
+        return f"{self._labels[runs]}, ours" + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _is_old(runs: Aggregate) -> bool:
@@ -216,6 +216,7 @@ def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
     """Return the counts of the models of one protocol: among published ones, and with ours on the datasets we have."""
     printed = win_tie_loss(paper)
     compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()})
+    rows: list[tuple[str, ...]]
     rows = [(model, _slashes(counts), _slashes(compared.get(model))) for model, counts in printed.items()]
     return rows + [(model, ABSENT, _slashes(counts)) for model, counts in compared.items() if model not in printed]
 

@@ -308,8 +308,7 @@ class Aggregate:
 
 
 def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
-    """Return mean and standard deviation over seeds, grouped by dataset version, model, configuration, budget and
-    protocol.
+    """Return mean and standard deviation over seeds, grouped by data, model, configuration, budget and protocol.
 
     Two records of one group with the same seed are the same run repeated: the one started last counts.
     """

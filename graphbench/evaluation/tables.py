@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 ABSENT = "–"  # noqa: RUF001
 SOLVERS = (
-    "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules read "
-    "off the training data: it is no trained model, and its score says what can be reached by its means."
+    "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules "
+    "read off the training data: it is no trained model, and its score says what can be reached by its means."
 )
 
 
