@@ -89,6 +89,7 @@ class DatasetOverview(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the tables."""
+        self.env.note_reread()  # the catalogue changes while this page's source does not
         lines = overview(catalog().cards.values()).splitlines()
         container = nodes.section()
         container.document = self.state.document
