@@ -107,7 +107,10 @@ def score_run(
 def score_predictions(
     dataset: str, split: str, path: Path, scores: Any, *, root: Path | None, limit: int | None
 ) -> Mapping[str, Mapping[str, float]]:
-    """Score a file of predictions for one split: one row per item or one text per prompt, in the split's order."""
+    """Score a file of predictions for one split, in the split's order.
+
+    One row per item; the outputs of every sample, of algorithms; or one text per prompt.
+    """
     from graphbench.evaluation.evaluator import Evaluator
     from graphbench.evaluation.texts import asks_for_text
     from graphbench.loader import Loader
@@ -116,6 +119,11 @@ def score_predictions(
     card.split(split)
     if asks_for_text(card):
         return _score_texts(card, split, path, root=root, limit=limit)
+    if card.hints:
+        from graphbench.evaluation.output_files import score_outputs
+
+        arrays = _read_arrays(path)
+        return {split: score_outputs(Loader(card.id, root=root, limit=limit).load(())[split], arrays, scores, path)}
     loaded = read_predictions(path)
     data = Loader(card.id, root=root, limit=limit).load(())[split]
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
@@ -186,26 +194,31 @@ def read_predictions(path: Path) -> NDArray[Any]:
     Raises:
         EvaluationError: If the file cannot be read, has no such array, or the array has no rows.
     """
+    found = _read_arrays(path)
+    if "y_pred" not in found:
+        raise EvaluationError(f"{path} holds {', '.join(found) or 'nothing'}; name the array y_pred")
+    return found["y_pred"]
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a ``.npz`` file, or that of a ``.npy`` file under the name ``y_pred``."""
     import numpy as np
 
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
-            found = loaded
+            arrays = {"y_pred": loaded}
         else:
             with loaded:
-                if "y_pred" not in loaded:
-                    raise EvaluationError(f"{path} holds {', '.join(loaded.files) or 'nothing'}; name the array y_pred")
-                found = loaded["y_pred"]
+                arrays = {name: loaded[name] for name in loaded.files}
     except EOFError:
         raise EvaluationError(f"the predictions {path} are an empty file; write them with numpy.save") from None
-    except EvaluationError:
-        raise
     except (OSError, ValueError, BadZipFile) as error:
         raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
-    if found.ndim == 0:
-        raise EvaluationError(f"{path} holds the single value {found}; save one row per item")
-    return found
+    single = next((array for array in arrays.values() if array.ndim == 0), None)
+    if single is not None:
+        raise EvaluationError(f"{path} holds the single value {single}; save one row per item")
+    return arrays
 
 
 def _owners(batch: Any, location: str) -> Any:

@@ -114,7 +114,7 @@ class Evaluator:
 
     def __new__(cls, dataset: str | Card | None = None, **_: Any) -> Evaluator:
         """Return an evaluator; for a dataset with hints one that scores all outputs of its algorithm."""
-        if cls is Evaluator and dataset is not None and _card(dataset).hints:
+        if cls is Evaluator and dataset is not None and card_of(dataset).hints:
             from graphbench.evaluation.trajectories import AlgorithmEvaluator
 
             return object.__new__(AlgorithmEvaluator)
@@ -142,8 +142,8 @@ class Evaluator:
             UnknownDataset: If no dataset has that name.
             EvaluationError: If the card has several outputs and none is chosen, or its metrics cannot score them.
         """
-        card = _card(dataset)
-        feature = _output(card, output)
+        card = card_of(dataset)
+        feature = output_of(card, output)
         self._prepare(feature, card.metrics.primary, card.metrics.also, scores, expected_graphs)
 
     @classmethod
@@ -175,15 +175,18 @@ class Evaluator:
     def _prepare(
         self, feature: Feature, primary: str, also: Sequence[str], scores: str, expected_graphs: int | None
     ) -> None:
+        self._set_options(scores, expected_graphs)
+        self.feature = feature
+        self.metrics = tuple(metric(name, feature) for name in dict.fromkeys((primary, *also)))
+        self._running = _Running(self.metrics)
+
+    def _set_options(self, scores: str, expected_graphs: int | None) -> None:
         if scores not in list(ScoreScale):
             raise EvaluationError(f"scores={scores!r} is unknown; use one of {', '.join(ScoreScale)}")
         if expected_graphs is not None and expected_graphs < 1:
             raise EvaluationError(f"expected_graphs={expected_graphs} must be positive; leave it out for any number")
-        self.feature = feature
-        self.metrics = tuple(metric(name, feature) for name in dict.fromkeys((primary, *also)))
         self.scores = ScoreScale(scores)
         self.expected_graphs = expected_graphs
-        self._running = _Running(self.metrics)
 
     @property
     def primary_name(self) -> str:
@@ -288,7 +291,8 @@ class Evaluator:
         )
 
 
-def _card(dataset: str | Card) -> Card:
+def card_of(dataset: str | Card) -> Card:
+    """Return a dataset's card, given its id or alias or the card itself."""
     if not isinstance(dataset, str):
         return dataset
     from graphbench.catalog.names import card
@@ -296,7 +300,12 @@ def _card(dataset: str | Card) -> Card:
     return card(dataset)
 
 
-def _output(card: Card, name: str | None) -> Feature:
+def output_of(card: Card, name: str | None) -> Feature:
+    """Return an output of a card; None asks for the only one.
+
+    Raises:
+        EvaluationError: If the card has no such output, or several and none is named.
+    """
     names = [feature.name for feature in card.outputs]
     if name is None and len(names) > 1:
         choice = f"Evaluator(..., output={names[0]!r})"

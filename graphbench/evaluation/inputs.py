@@ -28,7 +28,7 @@ class ScoreScale(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Table:
     """One argument as an array, with the length of each graph's part if it came as a list of arrays."""
 
     name: str
@@ -57,7 +57,7 @@ def checked_items(
     _check_lengths(truth, predicted)
     graph, num_graphs, seen = _membership(feature, truth, predicted, batch)
     for table in (truth, predicted):
-        _check_finite(table, graph)
+        check_finite(table, graph)
     expected = _TRUTH[feature.kind](feature, truth)
     values = _predicted_values(feature, predicted, scale, graph, num_graphs)
     if values.shape != expected.shape:
@@ -90,21 +90,26 @@ def _strings(value: Any, name: str) -> list[str]:
     return [str(text) for text in texts]
 
 
-def _as_table(value: Any, name: str) -> _Table:
+def _as_table(value: Any, name: str) -> Table:
     if isinstance(value, (list, tuple)) and any(_has_rows(part) for part in value):
-        parts = [_as_array(part, f"{name}[{i}]") for i, part in enumerate(value)]
+        parts = [_rows(as_array(part, f"{name}[{i}]"), f"{name}[{i}]") for i, part in enumerate(value)]
         shapes = {part.shape[1:] for part in parts}
         if len(shapes) > 1:
             raise EvaluationError(f"the arrays in {name} differ in their columns: {sorted(shapes)}; give all the same")
-        return _Table(name, np.concatenate(parts), tuple(len(part) for part in parts))
-    return _Table(name, _as_array(value, name))
+        return Table(name, np.concatenate(parts), tuple(len(part) for part in parts))
+    return Table(name, _rows(as_array(value, name), name))
 
 
 def _has_rows(part: Any) -> bool:
     return isinstance(part, (list, tuple)) or getattr(part, "ndim", 0) > 0
 
 
-def _as_array(value: Any, name: str) -> Array:
+def as_array(value: Any, name: str) -> Array:
+    """Return an array or tensor, on whatever device and of whatever precision, as an array of numbers.
+
+    Raises:
+        EvaluationError: If it is none; ``name`` says which one.
+    """
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
@@ -114,12 +119,16 @@ def _as_array(value: Any, name: str) -> Array:
         raise EvaluationError(f"{name} is no array: {error}; give a NumPy array, a tensor or a list of them") from error
     if array.dtype.kind not in "biuf":
         raise EvaluationError(f"{name} has dtype {array.dtype}; give booleans, integers or real numbers")
+    return array
+
+
+def _rows(array: Array, name: str) -> Array:
     if array.ndim not in (1, 2):
         raise EvaluationError(f"{name} has shape {array.shape}; give [items] or [items, columns]")
     return array
 
 
-def _check_lengths(truth: _Table, predicted: _Table) -> None:
+def _check_lengths(truth: Table, predicted: Table) -> None:
     if truth.lengths is not None and predicted.lengths is not None and truth.lengths != predicted.lengths:
         if len(truth.lengths) != len(predicted.lengths):
             raise EvaluationError(
@@ -137,7 +146,7 @@ def _check_lengths(truth: _Table, predicted: _Table) -> None:
 
 
 def _membership(
-    feature: Feature, truth: _Table, predicted: _Table, batch: Any
+    feature: Feature, truth: Table, predicted: Table, batch: Any
 ) -> tuple[NDArray[np.int64] | None, int, int | None]:
     """Return each row's graph, the number of graphs with items and the number of graphs covered."""
     rows, lengths = len(truth.values), truth.lengths or predicted.lengths
@@ -155,7 +164,7 @@ def _membership(
 
 
 def _checked_batch(batch: Any, rows: int) -> Array:
-    graph = _as_array(batch, "batch")
+    graph = _rows(as_array(batch, "batch"), "batch")
     if graph.ndim != 1 or len(graph) != rows:
         raise EvaluationError(f"batch has shape {graph.shape}; give one graph index for each of the {rows} rows")
     if graph.dtype.kind not in "iu":
@@ -173,13 +182,20 @@ def _compact(graph: Array) -> tuple[NDArray[np.int64], int]:
     return inverse.astype(np.int64), len(given)
 
 
-def _check_finite(table: _Table, graph: NDArray[np.int64] | None) -> None:
+def check_finite(table: Table, graph: NDArray[np.int64] | None) -> None:
+    """Refuse NaN and infinities.
+
+    Raises:
+        EvaluationError: With the first one and its place.
+    """
     if table.values.dtype.kind != "f":
         return
     bad = ~np.isfinite(table.values)
     if bad.any():
         place = _place(bad, graph)
-        remedy = "check the model for overflow or division by zero" if table.name == "y_pred" else "check the data"
+        remedy = (
+            "check the model for overflow or division by zero" if table.name.startswith("y_pred") else "check the data"
+        )
         raise EvaluationError(
             f"{table.name} holds {_first(table.values, bad)} at {place} "
             f"({np.count_nonzero(bad)} of {bad.size} values are not finite); {remedy}"
@@ -192,25 +208,30 @@ def _first(values: Array, flags: Array) -> Any:
 
 def _place(flags: Array, graph: NDArray[np.int64] | None = None) -> str:
     row, *column = (int(i) for i in np.argwhere(flags)[0])
-    words = f"row {row}" + (f", column {column[0]}" if column else "")
+    words = f"row {row}" + (f", column {', '.join(map(str, column))}" if column else "")
     return words if graph is None else f"{words} (graph {graph[row]})"
 
 
-def _refuse(table: _Table, bad: Array, allowed: str) -> None:
+def refuse(table: Table, bad: Array, allowed: str) -> None:
+    """Raise an error that names the first bad value, its place and what is allowed, if there is one.
+
+    Raises:
+        EvaluationError: See above.
+    """
     if bad.any():
         raise EvaluationError(f"{table.name} holds {_first(table.values, bad)} at {_place(bad)}; {allowed}")
 
 
-def _mask_truth(feature: Feature, table: _Table) -> Array:
-    _refuse(table, (table.values != 0) & (table.values != 1), f"the mask {feature.name!r} has targets 0 and 1 alone")
+def _mask_truth(feature: Feature, table: Table) -> Array:
+    refuse(table, (table.values != 0) & (table.values != 1), f"the mask {feature.name!r} has targets 0 and 1 alone")
     return table.values.astype(bool)
 
 
-def _scalar_truth(feature: Feature, table: _Table) -> Array:
+def _scalar_truth(feature: Feature, table: Table) -> Array:
     return table.values.astype(np.float64)
 
 
-def _class_numbers(feature: Feature, table: _Table) -> Array:
+def _class_numbers(feature: Feature, table: Table) -> Array:
     values = table.values
     if values.ndim != 1:
         raise EvaluationError(f"{table.name} has shape {values.shape}; give one label ({feature.type_name}) per item")
@@ -218,7 +239,7 @@ def _class_numbers(feature: Feature, table: _Table) -> Array:
     bad = (values < 0) | (values != np.floor(values))
     if feature.classes:
         bad |= values >= feature.classes
-    _refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")
+    refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")
     return values.astype(np.int64)
 
 
@@ -233,7 +254,7 @@ _TRUTH = {
 
 
 def _predicted_values(
-    feature: Feature, table: _Table, scale: ScoreScale, graph: NDArray[np.int64] | None, num_graphs: int
+    feature: Feature, table: Table, scale: ScoreScale, graph: NDArray[np.int64] | None, num_graphs: int
 ) -> Array:
     values = table.values
     if feature.kind is Kind.SCALAR:
@@ -241,7 +262,7 @@ def _predicted_values(
     if feature.kind is Kind.MASK_ONE and values.dtype.kind == "f" and scale is not ScoreScale.LABEL:
         return _highest_per_graph(feature, values, graph, num_graphs)
     if feature.kind in (Kind.MASK, Kind.MASK_ONE):
-        return _mask_labels(feature, table, scale)
+        return mask_labels(feature, table, scale)
     if feature.kind is Kind.CATEGORICAL and values.ndim == 2:
         if values.shape[1] != feature.classes:
             raise EvaluationError(
@@ -256,16 +277,21 @@ def _predicted_values(
     return _class_numbers(feature, table)
 
 
-def _mask_labels(feature: Feature, table: _Table, scale: ScoreScale) -> Array:
+def mask_labels(feature: Feature, table: Table, scale: ScoreScale) -> Array:
+    """Return the predictions of a mask as booleans of the same shape.
+
+    Raises:
+        EvaluationError: If a value is no label, or no probability where floats are such.
+    """
     values = table.values
     if values.dtype.kind != "f" or scale is ScoreScale.LABEL:
         allowed = f"labels of the mask {feature.name!r} are 0 and 1; give scores as floating-point numbers"
-        _refuse(table, (values != 0) & (values != 1), allowed)
+        refuse(table, (values != 0) & (values != 1), allowed)
         return values.astype(bool)
     if scale is ScoreScale.LOGIT:
         return values >= 0.0
     allowed = 'a probability lies in [0, 1]; if these are logits, use Evaluator(..., scores="logit")'
-    _refuse(table, (values < 0.0) | (values > 1.0), allowed)
+    refuse(table, (values < 0.0) | (values > 1.0), allowed)
     return values >= 0.5
 
 

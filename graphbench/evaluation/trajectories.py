@@ -7,7 +7,8 @@ pointer,          share of positions predicted exactly (edge pointers: all pairs
 permutation
 mask_one          share of samples whose node is predicted
 categorical       share of positions predicted exactly, masked ones (-1) left out
-mask              F1 of the positive class, masked positions left out; 1 if nothing is or is predicted positive
+mask              F1 of the positive class, masked positions left out; 1 if nothing is or is predicted positive.
+                  A probability is positive from 0.5 on (the reference: above 0.5)
 scalar            mean squared error (no algorithm has such an output)
 ================  =====================================================================================================
 
@@ -24,10 +25,11 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind
-from graphbench.catalog.names import catalog
 from graphbench.errors import EvaluationError
-from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.evaluation.evaluator import Evaluator, Score, card_of, output_of
+from graphbench.evaluation.inputs import ScoreScale
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.outputs import checked_outputs
 
 Array = NDArray[Any]
 
@@ -37,10 +39,12 @@ class OutputScores:
 
     Args:
         outputs: The output features.
+        scale: What floating-point predictions of masks are.
     """
 
-    def __init__(self, outputs: Sequence[Feature]) -> None:
+    def __init__(self, outputs: Sequence[Feature], scale: ScoreScale = ScoreScale.PROBABILITY) -> None:
         self.outputs = tuple(outputs)
+        self.scale = scale
         self.reset()
 
     def reset(self) -> None:
@@ -49,27 +53,24 @@ class OutputScores:
         self._graphs = self._items = 0
 
     def update(self, truth: Mapping[str, Any], predicted: Mapping[str, Any]) -> None:
-        """Take the outputs of some samples.
+        """Take the outputs of some samples; an update that raises changes nothing.
 
         Args:
             truth: Output name -> array or tensor ``[B, ...]`` in the form of a ``TrajectoryBatch``: masks 0 and 1,
                 classes, node ids; -1 where masked.
-            predicted: The same, for all outputs; a mask may be a probability (positive above 0.5).
+            predicted: The same, for all outputs; a mask may be floats of the scale. Where the truth is masked, -1 is
+                allowed too and nothing counts.
 
         Raises:
-            EvaluationError: If an output is missing, has another shape than its truth, or holds NaN.
+            EvaluationError: If an output is missing, has another shape than its truth, or holds a value that is not
+                finite or not of its type; or if the outputs are of different samples.
         """
-        graphs = 0
+        pairs = checked_outputs(self.outputs, truth, predicted, self.scale)
         for feature in self.outputs:
-            expected, found = _array(truth, feature.name, "truth"), _array(predicted, feature.name, "predicted")
-            if expected.shape != found.shape:
-                raise EvaluationError(
-                    f"predicted {feature.name!r} has the shape {found.shape}, its truth {expected.shape}; "
-                    "predict every item of every sample"
-                )
+            expected, found = pairs[feature.name]
             self._sums[feature.name] += _sums(feature, expected, found)
-            graphs, self._items = len(expected), self._items + expected.size
-        self._graphs += graphs
+            self._items += expected.size
+        self._graphs += len(pairs[self.outputs[0].name][0])
 
     def compute(self) -> Score:
         """Return the score, ``score``, and that of each output under its own name.
@@ -92,22 +93,47 @@ class AlgorithmEvaluator(Evaluator):
     one output takes the array alone as well.
     """
 
-    def __init__(self, dataset: str | Card, *, expected_graphs: int | None = None) -> None:
-        """Prepare to score a dataset's outputs; ``expected_graphs`` as for ``Evaluator``."""
-        card = catalog().cards[catalog().resolve(dataset)[0]] if isinstance(dataset, str) else dataset
-        self.feature, self.metrics, self.expected_graphs = card.outputs[0], (METRICS["score"],), expected_graphs
-        self._outputs = card.outputs
-        self._scores = OutputScores(card.outputs)
+    def __init__(
+        self,
+        dataset: str | Card,
+        *,
+        output: str | None = None,
+        scores: str = "probability",
+        expected_graphs: int | None = None,
+    ) -> None:
+        """Prepare to score a dataset's outputs.
+
+        Args:
+            dataset: Dataset id or alias, or a card.
+            output: Score this output alone; None scores all.
+            scores: What floating-point predictions of masks are, as for ``Evaluator``.
+            expected_graphs: As for ``Evaluator``.
+
+        Raises:
+            UnknownDataset: If no dataset has that name.
+            EvaluationError: If the card has no such output, or an argument is not allowed.
+        """
+        self._set_options(scores, expected_graphs)
+        outputs = card_of(dataset).outputs
+        self._outputs = outputs if output is None else (output_of(card_of(dataset), output),)
+        self.feature, self.metrics = self._outputs[0], (METRICS["score"],)
+        self._scores = OutputScores(self._outputs, self.scores)
 
     def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all samples at once; running updates stay untouched. See ``OutputScores.update``."""
-        scores = OutputScores(self._outputs)
-        scores.update(self._named(y_true), self._named(y_pred))
+        """Return the score of all samples at once; running updates stay untouched. See ``OutputScores.update``.
+
+        Args:
+            y_true: Output name -> ``[B, ...]``, or the array alone where one output is scored.
+            y_pred: The same.
+            batch: Nothing: row i of every output is sample i.
+        """
+        scores = OutputScores(self._outputs, self.scores)
+        self._take(scores, y_true, y_pred, batch)
         return self._checked(scores.compute())
 
     def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the outputs of some samples. See ``OutputScores.update``."""
-        self._scores.update(self._named(y_true), self._named(y_pred))
+        """Take the outputs of some samples; arguments as for :meth:`evaluate`. See ``OutputScores.update``."""
+        self._take(self._scores, y_true, y_pred, batch)
 
     def compute(self) -> Score:
         """Return the score of everything since the last ``reset``."""
@@ -116,6 +142,11 @@ class AlgorithmEvaluator(Evaluator):
     def reset(self) -> None:
         """Forget all updates."""
         self._scores.reset()
+
+    def _take(self, scores: OutputScores, y_true: Any, y_pred: Any, batch: Any) -> None:
+        if batch is not None:
+            raise EvaluationError("batch is given, but row i of every output is sample i; leave batch out")
+        scores.update(self._named(y_true), self._named(y_pred))
 
     def _named(self, values: Any) -> Mapping[str, Any]:
         if isinstance(values, Mapping):
@@ -157,16 +188,6 @@ def trivial_outputs(feature: Feature, rate: float, truth: Array, seed: int = 0) 
     return {"initial": np.broadcast_to(own[:, None] if truth.ndim == 3 else own, truth.shape), "random": drawn}
 
 
-def _array(values: Mapping[str, Any], name: str, which: str) -> Array:
-    if name not in values:
-        raise EvaluationError(f"{which} lacks the output {name!r}; it has {', '.join(values) or 'none'}")
-    value = values[name]
-    found = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise EvaluationError(f"{which} {name!r} holds NaN at {tuple(np.argwhere(np.isnan(found))[0].tolist())}")
-    return found
-
-
 def _sums(feature: Feature, truth: Array, predicted: Array) -> Array:
     """Return what an update adds: hits, false positives and false negatives; or right ones and all of them."""
     if feature.kind is Kind.SCALAR:
@@ -174,9 +195,9 @@ def _sums(feature: Feature, truth: Array, predicted: Array) -> Array:
     if feature.kind is not Kind.MASK:
         scored = truth != -1
         return np.array([np.count_nonzero((truth == predicted) & scored), np.count_nonzero(scored), 0])
-    positive, actual, scored = predicted > 0.5, truth == 1, truth != -1
-    hits, false = positive & actual, positive & scored & ~actual
-    return np.array([hits.sum(), false.sum(), (actual & ~positive).sum()])
+    actual, scored = truth == 1, truth != -1
+    hits, false = predicted & actual, predicted & scored & ~actual
+    return np.array([hits.sum(), false.sum(), (actual & ~predicted).sum()])
 
 
 def _value(feature: Feature, sums: Array) -> float:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from graphbench import card
 from graphbench.catalog.features import Kind
@@ -47,14 +48,93 @@ def test_bad_outputs_are_named():
     with pytest.raises(EvaluationError, match="before any update"):
         scores.compute()
     truth = {"topo": np.zeros((2, 5)), "topo_head": np.zeros(2)}
-    with pytest.raises(EvaluationError, match="predicted lacks the output 'topo_head'"):
-        scores.update(truth, {"topo": np.zeros((2, 5))})
-    with pytest.raises(EvaluationError, match=r"has the shape \(2, 4\)"):
-        scores.update(truth, {"topo": np.zeros((2, 4)), "topo_head": np.zeros(2)})
-    with pytest.raises(EvaluationError, match=r"holds NaN at \(1, 2\)"):
-        bad = np.zeros((2, 5))
-        bad[1, 2] = np.nan
-        scores.update(truth, {"topo": bad, "topo_head": np.zeros(2)})
+    bad = np.zeros((2, 5))
+    bad[1, 2] = np.nan
+    refused = {
+        "y_pred lacks the output 'topo_head'; it has topo": {"topo": np.zeros((2, 5))},
+        r"y_pred\['topo'\] has shape \(2, 4\) but": {"topo": np.zeros((2, 4)), "topo_head": np.zeros(2)},
+        r"y_pred\['topo'\] holds nan at row 1, column 2 .*; check the model": {"topo": bad, "topo_head": np.zeros(2)},
+        "y_pred is a ndarray; give a mapping": np.zeros((2, 5)),
+    }
+    for message, predicted in refused.items():
+        with pytest.raises(EvaluationError, match=message):
+            scores.update(truth, predicted)
+    with pytest.raises(EvaluationError, match="differ in their samples: 'topo' 2, 'topo_head' 3"):
+        scores.update(truth | {"topo_head": np.zeros(3)}, truth | {"topo_head": np.zeros(3)})
+
+
+def test_an_update_that_raises_changes_nothing():
+    evaluator = Evaluator("clrs/topological_sort")
+    truth = {"topo": np.array([[1, 2, 2], [0, 0, 1]]), "topo_head": np.array([0, 2])}
+    wrong = {"topo": np.zeros((2, 3), int)}
+    for bad in (wrong, wrong | {"topo_head": np.array([0, 3])}, wrong | {"topo_head": np.zeros(3, int)}):
+        with pytest.raises(EvaluationError):
+            evaluator.update(truth, bad)
+    evaluator.update(truth, truth)
+    assert evaluator.compute().primary == 1
+    assert evaluator.compute().graphs == 2
+
+
+@pytest.mark.parametrize(
+    ("dataset", "truth", "predicted", "message"),
+    [
+        ("bfs", [[0, 0, 1]], [[0, 0, 99]], "holds 99 at row 0, column 2; 'pi' .* takes node numbers 0 to 2"),
+        ("bfs", [[0, 0, 1]], [[0, 3.3, 1]], "holds 3.3 at row 0, column 1"),
+        ("bfs", [[0, 0, 1]], [[0, -1, 1]], "holds -1 at row 0, column 1"),
+        ("bfs", [[0, 0, 1]], [["0", "0", "1"]], "y_pred.* has dtype <U1; give booleans, integers or real numbers"),
+        ("bfs", [[0, 0, 1]], np.zeros((1, 3), complex), "has dtype complex128"),
+        ("bfs", [[0, 0, 1]], [[0, 0], [1]], "y_pred.* is no array"),
+        ("bfs", [0, 0, 1], [0, 0, 1], r"y_true\['pi'\] has shape \(3,\); give \[B, n\]"),
+        ("bfs", np.zeros((0, 3)), np.zeros((0, 3)), "there is nothing to score"),
+        ("bfs", [[0, 5, 1]], [[0, 0, 1]], r"y_true\['pi'\] holds 5"),
+        ("minimum", [1], [1.5], "holds 1.5 at row 0; 'min' .* takes node numbers from 0"),
+        ("graham_scan", [[0, 1, 1]], [[0, 7, 1]], "holds 7 at row 0, column 1; labels of the mask 'in_hull'"),
+        ("graham_scan", [[0, 1, 1]], [[0, -1, 1]], "holds -1 at row 0, column 1; labels of the mask"),
+        ("graham_scan", [[0, 1, 1]], [[0.1, 3.2, 0.9]], "holds 3.2 at .* a probability lies in"),
+        ("graham_scan", [[0, 1, 1]], [[0.1, np.inf, 0.9]], "holds inf at row 0, column 1"),
+        ("graham_scan", [[0, 2, 1]], [[0, 1, 1]], r"y_true\['in_hull'\] holds 2 .* targets 0 and 1, and -1 where masked"),
+        ("bridges", np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), r"has shape \(1, 2, 3\); give \[B, n, n\]"),
+        ("bridges", np.zeros((1, 2, 2)), np.full((1, 2, 2), -1), "holds -1 at row 0, column 0, 0; labels of the mask"),
+        ("lcs_length", np.zeros((1, 2, 2)), np.full((1, 2, 2), 4), "holds 4 at .* takes class numbers 0 to 3"),
+    ],
+)  # fmt: skip
+def test_values_that_no_output_has_are_refused(dataset, truth, predicted, message):
+    with pytest.raises(EvaluationError, match=message):
+        Evaluator(f"clrs/{dataset}").evaluate(truth, predicted)
+
+
+def test_arguments_that_mean_nothing_are_refused():
+    with pytest.raises(EvaluationError, match="expected_graphs=-1 must be positive"):
+        Evaluator("clrs/bfs", expected_graphs=-1)
+    with pytest.raises(EvaluationError, match="scores='logits' is unknown"):
+        Evaluator("clrs/bfs", scores="logits")
+    with pytest.raises(EvaluationError, match="no output 'topology'; it has topo, topo_head"):
+        Evaluator("clrs/topological_sort", output="topology")
+    with pytest.raises(EvaluationError, match="leave batch out"):
+        Evaluator("clrs/bfs").evaluate([[0, 0]], [[0, 0]], batch=3)
+
+
+def test_floats_of_masks_mean_what_scores_says():
+    truth = [[0, 1, 1, 0]]
+    assert Evaluator("clrs/graham_scan").evaluate(truth, [[0.4, 0.5, 0.9, 0.1]]).primary == 1
+    assert Evaluator("clrs/graham_scan", scores="logit").evaluate(truth, [[-0.1, 0.0, 7.0, -9.0]]).primary == 1
+    assert Evaluator("clrs/graham_scan", scores="label").evaluate(truth, [[0.0, 1.0, 1.0, 0.0]]).primary == 1
+    half = torch.tensor([[0.4, 0.5, 0.9, 0.1]], dtype=torch.bfloat16)
+    assert Evaluator("clrs/graham_scan").evaluate(torch.tensor(truth), half).primary == 1
+
+
+def test_one_output_is_scored_alone():
+    truth = {"topo": np.array([[1, 2, 2], [0, 0, 1]]), "topo_head": np.array([0, 2])}
+    evaluator = Evaluator("clrs/topological_sort", output="topo")
+    score = evaluator.evaluate(truth, {"topo": np.array([[1, 2, 2], [0, 0, 0]])})
+    assert dict(score) == {"score": pytest.approx(5 / 6)}
+    assert evaluator.evaluate(truth["topo"], truth["topo"]).primary == 1
+
+
+def test_what_is_masked_may_be_predicted_masked():
+    truth = np.array([[[-1, 1], [0, -1]]])
+    assert Evaluator("clrs/bridges").evaluate(truth, truth).primary == 1
+    assert Evaluator("clrs/lcs_length").evaluate(truth, truth).primary == 1
 
 
 def test_a_mask_without_positives_scores_one_as_in_the_reference():

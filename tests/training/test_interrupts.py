@@ -58,18 +58,25 @@ main()
 """
 
 
-def outcome(script: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", COMMON + script]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+@pytest.fixture
+def outcome(tmp_path):
+    """``outcome(script)``: how a process ends that runs the script as a module, as ``python -m graphbench`` does."""
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "probe.py").write_text(COMMON + script)
+        command = [sys.executable, "-m", "probe"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    return run
 
 
 @pytest.mark.parametrize("script", [AT_IMPORT, IN_PARSER, IN_CALLBACK, IN_EXEC])
-def test_an_interrupt_ends_a_command_with_its_line_and_code(script):
+def test_an_interrupt_ends_a_command_with_its_line_and_code(outcome, script):
     done = outcome(script)
     assert (done.returncode, done.stderr) == (130, "interrupted; run the same command again to continue\n")
 
 
-def test_an_interrupt_after_a_command_leaves_its_outcome():
+def test_an_interrupt_after_a_command_leaves_its_outcome(outcome):
     done = outcome(AT_EXIT)
     assert (done.returncode, done.stderr) == (0, "")
     assert "clrs/bfs" in done.stdout

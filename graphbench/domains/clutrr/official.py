@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.domains.clutrr.official_labels import UNKNOWN, typed_edges, verdict
-from graphbench.domains.clutrr.official_rows import COLUMNS, GENDERS, MAX_PEOPLE, WORDS, OfficialRow, parse_row
+from graphbench.domains.clutrr.official_rows import COLUMNS, OfficialRow, parse_row
+from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
 from graphbench.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -250,7 +251,7 @@ def _marks(places: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
 def _entities(row: OfficialRow, seed: int) -> dict[str, int]:
     """Return name -> the number that stands for it, drawn for this puzzle."""
     own = int.from_bytes(hashlib.blake2b(row.id.encode(), digest_size=8).digest(), "little")
-    numbers = np.random.default_rng([seed, own]).permutation(MAX_PEOPLE)[: len(row.genders)]
+    numbers = np.random.default_rng([seed, own]).permutation(NUM_ENTITIES)[: len(row.genders)]
     return dict(zip(row.genders, numbers.tolist(), strict=True))
 
 

@@ -16,12 +16,9 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Literal
 
-from graphbench.domains.clutrr.official_rows import GENDERS, WORDS, OfficialRow
+from graphbench.domains.clutrr.official_rows import OfficialRow
+from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, WORDS
 
-NEUTRAL = (
-    *("inv-child", "child", "SO", "sibling", "inv-grand", "grand"),
-    *("inv-in-law", "in-law", "sibling-in-law", "inv-un", "un"),
-)
 UNKNOWN = -1
 PATH, SUPPORTING, IRRELEVANT, DISCONNECTED = range(4)
 _MIXED = 5

@@ -11,16 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
 from graphbench.errors import StoreError
 
-WORDS = (
-    *("father", "mother", "son", "daughter", "husband", "wife", "brother", "sister"),
-    *("grandfather", "grandmother", "grandson", "granddaughter"),
-    *("father-in-law", "mother-in-law", "son-in-law", "daughter-in-law", "brother-in-law", "sister-in-law"),
-    *("uncle", "aunt", "nephew", "niece"),
-)
-GENDERS = ("male", "female")
-MAX_PEOPLE = 32
 Fact = tuple[str, str, str]  # (x, word, y) of a proof: "y is the <word> of x"
 _TASK = re.compile(r"task_([1-5])\.([1-9]\d*)")
 _MISSPELT = MappingProxyType({"neice": "niece"})
@@ -254,7 +247,7 @@ def _contradictions(row: OfficialRow) -> Sequence[tuple[str, str]]:
     ends = {person for edge in row.story_edges for person in edge}
     unknown = [name for name in row.query if name not in row.genders]
     checks = (
-        (len(names) > MAX_PEOPLE, "genders", f"{len(names)} people, at most {MAX_PEOPLE} can be told apart"),
+        (len(names) > NUM_ENTITIES, "genders", f"{len(names)} people, at most {NUM_ENTITIES} can be told apart"),
         (bool(unknown), "query", f"{', '.join(map(repr, unknown))} is not among the people of 'genders'"),
         (len(row.f_comb) != k, "f_comb", f"{len(row.f_comb)} words, but {row.task_name} has {k} facts"),
         (len(row.story_edges) < k, "story_edges", f"{len(row.story_edges)} facts, but {row.task_name} has {k}"),

@@ -24,6 +24,8 @@ WORDS = (
 )
 GENDERS = ("male", "female")
 NUM_RELATIONS, NUM_WORDS = len(NEUTRAL), len(WORDS)
+NUM_ENTITIES = 32
+"""People of a story are numbered below this."""
 NO_WORD = -1
 """Stands for the relation of two people for whom none of the words fits."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.data.runs import offsets
-from graphbench.domains.clutrr.relations import GENDERS, NUM_RELATIONS, NUM_WORDS, WORDS
+from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, NUM_RELATIONS, NUM_WORDS, WORDS
 from graphbench.domains.clutrr.templates import (
     MOST_FACTS,
     Piece,
@@ -27,9 +27,6 @@ from graphbench.domains.clutrr.templates import (
 )
 from graphbench.domains.rng import below, seed, shuffle
 from graphbench.kernels import inner, kernel
-
-NUM_ENTITIES = 32
-"""People of a story are numbered below this."""
 
 _Array = NDArray[np.int64]
 _PATH = 0

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from graphbench.domains.clutrr.official import read_official
 from graphbench.domains.clutrr.official_labels import verdict
-from graphbench.domains.clutrr.official_rows import COLUMNS, WORDS, parse_row, split_words
+from graphbench.domains.clutrr.official_rows import COLUMNS, parse_row, split_words
+from graphbench.domains.clutrr.relations import WORDS
 from graphbench.errors import StoreError
 
 GOLDEN = Path(__file__).resolve().parents[4] / "shared" / "golden" / "clutrr" / "golden_public.jsonl"

@@ -1,0 +1,106 @@
+"""From the outputs of algorithms that a caller hands in to checked arrays, in the form of a ``TrajectoryBatch``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.errors import EvaluationError
+from graphbench.evaluation.inputs import Array, ScoreScale, Table, as_array, check_finite, mask_labels, refuse
+
+MASKED = -1
+_SHAPES = {Location.NODE: "[B, n]", Location.EDGE: "[B, n, n]", Location.GRAPH: "[B]"}
+
+
+def checked_outputs(
+    features: Sequence[Feature], truth: Mapping[str, Any], predicted: Mapping[str, Any], scale: ScoreScale
+) -> dict[str, tuple[Array, Array]]:
+    """Return output name -> (truth, prediction), each ``[B, ...]``; predicted masks are bool.
+
+    Args:
+        features: The outputs.
+        truth: Output name -> array or tensor: masks 0 and 1, class numbers, node numbers; -1 where masked.
+        predicted: The same, for all outputs. Where the truth is masked, -1 is allowed too.
+        scale: What floating-point predictions of masks are.
+
+    Raises:
+        EvaluationError: If an output is missing or empty, shapes or the number of samples or nodes disagree, or a value
+            is not finite or not of the output's type.
+    """
+    pairs = {
+        feature.name: (_table(truth, feature, "y_true"), _table(predicted, feature, "y_pred")) for feature in features
+    }
+    for expected, found in pairs.values():
+        if expected.values.shape != found.values.shape:
+            raise EvaluationError(
+                f"{found.name} has shape {found.values.shape} but {expected.name} has {expected.values.shape}; "
+                "predict every item of every sample"
+            )
+    _common(pairs, 0, "samples")
+    nodes = _common({name: pair for name, pair in pairs.items() if pair[0].values.ndim > 1}, 1, "nodes")
+    checked = {}
+    for feature in features:
+        expected, found = pairs[feature.name]
+        _check_truth(feature, expected, nodes)
+        checked[feature.name] = (expected.values, _prediction(feature, expected, found, nodes, scale))
+    return checked
+
+
+def _table(values: Any, feature: Feature, which: str) -> Table:
+    if not isinstance(values, Mapping):
+        raise EvaluationError(f"{which} is a {type(values).__name__}; give a mapping from output names to arrays")
+    if feature.name not in values:
+        raise EvaluationError(
+            f"{which} lacks the output {feature.name!r}; it has {', '.join(map(str, values)) or 'none'}"
+        )
+    table = Table(f"{which}[{feature.name!r}]", as_array(values[feature.name], f"{which}[{feature.name!r}]"))
+    form = "[B]" if feature.kind is Kind.MASK_ONE else _SHAPES[feature.location]
+    shape = table.values.shape
+    if len(shape) != form.count(",") + 1 or (len(shape) == 3 and shape[1] != shape[2]):
+        raise EvaluationError(f"{table.name} has shape {shape}; give {form}, as a TrajectoryBatch has it")
+    if not table.values.size:
+        raise EvaluationError(f"there is nothing to score: {table.name} is empty; give at least one item")
+    check_finite(table, None)
+    return table
+
+
+def _common(pairs: Mapping[str, tuple[Table, Table]], axis: int, what: str) -> int | None:
+    """Return the length that all outputs have along an axis; None if there is none."""
+    lengths = {name: expected.values.shape[axis] for name, (expected, _) in pairs.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        raise EvaluationError(f"the outputs differ in their {what}: {found}; give all outputs of the same samples")
+    return next(iter(lengths.values()), None)
+
+
+def _check_truth(feature: Feature, table: Table, nodes: int | None) -> None:
+    values = table.values
+    if feature.kind is Kind.MASK:
+        allowed = f"the mask {feature.name!r} has targets 0 and 1, and {MASKED} where masked"
+        refuse(table, (values != 0) & (values != 1) & (values != MASKED), allowed)
+    elif feature.kind is not Kind.SCALAR:
+        _check_numbers(feature, table, nodes, values == MASKED)
+
+
+def _prediction(feature: Feature, expected: Table, found: Table, nodes: int | None, scale: ScoreScale) -> Array:
+    values = found.values
+    if feature.kind is Kind.SCALAR:
+        return values.astype(np.float64)
+    left_out = (expected.values == MASKED) & (values == MASKED)
+    if feature.kind is Kind.MASK:
+        return mask_labels(feature, Table(found.name, np.where(left_out, values.dtype.type(0), values)), scale)
+    _check_numbers(feature, found, nodes, left_out)
+    return values
+
+
+def _check_numbers(feature: Feature, table: Table, nodes: int | None, left_out: Array) -> None:
+    """Refuse what is no class number or no node number."""
+    values, most = table.values, feature.classes or nodes
+    what = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
+    bad = (values < 0) | (values != np.floor(values))
+    if most:
+        bad |= values >= most
+    refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {what}")
