@@ -11,7 +11,7 @@ from markdown_text import code, joined, number, table, with_deviation
 from sample_drawing import CANDIDATES
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Kind
+from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import find_generator
@@ -39,7 +39,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         f"{code(card.id)}, version {card.version}. {card.summary}",
         card.description or "",
         "" if picture is None else _figure(card, picture, sample_index),
-        _first_texts(card) if is_text(card) else "",
+        _first_texts(card) if any(feature.kind is Kind.TEXT for feature in card.inputs) else "",
         _loading(card),
         "## Features and metrics",
         _features(card),
@@ -79,8 +79,9 @@ def is_text(card: Card) -> bool:
 def _first_texts(card: Card) -> str:
     """Return the texts of the first training sample, as they are."""
     values = draw_samples(card, "train", np.arange(1)).values
-    shown = "\n\n".join(f"{name}:\n\n{texts.strings()[0].strip()}" for name, texts in values.items())
-    return f"The first training sample:\n\n```text\n{shown}\n```"
+    names = [f.name for f in card.features if f.kind is Kind.TEXT and f.location is Location.GRAPH]
+    shown = "\n\n".join(f"{name}:\n\n{values[name].strings()[0].strip()}" for name in names)
+    return f"The texts of the first training sample:\n\n```text\n{shown}\n```"
 
 
 def _figure(card: Card, picture: str, index: int) -> str:
@@ -99,7 +100,8 @@ def _figure(card: Card, picture: str, index: int) -> str:
 
 
 def _loading(card: Card) -> str:
-    model = "transformer_small" if is_text(card) else "mpnn_small" if card.hints else "gin_small"
+    small = [path.stem for path in sorted((baselines_dir() / card.domain).glob("*_small.yaml"))]
+    train = f"\n$ graphbench train {card.id} --model {small[0]}" if small else ""
     return f"""```python
 import graphbench
 
@@ -109,8 +111,7 @@ evaluator = graphbench.Evaluator("{card.id}")
 ```
 
 ```console
-$ graphbench info {card.id}
-$ graphbench train {card.id} --model {model}
+$ graphbench info {card.id}{train}
 ```"""
 
 

@@ -5,7 +5,6 @@ What takes time to import is imported in :func:`main`, where an interrupt is ans
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import signal
@@ -68,6 +67,6 @@ def _interrupt_again(lost: UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    timer = threading.Timer(_PAUSE, _thread.interrupt_main)
+    timer = threading.Timer(_PAUSE, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     timer.daemon = True
     timer.start()

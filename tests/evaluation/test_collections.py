@@ -1,9 +1,17 @@
 """Averages and counts of a collection, against those the CLRS paper prints."""
 
+import re
+
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.evaluation.collections import published_scores, win_tie_loss
+from graphbench.errors import ResultError
+from graphbench.evaluation.collections import published_scores, summaries, win_tie_loss
+from graphbench.evaluation.published import read_published
+from graphbench.evaluation.report import build_report
+from graphbench.evaluation.results import Budget, aggregate
+
+from .conftest import make_record
 
 PRINTED_COUNTS = {
     "deepsets": (0, 3, 27),
@@ -39,3 +47,57 @@ def test_averages_by_class_are_those_of_table_1(group):
 def test_a_model_wins_only_beyond_its_deviation():
     scores = {"a": {"x": (0.9, 0.2), "y": (0.8, 0.0)}, "b": {"x": (0.9, 0.05), "y": (0.8, 0.0)}}
     assert win_tie_loss(scores) == {"x": (1, 1, 0), "y": (0, 1, 1)}
+
+
+def test_a_model_alone_wins_nothing():
+    assert win_tie_loss({"a": {"x": (0.9, 0.2)}}) == {}
+
+
+def robustness(kind, family="rob", seed=0, model="gat", **changes):
+    noises = ("clean", "supporting", "irrelevant", "disconnected")
+    scores = {noise: {"accuracy": 0.9 - 0.1 * i - 0.01 * seed} for i, noise in enumerate(noises)}
+    fields = {
+        "dataset": f"clutrr/{family}_{kind}",
+        "dataset_version": 1,
+        "model": model,
+        "config": {},
+        "scores": scores,
+    }
+    return make_record(seed, **fields | changes)
+
+
+def test_a_matrix_holds_what_was_trained_on_by_what_was_tested_on(tmp_path):
+    few = {"test": {"accuracy": 0.5}, "clean": {"accuracy": 0.25}}
+    records = [
+        robustness("clean"),
+        robustness("clean", seed=1),
+        robustness("supporting"),
+        robustness("disconnected", model="rn_own", scores=few, budget=Budget(small=True)),
+        robustness("clean", protocol="official"),
+        robustness("clean", family="paper_rob"),
+    ]
+    (summary,) = summaries(aggregate(records))  # one dataset of paper_rob alone makes no matrix
+    assert list(summary.tables) == [
+        "gat (official), ours, accuracy",
+        "gat, ours, accuracy",
+        "rn_own, ours (small run), accuracy",
+    ]
+    grid = summary.tables["gat, ours, accuracy"]
+    assert grid.heads == ("trained on", "clean", "supporting", "irrelevant", "disconnected")
+    assert grid.rows[0][:3] == ("clutrr/rob_clean", "0.8950 ± 0.0071 [1.0000]", "0.7950 ± 0.0071 [0.2400]")
+    assert grid.rows[1][:2] == ("clutrr/rob_supporting", "0.9000 [0.9200]") and len(grid.rows) == 2
+    alone = summary.tables["rn_own, ours (small run), accuracy"]
+    assert alone.rows == (("clutrr/rob_disconnected", "0.2500", "–", "–", "–"),)  # noqa: RUF001
+    assert summary.tables["gat (official), ours, accuracy"].rows[0][1] == "0.9000"
+    for page in build_report(records, tmp_path):
+        text = page.read_text(encoding="utf-8")
+        assert "trained on one kind of noise" in text and "0.8950 ± 0.0071 [1.0000]" in text
+        assert "in brackets what the paper prints" in text
+
+
+def test_a_matrix_has_no_classes(tmp_path):
+    path = tmp_path / "x.yaml"
+    entry = "{title: T, kind: matrix, classes: {A: b}}"
+    path.write_text(f"paper: P\ndomain: d\ncollections: {{g: {entry}}}\ntables: []\n", encoding="utf-8")
+    with pytest.raises(ResultError, match=re.escape("a matrix has neither 'classes' nor 'averages'")):
+        read_published(path)

@@ -62,11 +62,13 @@ def test_scores_of_masks_may_be_logits(root, tmp_path):
 
 
 def test_splits_of_several_sizes_take_flat_outputs(root, tmp_path):
-    data = graphbench.Loader("clrs/bfs", root=root, limit=LIMIT, workers=1).load(("val_multi_size",))["val_multi_size"]
+    data = graphbench.Loader("clrs/bfs", root=root, limit=LIMIT, workers=1).load(("train_multi_size",))[
+        "train_multi_size"
+    ]
     parts = [batch.outputs["pi"].numpy().ravel() for batch in data.batches(1)]
     assert len({len(part) for part in parts}) > 1
     np.save(tmp_path / "flat.npy", np.concatenate(parts))
-    assert scored("clrs/bfs", "val_multi_size", tmp_path / "flat.npy", root).primary == 1
+    assert scored("clrs/bfs", "train_multi_size", tmp_path / "flat.npy", root).primary == 1
 
 
 @pytest.mark.parametrize("change", [lambda a: a[:-1], lambda a: a.ravel()[:-1], lambda a: np.append(a, a[0])])

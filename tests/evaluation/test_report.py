@@ -6,7 +6,8 @@ import pytest
 
 from graphbench.errors import ResultError
 from graphbench.evaluation.report import build_report
-from graphbench.evaluation.results import Budget
+from graphbench.evaluation.results import Budget, aggregate
+from graphbench.evaluation.tables import ood_grid, score_rows
 
 from .conftest import make_record
 
@@ -132,6 +133,22 @@ def test_empty_parts_are_left_out(tmp_path, card):
     text = page.read_text(encoding="utf-8")
     assert "Out of distribution" not in text and "Learning curves" not in text and "<svg" not in text
     assert "small run" not in text.split("</style>")[1]
+
+
+def test_reference_solvers_stand_between_trivial_ones_and_ours(tmp_path, card):
+    scores = {split: {"exact_search": {"f1": value}} for split, value in (("test", 0.99), ("n192", 0.98))}
+    solved = card.model_copy(update={"measured": card.measured.model_copy(update={"solvers": scores})})
+    rows = [(row.name, row.kind, row.values) for row in score_rows(solved, aggregate(records()))]
+    assert ("exact search", "solver", ("0.9900", "–", "–")) in rows  # noqa: RUF001
+    kinds = [kind for _, kind, _ in rows]
+    assert kinds.index("trivial") < kinds.index("solver") < kinds.index("ours")
+    grid = ood_grid(solved, aggregate(records()))
+    column = grid.heads.index("exact search (solver)")
+    assert [row[column] for row in grid.rows] == ["0.9900", "0.9800", "–"]  # noqa: RUF001
+    for path in build_report(records(), tmp_path, cards={ID: solved}):
+        assert "A solver is a reference program that is told what the task is" in path.read_text(encoding="utf-8")
+    for path in build_report(records(), tmp_path, cards={ID: card}):
+        assert "solver" not in path.read_text(encoding="utf-8")
 
 
 def test_scores_of_older_data_are_not_compared(tmp_path, card):

@@ -92,7 +92,7 @@ def test_an_update_that_raises_changes_nothing():
         ("graham_scan", [[0, 1, 1]], [[0, -1, 1]], "holds -1 at row 0, column 1; labels of the mask"),
         ("graham_scan", [[0, 1, 1]], [[0.1, 3.2, 0.9]], "holds 3.2 at .* a probability lies in"),
         ("graham_scan", [[0, 1, 1]], [[0.1, np.inf, 0.9]], "holds inf at row 0, column 1"),
-        ("graham_scan", [[0, 2, 1]], [[0, 1, 1]], r"y_true\['in_hull'\] holds 2 .* targets 0 and 1, and -1 where masked"),
+        ("graham_scan", [[0, 2, 1]], [[0, 1, 1]], r"y_true\['in_hull'\] holds 2 .* targets 0 and 1, and -1"),
         ("bridges", np.zeros((1, 2, 3)), np.zeros((1, 2, 3)), r"has shape \(1, 2, 3\); give \[B, n, n\]"),
         ("bridges", np.zeros((1, 2, 2)), np.full((1, 2, 2), -1), "holds -1 at row 0, column 0, 0; labels of the mask"),
         ("lcs_length", np.zeros((1, 2, 2)), np.full((1, 2, 2), 4), "holds 4 at .* takes class numbers 0 to 3"),
