@@ -87,7 +87,7 @@ def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int,
         record = _train(options, chosen.id, model, seed)
     out.append(record)
     metric = chosen.metrics.primary
-    paper = published_score(chosen.id, "test", model, metric)
+    paper = published_score(chosen.id, "test", model, metric, protocol=record.protocol)
     return Row(
         what=f"{chosen.id}, {model}, seed {seed}: {metric} on test",
         unit=metric,

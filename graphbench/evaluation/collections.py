@@ -22,7 +22,7 @@ Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 
 _SMALL = "Small runs and scores of older data count in no comparison."
 _PARTIAL = "An average over fewer datasets than its class has says how many."
-_HASHES = "Digits in brackets tell apart configurations of one name; they are the same on all datasets."
+_HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
 _MATRIX = (
     "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets what the paper prints of "
     "the same architecture."
@@ -146,12 +146,13 @@ class _Names:
     """Names of runs across the datasets of a collection."""
 
     def __init__(self, results: Sequence[Aggregate]) -> None:
-        self._labels = Labels(results, across=True)
-        self.notes = (_HASHES,) if any("[" in self._labels[runs] for runs in results) else ()
+        groups = {old: [runs for runs in results if _is_old(runs) is old] for old in (False, True)}
+        self._labels = {old: Labels(group, across=True) for old, group in groups.items()}
+        self.notes = (_HASHES,) if any("[" in self[runs] for runs in results) else ()
 
     def __getitem__(self, runs: Aggregate) -> str:
         marks = ["small run"] * runs.small + ["older data"] * _is_old(runs)
-        return f"{self._labels[runs]}, ours" + (f" ({', '.join(marks)})" if marks else "")
+        return f"{self._labels[_is_old(runs)][runs]}, ours" + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _is_old(runs: Aggregate) -> bool:

@@ -219,7 +219,7 @@ def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
         rows.append(
             (
                 labels[runs],
-                runs.config_hash,
+                f"{runs.config_hash}, setup {last.setup_hash}",
                 _budget_text(runs),
                 ", ".join(map(str, runs.seeds)),
                 hardware_text(last.hardware),

@@ -95,8 +95,11 @@ def test_every_table_of_a_report_names_the_protocols(tmp_path):
 
 def test_no_run_of_a_collection_overwrites_another():
     records = [
-        clrs("clrs/bfs", 0.21), clrs("clrs/bfs", 0.98, "multi_size"), clrs("clrs/dfs", 0.1), clrs("clrs/dfs", 0.2, width=9),
-    ]  # fmt: skip
+        clrs("clrs/bfs", 0.21),
+        clrs("clrs/bfs", 0.98, "multi_size"),
+        clrs("clrs/dfs", 0.1),
+        clrs("clrs/dfs", 0.2, width=9),
+    ]
     (summary,) = summaries(aggregate(records))
     scores = summary.tables["Scores on the test split"]
     bfs = dict(zip(scores.heads, next(row for row in scores.rows if row[0] == "clrs/bfs"), strict=True))
@@ -111,9 +114,12 @@ def test_no_run_of_a_collection_overwrites_another():
 
 def test_counts_of_a_collection_stay_within_one_protocol():
     records = [
-        clrs("clrs/bfs", 0.9999), clrs("clrs/dfs", 0.5), clrs("clrs/bfs", 0.99995, "multi_size"),
-        clrs("clrs/dfs", 1.0, budget=Budget(small=True)), clrs("clrs/bfs", 1.0, data_fingerprint="x", dataset_version=7),
-    ]  # fmt: skip
+        clrs("clrs/bfs", 0.9999),
+        clrs("clrs/dfs", 0.5),
+        clrs("clrs/bfs", 0.99995, "multi_size"),
+        clrs("clrs/dfs", 1.0, budget=Budget(small=True)),
+        clrs("clrs/bfs", 1.0, dataset_version=7),
+    ]
     (summary,) = summaries(aggregate(records))
     counts = {row[0]: row[1:] for row in summary.tables["Wins/ties/losses"].rows}
     ours = next(name for name in counts if "ours" in name)

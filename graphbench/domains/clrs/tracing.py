@@ -69,7 +69,8 @@ def trace(algorithm: str, *args: Any) -> Trace:
         ArgumentError: If there are too few or too many arguments, or one has the wrong shape, size or value.
     """
     found = find_algorithm(algorithm)
-    taken = list(inspect.signature(found.prepare).parameters)
+    parameters = inspect.signature(found.prepare).parameters.values()
+    taken = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     if len(args) != len(taken):
         raise ArgumentError(f"{algorithm} takes {len(taken)} arguments, {', '.join(taken)}; got {len(args)}")
     runner = Runner(found)

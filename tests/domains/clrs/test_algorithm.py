@@ -2,8 +2,9 @@
 
 import pytest
 
-from graphbench.domains.clrs import trace
+from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import AlgorithmError, algorithm, find_algorithm
+from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.arguments import ArgumentError
 
 
@@ -43,6 +44,14 @@ def test_features_that_do_not_fit_together(features, words):
 def test_the_number_of_arguments_is_told(arguments):
     with pytest.raises(ArgumentError, match=f"bfs takes 2 arguments, A, s; got {len(arguments)}"):
         trace("bfs", *arguments)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_takes_what_its_sampler_draws(name):
+    args = sample(name, 4, 1, 0)[0]
+    assert trace(name, *args).outputs
+    with pytest.raises(ArgumentError, match=f"{name} takes {len(args)} arguments"):
+        trace(name, *args, 1)
 
 
 def test_ragged_letters_are_no_string():
