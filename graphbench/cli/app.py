@@ -274,8 +274,8 @@ def evaluate(
     predictions: Annotated[
         Path | None,
         typer.Option(
-            help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Texts: `.jsonl` (strings "
-            "or objects with `output`) or `.txt`, one line per prompt."
+            help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Algorithms: `.npz` with an "
+            "array per output. Texts: `.jsonl` (strings or objects with `output`) or `.txt`, one line per prompt."
         ),
     ] = None,
     splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
