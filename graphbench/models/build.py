@@ -51,7 +51,8 @@ class Model(nn.Module):
         edge_output = any(f.location is Location.EDGE for f in outputs)
         uses_edges = processor.uses_edges or edge_output
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
-        self.marks = _marks(features, outputs) if config.readout == "query" else ()
+        self.marks = _marks(config.readout, features, outputs)
+        self.reads_pooled = config.readout != "marked"
         inputs = _inputs_read(config, features)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed, widths=widths
@@ -127,13 +128,14 @@ class Model(nn.Module):
     def _row_width(self, feature: Feature) -> int:
         """Return the width of the rows that the decoder of an output reads."""
         pooled = feature.location is Location.GRAPH and feature.kind is not Kind.POINTER
-        return self.config.hidden * (1 + len(self.marks) if pooled else 1)
+        return self.config.hidden * (self.reads_pooled + len(self.marks) if pooled else 1)
 
     def _with_query(self, rows: Tensor, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
-        """Return ``rows`` [B, d] with the states of the marked nodes beside them, [B, d * (1 + marks)]."""
+        """Return ``rows`` [B, d], where they are read, and the states of the marked nodes, side by side."""
         masks = [feature_values(batch, feature).reshape(-1, 1).to(nodes.dtype) for feature in self.marks]
         marked = [segment_sum(nodes * mask, layout.graph, layout.num_graphs) for mask in masks]
-        return torch.cat([rows, *marked], dim=1)
+        parts = [rows, *marked] if self.reads_pooled else marked
+        return torch.cat(parts, dim=1)
 
     def _rows(
         self, location: Location, processed: Processed, edges: Tensor | None, layout: Layout, decoder: Decoder
@@ -236,13 +238,15 @@ def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Featu
     return [f for f in inputs if f.name not in config.ignore]
 
 
-def _marks(features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs that mark the nodes a query is about."""
+def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
+    """Return the inputs that mark the nodes a query is about, where the readout reads these."""
+    if readout == "pooled":
+        return ()
     found = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
     if not found:
-        raise ConfigError("readout 'query' reads the nodes that mask_one inputs mark, and there are none; use 'pooled'")
+        raise ConfigError(f"readout {readout!r} reads what mask_one inputs mark, and there are none; use 'pooled'")
     if not any(f.location is Location.GRAPH for f in outputs):
-        raise ConfigError("readout 'query' is for outputs of graphs, and there are none; use 'pooled'")
+        raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
     return found
 
 

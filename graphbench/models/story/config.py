@@ -44,14 +44,14 @@ class FrozenConfig(BaseModel):
         path: Local folder with the weights and the tokenizer, as ``save_pretrained`` of ``transformers`` writes them.
             Nothing is ever downloaded.
         placeholders: Put the vectors of entities in the place of what the encoder makes of their numbers.
-        stories_at_once: Stories it reads at once; bounds its memory.
+        remember: GiB of memory for what it made of the stories it has read: no epoch but the first waits for it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = ""
     placeholders: bool = False
-    stories_at_once: int = Field(default=64, ge=1)
+    remember: float = Field(default=8.0, ge=0.0)
 
 
 class StoryModelConfig(BaseModel):

@@ -21,7 +21,6 @@ from graphbench.models.story.lstm import Reader, Reading
 from graphbench.models.story.vocabulary import check_entity, entity_number
 
 _WORD, _SPECIAL = -1, -2  # in the place of an entity's number
-_MOST_REMEMBERED = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,33 @@ class Pieces:
     entity: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a pretrained encoder makes of a story.
+
+    Attributes:
+        states: float32 [L, w], the states of its tokens, special ones left out.
+        entity: int64 [L], the number of the entity a token belongs to, -1 for words.
+    """
+
+    states: Tensor
+    entity: Tensor
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory that they take."""
+        return self.states.nbytes + self.entity.nbytes
+
+
 class FrozenEncoder(StoryEncoder):
     """A pretrained encoder, an LSTM on top where there are layers, and the mean or an attention over the states.
 
     Entities are written as their numbers, as in the paper; with ``frozen.placeholders`` their own vectors then take
     the place of the encoder's. The pretrained weights are no part of a checkpoint: it holds their hash, and a model
     with other weights refuses it.
+
+    The encoder reads every story alone, so that what it makes of one depends on nothing else, and the first time only:
+    its states are remembered while they fit into ``frozen.remember``.
     """
 
     mark: Tensor
@@ -56,7 +76,6 @@ class FrozenEncoder(StoryEncoder):
         """
         super().__init__()
         self.entity_count = setting.vocabulary.entities
-        self.stories_at_once = config.frozen.stories_at_once
         model, self.tokenizer = load_pretrained(config.frozen.path)
         self._outside = (model,)  # in a tuple, so that torch does not take its weights for this module's
         width = int(model.config.hidden_size)
@@ -67,7 +86,8 @@ class FrozenEncoder(StoryEncoder):
         self.reader = Reader(width, config)
         self.reading = Reading(self.reader.width, setting.queried, config.reading)
         self.width = self.reading.width
-        self._known: dict[str, Pieces] = {}
+        self._known: dict[str, Read] = {}
+        self._room = int(config.frozen.remember * 2**30)
 
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`.
@@ -87,37 +107,34 @@ class FrozenEncoder(StoryEncoder):
 
     def _padded(self, stories: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
         """Return states [B, L, w] without those of special tokens, entity numbers [B, L] and lengths int64 [B]."""
-        pieces = [self._pieces(story) for story in stories]
-        rows: list[Tensor] = []
-        for first in range(0, len(pieces), self.stories_at_once):
-            rows += self._states(pieces[first : first + self.stories_at_once], device)
-        numbers = [torch.from_numpy(own.entity[own.entity != _SPECIAL]).to(device) for own in pieces]
-        lengths = torch.tensor([len(row) for row in rows], device=device)
+        read = [self._read(story, device) for story in stories]
+        lengths = torch.tensor([len(own.states) for own in read], device=device)
         pad = torch.nn.utils.rnn.pad_sequence
-        return pad(rows, batch_first=True), pad(numbers, batch_first=True, padding_value=_WORD), lengths
+        states = pad([own.states for own in read], batch_first=True).to(device)
+        entity = pad([own.entity for own in read], batch_first=True, padding_value=_WORD).to(device)
+        return states, entity, lengths
 
-    @torch.no_grad()
-    def _states(self, pieces: Sequence[Pieces], device: torch.device) -> list[Tensor]:
-        """Return the states [tokens, w] of each story, float32."""
-        model = self._outside[0].to(device)
-        lengths = np.array([len(own.ids) for own in pieces])
-        filled = np.arange(lengths.max()) < lengths[:, None]
-        ids = np.full(filled.shape, self.tokenizer.pad_token_id or 0, np.int64)
-        kept = np.zeros(filled.shape, bool)
-        ids[filled] = np.concatenate([own.ids for own in pieces])
-        kept[filled] = np.concatenate([own.entity for own in pieces]) != _SPECIAL
-        mask = torch.from_numpy(filled).to(device)
-        output = model(input_ids=torch.from_numpy(ids).to(device), attention_mask=mask.long()).last_hidden_state
-        flat = output[torch.from_numpy(kept).to(device)].float()
-        return list(flat.split(kept.sum(1).tolist()))
-
-    def _pieces(self, story: str) -> Pieces:
+    def _read(self, story: str, device: torch.device) -> Read:
+        """Return what the pretrained encoder makes of a story, remembered where it was read before."""
         found = self._known.get(story)
         if found is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            found = self._known[story] = self._cut(story)
+            pieces = self._cut(story)
+            words = pieces.entity != _SPECIAL
+            states = self._states(pieces, device)[torch.from_numpy(words)]
+            found = Read(states, torch.from_numpy(pieces.entity[words]))
+            if found.num_bytes <= self._room:
+                self._room -= found.num_bytes
+                self._known[story] = found
         return found
+
+    @torch.no_grad()
+    def _states(self, pieces: Pieces, device: torch.device) -> Tensor:
+        """Return float32 [P, w]: the states of all tokens of a story, in this machine's memory."""
+        model = self._outside[0].to(device)
+        ids = torch.from_numpy(pieces.ids).unsqueeze(0).to(device)
+        with torch.autocast(device.type, enabled=False):
+            states: Tensor = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
+        return states.float().cpu()
 
     def _cut(self, story: str) -> Pieces:
         words = story.split()
