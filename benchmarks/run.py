@@ -9,7 +9,18 @@ import sys
 from benchmarks.common import FOLDER
 from benchmarks.tables import write_tables
 
-NAMES = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "trajectories", "clutrr")
+NAMES = (
+    "startup",
+    "generation",
+    "build",
+    "cluster",
+    "loading",
+    "encodings",
+    "training",
+    "clrs",
+    "trajectories",
+    "clutrr",
+)
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "dataset_pages",
+    "dataset_costs",
     "command_line",
     "benchmark_tables",
     "mathtext_formulas",

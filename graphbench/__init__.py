@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphbench.loader import Loader, Splits
     from graphbench.training.trainer import train
     from graphbench.training.trajectory_trainer import train_together
+    from graphbench.tuning.optimizer import Optimizer
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ _LAZY = {
     "Splits": "graphbench.loader",
     "Evaluator": "graphbench.evaluation.evaluator",
     "Score": "graphbench.evaluation.evaluator",
+    "Optimizer": "graphbench.tuning.optimizer",
     "train": "graphbench.training.trainer",
     "train_together": "graphbench.training.trajectory_trainer",
     "card": "graphbench.catalog.names",
@@ -31,6 +33,7 @@ _LAZY = {
 __all__ = [
     "Evaluator",
     "Loader",
+    "Optimizer",
     "Score",
     "Splits",
     "__version__",

@@ -50,6 +50,10 @@ class GenerationError(GraphBenchError, RuntimeError):
     """A generator failed or a worker died while building a dataset."""
 
 
+class ClusterError(GraphBenchError, RuntimeError):
+    """A Dask cluster cannot be reached or used, or went away; what is finished is kept, another run continues."""
+
+
 class EvaluationError(GraphBenchError, ValueError):
     """Predictions or targets cannot be scored: wrong shape, NaN, missing graphs, empty input."""
 
@@ -68,3 +72,7 @@ class ResultError(GraphBenchError, ValueError):
 
 class VerificationError(GraphBenchError, AssertionError):
     """A dataset or model failed its conformance checks."""
+
+
+class TuningError(GraphBenchError, RuntimeError):
+    """A tuning run cannot start or go on: its folder is in use or damaged, or its cluster went away."""

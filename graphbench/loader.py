@@ -9,16 +9,18 @@ from functools import partial
 from importlib import import_module
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphbench.catalog.cards import CORE_SPLITS, Card
+from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
 from graphbench.data.generation import ensure_split
 from graphbench.data.store import default_root
-from graphbench.data.workers import worker_pool
+from graphbench.data.workers import require_one_place, worker_pool
 from graphbench.errors import CardError
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from graphbench.data.dataset import GraphDataset
 
 _OFFICIAL = {"clutrr": "graphbench.domains.clutrr.official_dataset"}  # domains that read published files
@@ -73,10 +75,21 @@ class Splits:
         """The out-of-distribution splits, as a mapping."""
         return OodSplits(self)
 
+    if not TYPE_CHECKING:  # or else type checkers would believe in every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuse; out-of-distribution splits are items, which the message says."""
+            card = self.__dict__.get("card")
+            if card is None or name not in card.all_splits:
+                known = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
+                raise AttributeError(f"Splits has no attribute {name!r}{known}")
+            where = f"splits[{name!r}]" + (f" or splits.ood[{name!r}]" if name in card.ood else "")
+            raise AttributeError(f"Splits has no attribute {name!r}; the split of that name is {where}")
+
     def __repr__(self) -> str:
-        """Return id and split sizes: those of open splits, else those of the card and the limit."""
+        """Return id, draw and split sizes: those of open splits, else those of the card and the limit."""
         sizes = ", ".join(f"{name}={self._size(name)}" for name in self.card.all_splits)
-        return f"Splits({self.card.id}: {sizes})"
+        return f"Splits({self.card.id}{draw_suffix(self.card.data_seed)}: {sizes})"
 
     def _size(self, name: str) -> int:
         if name in self._opened:
@@ -118,7 +131,7 @@ class OodSplits(Mapping[str, "GraphDataset"]):
 
 
 class Loader:
-    """Load one or several datasets, generating on this machine what is not there yet.
+    """Load one or several datasets, generating what is not there yet: on this machine, or on a cluster.
 
     Args:
         dataset_name: An id (``algoreas/mst_easy``), alias, group, glob, or a list of these.
@@ -130,18 +143,25 @@ class Loader:
             splits not named are taken whole.
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
+        cluster: A running Dask cluster to generate on instead: the address of its scheduler (``tcp://host:8786``), its
+            scheduler file, or a ``dask.distributed.Client``. Connected to when there is something to generate; its
+            workers must see ``root``.
         progress: Show progress bars; default only in a terminal.
         source: ``generated`` on this machine, or ``official``: read from published files, where a domain reads any
             (clutrr). The card is then that of the files: their splits, their counts.
         folder: Folder of the published files.
+        data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
+            is drawn anew.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
-        CardError: If ``limit`` names a split that no dataset has, or there are no published files of a dataset.
+        CardError: If ``limit`` names a split that no dataset has, there are no published files of a dataset, or
+            ``data_seed`` is not a whole number from 0 on, or not 0 for published files.
         StoreError: If ``folder`` does not hold the published files.
         TypeError: If a limit or ``workers`` is not a whole number.
         ValueError: If a limit is below 1, or ``source`` and ``folder`` do not go together.
-        GenerationError: If ``workers`` is below 1.
+        GenerationError: If ``workers`` is below 1, or given together with ``cluster``.
+        ClusterError: When generating: if the cluster cannot be reached or used, or goes away.
     """
 
     def __init__(
@@ -155,12 +175,15 @@ class Loader:
         limit: int | Mapping[str, int] | None = None,
         workers: int | None = None,
         executor: Executor | None = None,
+        cluster: str | Client | None = None,
         progress: bool | None = None,
         source: str = "generated",
         folder: str | Path | None = None,
+        data_seed: int = 0,
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
-        self._cards = {id_: _card_from(catalog().cards[id_], source, folder) for id_ in self.ids}
+        cards = {id_: catalog().cards[id_].with_data_seed(data_seed) for id_ in self.ids}
+        self._cards = {id_: sourced_card(card, source, folder) for id_, card in cards.items()}
         self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
         self.limit = _checked_limit(limit)
@@ -169,7 +192,8 @@ class Loader:
                 raise CardError(f"limit names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
         self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
-        self._executor, self._progress = executor, progress
+        self._executor, self._cluster, self._progress = executor, cluster, progress
+        require_one_place(self._workers, executor, cluster)
         worker_pool(self._workers, executor)
 
     def load(self, splits: str | Sequence[str] = CORE_SPLITS) -> Any:
@@ -210,6 +234,7 @@ class Loader:
             limit,
             workers=self._workers,
             executor=self._executor,
+            cluster=self._cluster,
             progress=self._progress,
         )
         return GraphDataset(
@@ -223,8 +248,19 @@ class Loader:
         )
 
 
-def _card_from(card: Card, source: str, folder: str | Path | None) -> Card:
-    """Return the card of generated data, or of the published files in a folder."""
+def sourced_card(card: Card, source: str = "generated", folder: str | Path | None = None) -> Card:
+    """Return the card itself for generated data, or that of the published files in a folder.
+
+    Args:
+        card: The dataset's card.
+        source: ``generated`` or ``official``.
+        folder: Folder of the published files.
+
+    Raises:
+        ValueError: If ``source`` is unknown, or does not go together with ``folder``.
+        CardError: If there are no published files of the dataset, or the card is of another draw than data seed 0.
+        StoreError: If ``folder`` does not hold the published files.
+    """
     if source not in ("generated", "official"):
         raise ValueError(f"source={source!r} is unknown; use 'generated' or 'official'")
     if (source == "official") != (folder is not None):

@@ -7,29 +7,38 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card, Measured, measured_path
+from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
 from graphbench.data.generation import dataset_folder, draw_samples, find_file
-from graphbench.data.hashing import sample_hashes, samples_hash
+from graphbench.data.hashing import sample_hashes
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
-from graphbench.data.store import Manifest, default_root, write_json
+from graphbench.data.store import Manifest, default_root
 from graphbench.errors import CardError, EvaluationError, GraphBenchError
-from graphbench.evaluation.floors import trivial_scores
 from graphbench.evaluation.metrics import metric
-from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
+from graphbench.evaluation.shares import means_text
+from graphbench.loader import sourced_card
+from graphbench.measuring import (
+    FIRST,
+    arrays_hash,
+    describe,
+    first_samples,
+    measure,
+    statistics_size,
+    update_measured,
+)
 from graphbench.progress import progress_bar
 
-FIRST = 64  # samples whose bytes the card pins
+__all__ = ["Row", "Verification", "arrays_hash", "check_card", "measure", "stored_of", "update_measured", "verify"]
+
 _NODE_BUDGET = 40_000  # nodes whose labels are recomputed per split: networkx needs seconds for these
-_STATISTICS_NODES = 160_000
 _SIGMAS = 5.0
+_LABELS = "structure and labels"
 _ROUNDING = 1e-6  # the card's numbers have six digits
 _REDRAWS = 20
 
@@ -69,13 +78,16 @@ def verify(
     samples: int | None = None,
     splits: tuple[str, ...] | None = None,
     progress: bool | None = None,
+    data_seed: int = 0,
+    source: str = "generated",
+    folder: str | Path | None = None,
 ) -> Verification:
     """Rebuild a sample of a dataset and check it against its card, its files, and independent implementations.
 
     The card: its metrics can score its outputs, its generator accepts every split and draws such edges as it says.
     Per split: the bytes of the first samples against the card; the first samples and a random one of the stored file
     (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy;
-    uniqueness; mean statistics against the card's. Between splits: no graph in common.
+    what is held out of training; uniqueness; mean statistics against the card's. Between splits: no graph in common.
 
     Args:
         name: Id or alias of the dataset.
@@ -83,19 +95,22 @@ def verify(
         samples: Graphs per split whose labels are recomputed; None chooses by size.
         splits: Splits to check; None for all.
         progress: Show a progress bar; None for terminals only.
+        data_seed: Which draw; the card's hashes and statistics are of the canonical one, 0, alone.
+        source: ``generated``, or ``official`` for published files: nothing stands beside their card.
+        folder: Folder of the published files.
     """
-    card = catalog().cards[catalog().resolve(name)[0]]
-    folder = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
+    card = sourced_card(catalog().cards[catalog().resolve(name)[0]].with_data_seed(data_seed), source, folder)
+    place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.id}", unit="split", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card, split, folder, samples)
+            checks[split] = _SplitChecks(card, split, place, samples)
             rows += checks[split].rows()
             bar.update()
         try:
-            rows += _leakage(card, folder, {split: checks[split] for split in chosen if split in card.splits})
+            rows += _leakage(card, place, {split: checks[split] for split in chosen if split in card.splits})
         except GraphBenchError as failure:
             rows.append(Row("all", "leakage", False, str(failure)))
         bar.update()
@@ -147,22 +162,27 @@ class _SplitChecks:
         self.generator: Generator = find_generator(card.generator)
         self.parameters = self.generator.parse(card, split)
         self.count = card.split(split).count
-        self.first = draw_samples(card, split, np.arange(min(FIRST, self.count)))
+        self.first = first_samples(card, split)
         nodes = float(self.first.num_nodes.mean())
         work = self.generator.shard_size(self.parameters)  # graphs that cost about the same, whatever their size
         self.sample_size = min(self.count, samples or max(4, min(int(_NODE_BUDGET / nodes), 4 * work)))
-        self.statistics_size = min(self.count, max(FIRST, min(int(_STATISTICS_NODES / nodes), 30 * work)))
+        self.statistics_size = statistics_size(card, split, self.generator, self.first)
 
     @cached_property
     def many(self) -> Samples:
         """First draws of the samples that statistics are taken from."""
         return draw_samples(self.card, self.split, np.arange(self.statistics_size))
 
+    @cached_property
+    def sample(self) -> Samples:
+        """First draws of a random sample, whose labels are checked."""
+        return draw_samples(self.card, self.split, np.sort(self._random(self.count, self.sample_size)))
+
     def rows(self) -> Iterator[Row]:
         checks: tuple[tuple[str, Callable[[], str]], ...] = (
             ("first samples", self.first_samples),
             ("stored file", self.stored_file),
-            ("structure and labels", self.labels),
+            (_LABELS, self.labels),
             ("uniqueness", self.uniqueness),
             ("statistics", self.statistics),
         )
@@ -171,13 +191,15 @@ class _SplitChecks:
                 yield Row(self.split, name, True, check())
             except (_Failed, GraphBenchError) as failure:
                 yield Row(self.split, name, False, str(failure))
+            if name == _LABELS:
+                yield from self.hold_outs()
 
     def first_samples(self) -> str:
         """Compare the first samples, bit for bit, with the hash on the card."""
         found = arrays_hash(self.first)
         pinned = self.card.measured.first_samples.get(self.split) if self.card.measured else None
         if pinned is None:
-            return f"{len(self.first)} graphs, no hash on the card yet"
+            return f"{len(self.first)} graphs, no hash on the card{'' if self.card.data_seed else ' yet'}"
         if pinned != found:
             raise _Failed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")
         return f"{len(self.first)} graphs, bit for bit as on the card ({found[:12]})"
@@ -220,11 +242,23 @@ class _SplitChecks:
 
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""
-        chosen = np.sort(self._random(self.count, self.sample_size))
-        problems = self.generator.check(self.parameters, draw_samples(self.card, self.split, chosen))
+        if self.generator.check is None:
+            return "taken as published, not checked"
+        problems = self.generator.check(self.parameters, self.sample)
         if problems:
-            raise _Failed(f"{len(problems)} of {len(chosen)} graphs wrong, e.g. {problems[0]}")
-        return f"{len(chosen)} graphs checked against independent implementations"
+            raise _Failed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
+        return f"{len(self.sample)} graphs checked against independent implementations"
+
+    def hold_outs(self) -> Iterator[Row]:
+        """Yield one row per thing that the split holds out of training."""
+        if self.generator.hold_outs is None:
+            return
+        count = len(self.sample)
+        for what, (claim, problems) in self.generator.hold_outs(self.parameters, self.sample).items():
+            detail = (
+                f"{len(problems)} of {count} graphs do otherwise, e.g. {problems[0]}" if problems else f"{count} graphs"
+            )
+            yield Row(self.split, what, not problems, f"{claim}: {detail}")
 
     def uniqueness(self) -> str:
         """Check that no two graphs of the split have the same nodes and edges."""
@@ -245,16 +279,15 @@ class _SplitChecks:
         found = describe(
             self.generator, self.parameters, draw_samples(self.card, self.split, np.arange(self.statistics_size))
         )
-        if measured is None or self.split not in measured.statistics:
-            return ", ".join(f"{name} {mean:.4g}" for name, (mean, _) in found.items())
-        known, n = measured.statistics[self.split], measured.statistics_samples[self.split]
-        parts = []
-        for name, (mean, deviation) in known.items():
-            error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + _ROUNDING * abs(mean)
-            if abs(found[name][0] - mean) > _SIGMAS * error:
-                raise _Failed(f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})")
-            parts.append(f"{name} {found[name][0]:.4g}")
-        return ", ".join(parts)
+        if measured is not None and self.split in measured.statistics:
+            known, n = measured.statistics[self.split], measured.statistics_samples[self.split]
+            for name, (mean, deviation) in known.items():
+                error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + _ROUNDING * abs(mean)
+                if abs(found[name][0] - mean) > _SIGMAS * error:
+                    raise _Failed(
+                        f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})"
+                    )
+        return means_text(self.card.features, {name: mean for name, (mean, _) in found.items()})
 
     def _random(self, population: int, size: int) -> NDArray[np.int64]:
         seed = zlib.crc32(f"{self.card.id}|{self.split}|verify".encode())
@@ -263,11 +296,6 @@ class _SplitChecks:
 
 class _Failed(Exception):
     """A check that did not pass; the message is the detail of its row."""
-
-
-def arrays_hash(samples: Samples) -> str:
-    """Return the SHA-256 of samples as they would be stored on their own."""
-    return samples_hash(samples.arrays())
 
 
 def stored_of(card: Card, split: str, folder: Path) -> Samples | None:
@@ -298,98 +326,3 @@ def _leakage(card: Card, folder: Path, checks: Mapping[str, _SplitChecks]) -> It
             if common and card.overlapping:
                 detail += "; the splits are drawn independently, as published"
             yield Row(pair, "leakage", common == 0 or card.overlapping, detail)
-
-
-def describe(generator: Generator, parameters: Any, samples: Samples) -> dict[str, tuple[float, float]]:
-    """Return name -> (mean, standard deviation over graphs) of sizes and of the generator's own statistics."""
-    per_graph: Mapping[str, NDArray[Any]] = {
-        "nodes": samples.num_nodes,
-        "edges": samples.num_edges,
-        **generator.statistics(parameters, samples),
-    }
-    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items()}
-
-
-def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = None) -> Measured:
-    """Measure what stands beside the card: hashes of the first samples, statistics, scores of trivial predictors.
-
-    Args:
-        card: The dataset.
-        floor_samples: Most graphs per split on which the trivial predictors are scored.
-        progress: Show a progress bar; None for terminals only.
-    """
-    generator = find_generator(card.generator)
-    hashes, statistics, counted, floor, solvers = {}, {}, {}, {}, {}
-    train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
-    output = card.outputs[0]
-    with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
-        for split in card.all_splits:
-            checks = _SplitChecks(card, split, Path("/nonexistent"), None)
-            hashes[split] = arrays_hash(checks.first)
-            samples = train if split == "train" else checks.many
-            counted[split] = len(samples)
-            statistics[split] = describe(generator, checks.parameters, samples)
-            if split != "train" and generator.solvers is not None:
-                found = generator.solvers(checks.parameters, train, samples)
-                solvers[split] = {name: dict(scores) for name, scores in found.items()}
-            if split != "train" and card.hints:
-                floor[split] = trivial_trajectory_scores(card, train, samples)
-            elif split != "train":
-                part = samples.part(card, 0, min(len(samples), floor_samples))
-                counts = part.num_nodes if output.location == "node" else part.num_edges
-                batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
-                names = (card.metrics.primary, *card.metrics.also)
-                known, truth = (
-                    s.values[output.name].strings() if output.kind == "text" else s.values[output.name]
-                    for s in (train, part)
-                )
-                floor[split] = trivial_scores(output, known, truth, batch, names)
-            bar.update()
-    return Measured(
-        version=card.version,
-        first_samples=hashes,
-        statistics=statistics,
-        statistics_samples=counted,
-        floor=floor,
-        solvers=solvers,
-    )
-
-
-def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-    """Return predictor -> scores of predictors that know nothing of an algorithm; none where sizes differ."""
-    from graphbench.data.trajectory_batch import shaped_values
-
-    if len(np.unique(samples.num_nodes)) > 1:
-        return {}
-    truth = shaped_values(samples, card.outputs)
-    predicted: dict[str, dict[str, NDArray[Any]]] = {}
-    for feature in card.outputs:
-        known = train.values[feature.name]
-        scored = known[known != -1]
-        rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
-        for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
-            predicted.setdefault(name, {})[feature.name] = values
-    found = {}
-    for name, outputs in predicted.items():
-        scores = OutputScores(card.outputs)
-        scores.update(truth, outputs)
-        found[name] = scores.compute().to_dict()
-    return found
-
-
-def update_measured(card: Card, progress: bool | None = None) -> Path:
-    """Measure a dataset and write the result beside its card; return the file."""
-    path = measured_path(card.path, card.id.split("/", 1)[1])
-    write_json(path, rounded(measure(card, progress=progress).model_dump(mode="json")))
-    return path
-
-
-def rounded(value: Any) -> Any:
-    """Return a JSON value with floats cut to six significant digits, so that files are stable and readable."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [rounded(v) for v in value]
-    return value

@@ -87,6 +87,13 @@ def test_the_readme_table_is_the_catalogue():
     assert len(listed) == 21
 
 
+def test_every_name_in_the_readme_table_is_found():
+    table = readme_block.block("datasets", readme())
+    names = [name for line in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", line.rsplit("|", 2)[1])]
+    found = [id_ for name in names for id_ in graphbench.list_datasets(name)]
+    assert sorted(found) == sorted(graphbench.list_datasets()) and len(found) == len(names)
+
+
 def test_the_readme_speeds_are_the_measured_ones():
     block, found = readme_block.block("speed", readme()), measurements.results()
     if found:

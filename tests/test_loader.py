@@ -1,5 +1,6 @@
 """A name goes in, splits come out."""
 
+import copy
 import pickle
 import subprocess
 from collections.abc import Callable
@@ -102,6 +103,17 @@ def test_unknown_splits(root: Path) -> None:
         load("flow_easy", root).ood["n192"]
     with pytest.raises(CardError, match="no split 'tset'"):
         Loader("mst_easy", root=root, limit=2).load(["tset"])
+
+
+def test_splits_away_from_training_are_items(root: Path) -> None:
+    splits = Loader("algoreas/mst_easy", root=root, limit=2, workers=1).load(())
+    with pytest.raises(AttributeError, match=r"of that name is splits\['n256'\] or splits\.ood\['n256'\]$"):
+        splits.n256  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'tests'; its splits are train, val, test, n192"):
+        splits.tests  # noqa: B018
+    assert not hasattr(splits, "n192") and hasattr(splits, "train")
+    assert pickle.loads(pickle.dumps(splits)).card == splits.card
+    assert copy.copy(splits).card is splits.card
 
 
 def test_ood_splits_are_built_when_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from graphbench.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.published import published
 from graphbench.evaluation.results import aggregate, load_records
+from graphbench.evaluation.shares import class_shares, share_names
 
 STATISTICS = "published/statistics"
 STORED = {
@@ -226,15 +227,19 @@ def _statistics(card: Card) -> str:
     ours = card.measured.statistics if card.measured is not None else {}
     if not ours and not printed:
         return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
-    names = list(dict.fromkeys(name for values in ours.values() for name in values)) or ["nodes", "edges"]
+    known = list(dict.fromkeys(name for values in ours.values() for name in values)) or ["nodes", "edges"]
+    shares = share_names(card.features, known)
+    names = [name for name in known if not any(name in own for own in shares.values())]
     published_names = [name for name in names if any(name in (printed.get(split) or {}) for split in card.all_splits)]
     rows = []
     for split in card.all_splits:
         own = [with_deviation(*ours[split][name]) if split in ours else "-" for name in names]
         theirs = printed.get(split, {})
-        rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names)])
-    head = ["split", *names, *(f"{name}, published" for name in published_names)]
-    text = table(head, rows, right=range(1, len(head)))
+        largest = [_largest(feature, own_names, ours.get(split, {})) for feature, own_names in shares.items()]
+        rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names), *largest])
+    numbers = ["split", *names, *(f"{name}, published" for name in published_names)]
+    head = [*numbers, *(f"largest class of {code(feature)}" for feature in shares)]
+    text = table(head, rows, right=range(1, len(numbers)))
     counted = "prompts of this dataset" if is_text(card) else "graphs of this dataset, every undirected edge once"
     notes = [f"Mean ± standard deviation over {counted}."]
     if not ours:
@@ -244,6 +249,10 @@ def _statistics(card: Card) -> str:
     if printed.get("edge_directions", 1) == 2:
         notes.append("The published edge counts of this dataset appear to count both directions.")
     return f"{text}\n\n{' '.join(notes)}"
+
+
+def _largest(feature: str, names: Sequence[str], measured: Mapping[str, tuple[float, float]]) -> str:
+    return str(class_shares(feature, {name: measured[name][0] for name in names})) if measured else "-"
 
 
 def _floor(card: Card) -> str:

@@ -23,23 +23,28 @@ def datasets_table() -> str:
             continue
         for members in families.values():
             first = members[0]
-            names = ", ".join(code(card.id.split("/", 1)[1]) for card in members)
-            rows.append([first.summary.rstrip("."), task(first), sizes(first), code(first.metrics.primary), names])
+            row = [first.summary.rstrip("."), task(first), sizes(first), code(first.metrics.primary), _names(members)]
+            rows.append(row)
     return table(["question", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
 
 
 def _trajectories(cards: list[Card]) -> list[str]:
     """Return one line for all algorithms of a domain."""
-    names = ", ".join(code(card.family) for card in cards)
     question = f"What {len(cards)} textbook algorithms do, step by step"
     usual = max((sizes(card) for card in cards), key=[sizes(card) for card in cards].count)
-    return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), names]
+    return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), _names(cards)]
 
 
 def _prompts(cards: list[Card]) -> list[str]:
     """Return one line for all algorithms of a domain of texts."""
     question = f"What {len(cards)} textbook algorithms do, told in words and numbers"
-    return [question, "text", "from 4 on", code(cards[0].metrics.primary), ", ".join(code(c.family) for c in cards)]
+    return [question, "text", "from 4 on", code(cards[0].metrics.primary), _names(cards)]
+
+
+def _names(cards: list[Card]) -> str:
+    """Return a name of every dataset by which it is found: the short one where that is an alias."""
+    short = [(card, card.id.split("/", 1)[1]) for card in cards]
+    return ", ".join(code(name if name in card.aliases else card.id) for card, name in short)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from graphbench.catalog.resources import datasets_dir
 from graphbench.errors import CardError, UnknownDataset
 
 Selector = str | Sequence[str]
+_MOST_SUGGESTIONS = 4
 
 
 class Catalog:
@@ -96,7 +97,9 @@ class Catalog:
     def _nearest(self, name: str) -> list[str]:
         families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
         known = {n.lower(): n for n in (*families, *self.groups, *self.aliases, *self.cards)}
-        return [known[n] for n in difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)]
+        near = [known[n] for n in difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)]
+        variants = self._variants(near[0]) if near and name.startswith(f"{near[0]}_") else []
+        return difflib.get_close_matches(name, variants, n=_MOST_SUGGESTIONS, cutoff=0) or near
 
 
 @lru_cache(maxsize=1)

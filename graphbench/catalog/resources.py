@@ -39,6 +39,11 @@ def baselines_dir() -> Path:
     return data_dir("baselines")
 
 
+def hpo_dir() -> Path:
+    """Return the folder of search spaces."""
+    return data_dir("hpo")
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """A safe YAML loader that refuses a mapping with the same key twice."""
 

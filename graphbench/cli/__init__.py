@@ -1,4 +1,4 @@
-"""The command line: ``graphbench list | info | generate | verify | train | evaluate | report``.
+"""The command line: ``graphbench list | info | generate | verify | train | evaluate | tune | report``.
 
 What takes time to import is imported in :func:`main`, where an interrupt is answered.
 """

@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +20,22 @@ from typer.core import TyperGroup
 
 from graphbench import __version__
 from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
+from graphbench.cli.options import (
+    Cluster,
+    DataSeed,
+    Dataset,
+    Datasets,
+    Folder,
+    Json,
+    Limit,
+    Root,
+    Source,
+    SplitNames,
+    Workers,
+    choose_splits,
+    files_of,
+)
+from graphbench.cli.tuning import tune
 from graphbench.errors import EvaluationError, GraphBenchError
 
 
@@ -55,22 +71,6 @@ app = typer.Typer(
     help="Graph learning benchmarks, regenerated on your machine from readable cards.",
     epilog="First steps: `graphbench list`, `graphbench info mst_easy`, `graphbench train mst_easy --model gin_small`",
 )
-
-Datasets = Annotated[
-    list[str],
-    typer.Argument(help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`."),
-]
-Dataset = Annotated[str, typer.Argument(help="Id or alias of one dataset, e.g. `algoreas/mst_easy` or `mst_easy`.")]
-Root = Annotated[
-    Path | None,
-    typer.Option(help="Folder of all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N samples of each split.", show_default="all")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes that generate.", show_default="all cores")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-SplitNames = Annotated[
-    str | None, typer.Option("--splits", help="Comma-separated splits; `ood` stands for all out-of-distribution ones.")
-]
 
 
 def _version(wanted: bool) -> None:
@@ -111,11 +111,18 @@ def list_command(
 
 
 @app.command()
-def info(dataset: Dataset, root: Root = None, as_json: Json = False) -> None:
+def info(
+    dataset: Dataset,
+    root: Root = None,
+    data_seed: DataSeed = 0,
+    source: Source = "generated",
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
     """Show a dataset's card: features, splits, metrics, trivial and published scores, source and deviations."""
     from graphbench.cli import show
 
-    show.card(dataset, root, as_json)
+    show.card(dataset, root, as_json, data_seed, **files_of(source, folder))
 
 
 @app.command()
@@ -125,34 +132,24 @@ def generate(
     root: Root = None,
     limit: Limit = None,
     workers: Workers = None,
+    cluster: Cluster = None,
+    data_seed: DataSeed = 0,
     as_json: Json = False,
 ) -> None:
     """Generate datasets (train, val and test; `--splits all` for every split). Interrupted work continues."""
     from graphbench.catalog.names import catalog
     from graphbench.cli import show
+    from graphbench.data.cluster import connected
+    from graphbench.data.workers import require_one_place
 
+    require_one_place(workers, None, cluster)
     rows: list[dict[str, Any]] = []
-    for id_ in catalog().resolve(datasets):
-        card = catalog().cards[id_]
-        rows += show.generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers)
+    ids = catalog().resolve(datasets)
+    with nullcontext() if cluster is None else connected(cluster) as client:
+        for id_ in ids:
+            card = catalog().cards[id_].with_data_seed(data_seed)
+            rows += show.generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers, client)
     show.generated(rows, as_json)
-
-
-def choose_splits(known: Any, wanted: str | None) -> tuple[str, ...]:
-    """Return the splits a ``--splits`` option names; without one, train, val and test."""
-    core = ("train", "val", "test")
-    names: list[str] = []
-    for part in (wanted or ",".join(core)).split(","):
-        name = part.strip()
-        if name == "all":
-            names += list(known)
-        elif name == "ood":
-            names += [n for n in known if n not in core]
-        elif name in known:
-            names.append(name)
-        else:
-            raise typer.BadParameter(f"no split {name!r}; there are {', '.join(known)} (and `ood`, `all`)")
-    return tuple(dict.fromkeys(names))
 
 
 @app.command()
@@ -167,6 +164,9 @@ def verify(
         bool,
         typer.Option("--update", help="Measure anew what stands beside the card (hashes, statistics, trivial scores)."),
     ] = False,
+    data_seed: DataSeed = 0,
+    source: Source = "generated",
+    folder: Folder = None,
     as_json: Json = False,
 ) -> None:
     """Rebuild a sample of a dataset and check bytes, labels, uniqueness, statistics and leakage.
@@ -175,10 +175,15 @@ def verify(
     """
     from graphbench.catalog.names import catalog
     from graphbench.cli import show
+    from graphbench.loader import sourced_card
     from graphbench.verification import update_measured
     from graphbench.verification import verify as run_checks
 
-    ids = catalog().resolve(datasets)
+    ids, files = catalog().resolve(datasets), files_of(source, folder)
+    if update and (data_seed or folder):
+        raise typer.BadParameter(
+            "what stands beside the card is of data seed 0, generated; leave --update or --data-seed and --source out"
+        )
     if update:
         for id_ in ids:
             path = update_measured(catalog().cards[id_])
@@ -186,8 +191,9 @@ def verify(
         return
     outcomes = []
     for id_ in ids:
-        chosen = None if splits is None else choose_splits(catalog().cards[id_].all_splits, splits)
-        outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen))
+        card = sourced_card(catalog().cards[id_].with_data_seed(data_seed), **files)
+        chosen = None if splits is None else choose_splits(card.all_splits, splits)
+        outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen, data_seed=data_seed, **files))
         if not as_json:
             show.verification(outcomes[-1])
     if as_json:
@@ -215,6 +221,14 @@ def train(
         list[int] | None,
         typer.Option(help="Seed; repeat the option for several runs.", show_default="the configuration's"),
     ] = None,
+    data_seed: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0,
+            help="Which draw of the dataset: 0 is the canonical one, others are drawn anew; may be repeated.",
+            show_default="0",
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override a key, e.g. `--set model.hidden=64`; may be repeated.")
     ] = None,
@@ -240,6 +254,8 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write a TensorBoard log beside the run.")] = False,
     root: Root = None,
+    source: Source = "generated",
+    folder: Folder = None,
     limit: Limit = None,
     workers: Workers = None,
     as_json: Json = False,
@@ -252,6 +268,7 @@ def train(
         dataset,
         model,
         seeds=seed,
+        data_seeds=data_seed,
         steps=steps,
         overrides=set_ or [],
         output=output,
@@ -264,6 +281,7 @@ def train(
         root=root,
         limit=limit,
         workers=workers,
+        **files_of(source, folder),
     )
     show.runs(results, as_json, save_record)
 
@@ -275,31 +293,53 @@ def evaluate(
         Path | None,
         typer.Option(
             help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Algorithms: `.npz` with an "
-            "array per output. Texts: `.jsonl` (strings or objects with `output`) or `.txt`, one line per prompt."
+            "array per output. Texts, and names of a graph's class: `.jsonl` (strings or objects with `output`) or "
+            "`.txt`, one line per sample."
         ),
     ] = None,
     splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
     scores: Annotated[
         str, typer.Option(help="What predictions are: `probability`, `logit` or `label`.")
     ] = "probability",
+    data_seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Which draw of the dataset `--predictions` are for; a run is scored on the draw it was trained on.",
+            show_default="0",
+        ),
+    ] = None,
     root: Root = None,
+    source: Source = "generated",
+    folder: Folder = None,
     limit: Limit = None,
     device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Score a trained run, or a file of predictions."""
     from graphbench.cli import show
-    from graphbench.cli.runs import score_predictions, score_run
+    from graphbench.cli.predictions import score_predictions
+    from graphbench.cli.runs import score_run
 
+    files = files_of(source, folder)
     if predictions is None:
         if not Path(target).is_dir():
             raise EvaluationError(
                 f"{target!r} is no folder of a run; to score predictions of a dataset add --predictions FILE"
             )
+        if data_seed is not None:
+            raise typer.BadParameter("a run is scored on the draw it was trained on; leave --data-seed out")
+        if folder is not None:
+            raise typer.BadParameter("a run is scored on the files it was trained on; leave --source and --folder out")
         names = tuple(part.strip() for part in splits.split(","))
         show.scores_of_run(target, score_run(Path(target), names, root=root, limit=limit, device=device), as_json)
     else:
-        show.scores(target, score_predictions(target, splits, predictions, scores, root=root, limit=limit), as_json)
+        options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
+        found = score_predictions(target, splits, predictions, scores, **options)
+        show.scores(target, found, as_json)
+
+
+app.command()(tune)
 
 
 @app.command()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _WHOLE = ("id", "dataset", "split", "feature", "metric", "check", "nodes", "here", "content")
 _GAP = 2  # spaces between columns
-_LONG_WORD = 11  # longer ones are broken where the terminal is too narrow
+_LONG_WORD = 15  # as long as categorical(22); longer ones are broken where the terminal is too narrow
 
 
 def _console(least: int = 0) -> Console:
@@ -143,22 +143,24 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
     return human_bytes(sum(facts["bytes"] for facts in files.values())) if files else "-"
 
 
-def card(name: str, root: Path | None, as_json: bool) -> None:
-    """Print one card, after checking that it fits its generator and metrics."""
+def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
+    """Print one card, after checking that it fits its generator and metrics; ``files`` as for ``sourced_card``."""
     from graphbench.evaluation.published import published
+    from graphbench.loader import sourced_card
     from graphbench.verification import check_card
 
-    c = card_of(name)
+    c = sourced_card(card_of(name).with_data_seed(data_seed), **files)
     check_card(c)
     files = _files(c, _root(root))
     numbers = published(c.id)
     if as_json:
-        content = c.model_dump(mode="json")
+        content = {**c.model_dump(mode="json"), "data_seed": c.data_seed}
         content["files"] = files
         content["published"] = [p.model_dump(mode="json") for p in numbers]
         _print_json(content)
         return
-    _line(Text.assemble((c.id, "bold"), f"  version {c.version}  {c.title}"))
+    draw = f"  data seed {c.data_seed}" if c.data_seed else ""
+    _line(Text.assemble((c.id, "bold"), f"  version {c.version}{draw}  {c.title}"))
     _console().print(c.summary)
     if c.description:
         _console().print(c.description, style="dim")
@@ -182,6 +184,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
     if c.source.tables:
         source.append(f"tables {', '.join(map(str, c.source.tables))}")
     return [
+        *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         ("shift", _shifts(c)),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
         ("aliases", ", ".join(c.aliases) or "none"),
@@ -190,6 +193,10 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         ("source", ", ".join(source)),
         *(("deviation", line) for line in c.source.deviations),
     ]
+
+
+def _numbered(words: Sequence[str]) -> str:
+    return ", ".join(f"{number} {word}" for number, word in enumerate(words))
 
 
 def _features(c: Card) -> Table:
@@ -225,8 +232,8 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
 def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
     table = _table("split", "predictor", "metric", "score", "source", right=("score",))
     for found, kind in ((c.floor, "trivial, measured"), (c.solvers, "reference solver, measured")):
-        for split, predictors in found.items():
-            for predictor, scores in predictors.items():
+        for split in (name for name in c.all_splits if name in found):
+            for predictor, scores in found[split].items():
                 if c.metrics.primary in scores:
                     table.add_row(split, predictor, c.metrics.primary, f"{scores[c.metrics.primary]:.4f}", kind)
     for p in numbers:
@@ -236,7 +243,7 @@ def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
 
 
 def generate_one(
-    card: Card, names: Sequence[str], root: Path | None, limit: int | None, workers: int | None
+    card: Card, names: Sequence[str], root: Path | None, limit: int | None, workers: int | None, cluster: Any = None
 ) -> list[dict[str, Any]]:
     """Generate the named splits of one dataset and return one row per split.
 
@@ -248,7 +255,7 @@ def generate_one(
     rows = []
     for name in names:
         started = time.perf_counter()
-        path = ensure_split(card, name, _root(root), limit, workers=workers)
+        path = ensure_split(card, name, _root(root), limit, workers=workers, cluster=cluster)
         seconds = round(time.perf_counter() - started, 2)
         facts = Manifest(path.parent).read()["files"][path.name]
         graphs = facts["count"] if limit is None else min(limit, facts["count"])
@@ -367,6 +374,7 @@ def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> 
         return
     for result in results:
         record = result.record
-        scores(f"{record.dataset}, {record.model}, seed {record.seed}", result.scores, False)
+        draw = f", data seed {record.data_seed}" if record.data_seed else ""
+        scores(f"{record.dataset}, {record.model}, seed {record.seed}{draw}", result.scores, False)
         kept = "" if records is None else f"\nand    {records / record.relative_path}"
         _line(f"record {result.path}{kept}\n", "dim")

@@ -2,7 +2,8 @@
 
 The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
 folder, so a build that was killed continues with the shards that are missing; a split of one shard is written at once.
-Neither the number of workers nor the size of the shards changes a byte of the result.
+Workers write shards to the folder and send back their number of samples alone. Neither the number of workers, nor where
+they run, nor the size of the shards changes a byte of the result.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import heapq
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,12 @@ from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Samples, find_generator
 from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard, write_split
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
-from graphbench.data.workers import Pool, run_jobs, worker_pool
+from graphbench.data.workers import Pool, await_files, require_one_place, run_jobs, worker_pool
 from graphbench.errors import GenerationError
 from graphbench.progress import Progress, progress_bar
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _LOG = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 1000
@@ -45,7 +49,7 @@ class SplitBuilder:
     """Builds the first ``count`` samples of one split in a dataset folder."""
 
     def __init__(self, card: Card, split: str, count: int, folder: Path, shard_size: int | None = None) -> None:
-        self.task = SplitTask(card, split)
+        self.task = SplitTask(card.model_copy(update={"measured": None}), split)  # it travels with every shard
         self.card, self.split, self.count, self.folder = card, split, count, folder
         generator = self.task.generator
         self.parameters = generator.parse(card, split)
@@ -100,10 +104,11 @@ class SplitBuilder:
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
-        jobs = [] if pool is None else [job for job in self.task.generator.compile_jobs if not job.is_done()]
+        shared = pool is not None and pool.here
+        jobs = [job for job in self.task.generator.compile_jobs if not job.is_done()] if shared else []
         if pool is not None and len(jobs) > 1:
             with suppress(RuntimeError):  # a broken pool costs time only: what is missing is compiled below
-                executor = pool()
+                executor = pool.executor()
                 wait([executor.submit(job.run, self.parameters) for job in jobs])
         few = min(8, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
@@ -124,6 +129,7 @@ class SplitBuilder:
 
         if pool is not None and len(todo) > 1:
             run_jobs(pool, submit, todo, bar.update)
+            await_files([self.shard_path(*shard, redraws) for shard in todo])
         else:
             for shard in todo:
                 bar.update(build_shard(*self._arguments(shard, redraws)))
@@ -181,7 +187,7 @@ def _short_hash(text: str) -> str:
 
 
 def dataset_folder(card: Card, root: Path) -> Path:
-    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``."""
+    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``, where the fingerprint tells draws apart."""
     fingerprint = card.fingerprint(find_generator(card.generator).version)
     return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
 
@@ -217,6 +223,7 @@ def ensure_split(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
+    cluster: str | Client | None = None,
     progress: bool | None = None,
     shard_size: int | None = None,
 ) -> Path:
@@ -231,19 +238,24 @@ def ensure_split(
         limit: Build and require the first ``limit`` samples only.
         workers: Processes of the default pool; None for all cores.
         executor: Any ``concurrent.futures`` executor to use instead (its workers must share the file system).
+        cluster: A running Dask cluster to use instead: address of its scheduler, scheduler file, or client. A split of
+            one shard is drawn here all the same.
         progress: Show a progress bar; None for terminals only.
         shard_size: Graphs per unit of work; None lets the generator choose.
 
     Raises:
         StoreError: If the folder cannot be written or the disk is too small.
         ChecksumMismatch: If a file was changed or damaged since it was built.
-        GenerationError: If the generator fails, or workers keep dying.
+        GenerationError: If the generator fails, workers keep dying, or ``cluster`` does not stand alone.
+        ClusterError: If the cluster cannot be reached or used, or goes away.
+        MissingDependency: If ``cluster`` is given and ``distributed`` is not installed.
     """
     full = card.split(split).count
     count = full if limit is None else min(limit, full)
     if count < 1:
         raise GenerationError(f"limit must be at least 1, got {limit}")
-    folder = dataset_folder(card, root)
+    require_one_place(workers, executor, cluster)
+    folder = dataset_folder(card, root.absolute())  # workers elsewhere have another working folder
     found = find_file(card, split, count, folder)
     if found is None:
         with _build_lock(folder, split):
@@ -251,12 +263,26 @@ def ensure_split(
             if found is None:
                 found = file_name(split, count, full)
                 builder = SplitBuilder(card, split, count, folder, shard_size)
-                _record(card, folder, found, builder.build(folder / found, worker_pool(workers, executor), progress))
+                with _pool(workers, executor, cluster, builder.work) as pool:
+                    facts = builder.build(folder / found, pool, progress)
+                _record(card, folder, found, facts)
             _remove_leftovers(folder, split, found)
     elif work_folder(folder, split).exists():
         _tidy(folder, split, found)
     Manifest(folder).check(found)
     return folder / found
+
+
+def _pool(
+    workers: int | None, executor: Executor | None, cluster: str | Client | None, work: Path
+) -> AbstractContextManager[Pool | None]:
+    """Return where the shards are drawn; leaving the block closes what was opened for them."""
+    if cluster is not None:
+        from graphbench.data.cluster_jobs import ClusterPool
+
+        return closing(ClusterPool(cluster, work))
+    pool = worker_pool(workers, executor)
+    return nullcontext() if pool is None else closing(pool)
 
 
 @contextmanager
@@ -311,6 +337,7 @@ def _record(card: Card, folder: Path, name: str, facts: Mapping[str, Any]) -> No
         "id": card.id,
         "version": card.version,
         "fingerprint": card.fingerprint(generator.version),
+        **({"data_seed": card.data_seed} if card.data_seed else {}),
         "generator": {"name": generator.name, "version": generator.version},
         "card": card.model_dump(mode="json", exclude={"measured"}),
         "libraries": library_versions(),

@@ -83,8 +83,14 @@ class Samples:
 
 GenerateFunction = Callable[[Any, np.uint64, NDArray[np.int64], NDArray[np.int64]], Samples]
 CheckFunction = Callable[[Any, Samples], list[str]]
+HoldOutFunction = Callable[[Any, Samples], Mapping[str, tuple[str, list[str]]]]
 SolverFunction = Callable[[Any, Samples, Samples], Mapping[str, Mapping[str, float]]]
+RedrawFunction = Callable[[Any, int], Any]
 StatisticsFunction = Callable[[Any, Samples], dict[str, NDArray[np.float64]]]
+
+
+def _unchanged(parameters: Any, data_seed: int) -> Any:
+    return parameters
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,9 @@ class Generator:
         generate: ``(parameters, key, indices, attempts) -> Samples``: a pure function; sample ``i`` of the answer
             depends on ``(parameters, key, indices[i], attempts[i])`` alone.
         check: ``(parameters, samples) -> problems``: structure and labels against an independent implementation; an
-            empty list when all is well.
+            empty list when all is well. None where labels are taken as they were published.
+        hold_outs: ``(parameters, samples) -> {what: (claim, problems)}``: what a split holds out of training, in words,
+            and which samples do otherwise. ``graphbench verify`` has a line for each.
         statistics: ``(parameters, samples) -> {name: one float64 per graph}``: what the card's statistics show beside
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
@@ -125,6 +133,8 @@ class Generator:
         masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
         solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task,
             such as an exact one, or a table of what training shows; their scores stand beside the models'.
+        redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one: where parameters hold
+            seeds, these are replaced (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
         compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
     """
 
@@ -132,29 +142,33 @@ class Generator:
     version: int
     parameters: type[BaseModel]
     generate: GenerateFunction
-    check: CheckFunction
+    check: CheckFunction | None
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
     unique: bool = True
     scalars: type[np.floating[Any]] = np.float32
     masks_cells: bool = False
     solvers: SolverFunction | None = None
+    hold_outs: HoldOutFunction | None = None
+    redraw: RedrawFunction = _unchanged
     compile_jobs: tuple[CompileJob, ...] = ()
 
     def parse(self, card: Card, split: str) -> Any:
-        """Return the validated parameters of one split.
+        """Return the validated parameters of one split, in the card's draw.
 
         Raises:
-            CardError: If a parameter is unknown, missing or out of range; the message names it.
+            CardError: If a parameter is unknown, missing or out of range (the message names it), or there is no other
+                draw than the canonical one.
         """
         try:
-            return self.parameters.model_validate(card.split(split).parameters)
+            parameters = self.parameters.model_validate(card.split(split).parameters)
         except ValidationError as error:
             problems = "; ".join(
                 f"{'.'.join(str(p) for p in e['loc']) or 'parameters'}: {e['msg']} (got {e['input']!r:.80})"
                 for e in error.errors()
             )
             raise CardError(f"{card.path} ({card.id}, split {split}): {problems}") from error
+        return self.redraw(parameters, card.data_seed) if card.data_seed else parameters
 
 
 def find_generator(name: str) -> Generator:

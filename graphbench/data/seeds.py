@@ -1,4 +1,4 @@
-"""Keys and generators: sample ``i`` of a split depends on (id, version, split, i) alone."""
+"""Keys and generators: sample ``i`` of a split depends on (id, version, data seed, split, i) alone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ import hashlib
 import numpy as np
 
 
-def stream_key(dataset_id: str, version: int, split: str) -> np.uint64:
+def stream_key(dataset_id: str, version: int, split: str, data_seed: int = 0) -> np.uint64:
     """Return the 64-bit key of one split, from which compiled kernels seed every sample.
 
-    The key is the first eight bytes (little endian) of SHA-256 of ``"<id>|v<version>|<split>"``.
+    The key is the first eight bytes (little endian) of SHA-256 of ``"<id>|v<version>|<split>"``, followed by
+    ``"|draw<data seed>"`` where the data seed is not 0.
     """
-    digest = hashlib.sha256(f"{dataset_id}|v{version}|{split}".encode()).digest()
+    draw = f"|draw{data_seed}" if data_seed else ""
+    digest = hashlib.sha256(f"{dataset_id}|v{version}|{split}{draw}".encode()).digest()
     return np.uint64(int.from_bytes(digest[:8], "little"))
+
+
+def redrawn_seed(seed: int, data_seed: int) -> int:
+    """Return what stands for a seed among a split's parameters in another draw: a whole number below 2**32.
+
+    It is the first four bytes (little endian) of SHA-256 of ``"<seed>|draw<data seed>"``, so parameters that share a
+    seed share the new one, too. Of the canonical draw, data seed 0, it is the seed itself.
+    """
+    digest = hashlib.sha256(f"{seed}|draw{data_seed}".encode()).digest()
+    return int.from_bytes(digest[:4], "little") if data_seed else seed
 
 
 def sample_generator(key: np.uint64, index: int, attempt: int = 0) -> np.random.Generator:

@@ -52,7 +52,7 @@ class SplitTask:
             GenerationError: If the generator fails or returns other arrays than the card says.
         """
         generator = self.generator
-        key = stream_key(self.card.id, self.card.version, self.split)
+        key = stream_key(self.card.id, self.card.version, self.split, self.card.data_seed)
         parameters = generator.parse(self.card, self.split)
         try:
             samples = generator.generate(parameters, key, indices, attempts)
@@ -150,8 +150,10 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
         first: Index of the first sample.
         last: One past the last.
         redraws: index -> attempt, for samples whose first draw was a duplicate.
-        path: The file to write.
+        path: The file to write; where it is there and whole, nothing is drawn: a cluster may run a job twice.
     """
+    if is_whole(path):
+        return last - first
     indices = np.arange(first, last, dtype=np.int64)
     attempts = np.array([redraws.get(int(i), 0) for i in indices], np.int64) if redraws else np.zeros_like(indices)
     samples = task.draw(indices, attempts)

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
+from graphbench.evaluation.comparison import compared_with
 from graphbench.evaluation.labels import Labels, named
-from graphbench.evaluation.ood import compared_with
+from graphbench.evaluation.pages import ABSENT, Grid
 from graphbench.evaluation.published import Collection, collections, published
 from graphbench.evaluation.results import Aggregate
-from graphbench.evaluation.tables import ABSENT, Grid, number, stat_text
+from graphbench.evaluation.tables import number, stat_text
 
 Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 """Dataset -> model -> (mean, standard deviation over seeds)."""
@@ -136,8 +137,9 @@ def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggr
 
 
 def _matrix_cell(runs: Aggregate, split: str) -> str:
-    metric = catalog().cards[runs.dataset].metrics.primary
-    printed = compared_with(runs, split, metric, study="ood")
+    card = catalog().cards[runs.dataset]
+    metric = card.metrics.primary
+    printed = compared_with(runs, card, split, metric, study="ood")
     paper = f" [{number(printed.value)}]" if printed is not None and printed.value is not None else ""
     return stat_text(runs.score(split, metric)) + paper
 

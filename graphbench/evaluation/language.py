@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from graphbench.data.samples import find_generator
 from graphbench.data.store import clear_errors
 from graphbench.domains.clrs_text import Prompt, exact_match, paper_protocol, prompts
 from graphbench.domains.clrs_text.generators import PromptParameters
@@ -135,7 +136,7 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
         raise EvaluationError(f"{card.id} has no prompts of algorithms; choose a split of clrs_text")
     if dataset._kept is not None:
         raise EvaluationError(f"pre_transform changed the samples of {card.id}; load the split without it")
-    parameters = PromptParameters.model_validate(card.split(dataset.split).parameters)
+    parameters: PromptParameters = find_generator(card.generator).parse(card, dataset.split)
     made = []
     for number, index in enumerate(dataset.indices()):
         size, seed, draw = parameters.place(int(index))

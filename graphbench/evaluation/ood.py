@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from graphbench.errors import ResultError
+from graphbench.evaluation.comparison import architecture, compared_with, same_splits, scores_beside_all
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.labels import Labels, named
-from graphbench.evaluation.plots import Series, size_figure
-from graphbench.evaluation.published import PublishedScore, published_score
+from graphbench.evaluation.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
+from graphbench.evaluation.plots import PUBLISHED, SOLVER, TRIVIAL
+from graphbench.evaluation.published import PublishedScore
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.evaluation.texts import asks_for_text, sized_split, split_and_size
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from graphbench.catalog.cards import Card
+
+_NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
+_NODES = "n"  # before a number of nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,8 @@ class OODRow:
         split: Split name; ``test`` comes first.
         nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if the card
             does not say.
-        mean: Mean score over seeds; None if the split was not evaluated.
-        std: Standard deviation over seeds; None for one seed.
+        mean: Mean score over runs; None if the split was not evaluated.
+        std: Standard deviation over runs; None for one run.
         published: The same architecture's published score under the same protocol; None if there is none.
         floor: Score of the best trivial predictor; None if not measured.
     """
@@ -64,7 +70,7 @@ def ood_table(
 
 def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
     score = runs.score(split, metric)
-    printed = compared_with(runs, split, metric, study="ood")
+    printed = compared_with(runs, card, split, metric, study="ood")
     floor = best_floor(card, split, metric)
     return OODRow(
         split=split,
@@ -96,20 +102,6 @@ def split_nodes(card: Card, split: str) -> float | None:
     return card.nodes(split)
 
 
-def architecture(runs: Aggregate) -> str:
-    """Return the processor that was trained, which finds the published numbers (``gin`` for ``gin_small``)."""
-    model = runs.records[0].config.get("model")
-    processor = model.get("processor") if isinstance(model, Mapping) else None
-    return str(processor) if processor else runs.model
-
-
-def compared_with(
-    runs: Aggregate, split: str, metric: str, study: Literal["main", "ood"] = "main"
-) -> PublishedScore | None:
-    """Return the published score of the runs' architecture under their protocol, or None."""
-    return published_score(runs.dataset, split, architecture(runs), metric, study, runs.protocol)
-
-
 def dataset_card(dataset: str) -> Card:
     """Return the card of a record's dataset, with or without ``:task``.
 
@@ -131,10 +123,11 @@ def plot_ood(
     metric: str | None = None,
     labels: Labels | None = None,
 ) -> Figure:
-    """Return a figure of the metric against graph size or problem size (log2), for the runs of one dataset.
+    """Return a figure of the metric away from training, for the runs of one dataset.
 
-    Ours are solid with error bars of one standard deviation, published ones dashed in the same colour, the best
-    trivial predictor dotted.
+    Where the splits differ in size (see :func:`size_axis`), every model is a line, with error bars of one standard
+    deviation; published scores are dashed in the same colour, solvers and people dashed in grey, the best trivial
+    predictor dotted. Where the splits are kinds, every model is a bar per split.
 
     Args:
         results: Aggregated runs of one dataset.
@@ -151,18 +144,90 @@ def plot_ood(
     card = card if card is not None else dataset_card(datasets[0])
     metric = metric if metric is not None else card.metrics.primary
     splits = ood_splits(card, results)
-    tables = [(runs, ood_table(runs, card, metric, splits)) for runs in results]
-    if all(row.nodes is None for row in tables[0][1]):
-        raise ResultError(f"the card of {card.id} names no ``nodes`` of its splits; there is nothing to plot")
-    label = "problem size" if asks_for_text(card) else "nodes per graph"
     names = labels if labels is not None else Labels(results)
     series = [
-        Series(names[runs], named(architecture(runs), runs.protocol), runs.small, tuple(rows)) for runs, rows in tables
+        Series(names[runs], named(architecture(runs), runs.protocol), runs.small, tuple(rows))
+        for runs, rows in ((runs, ood_table(runs, card, metric, splits)) for runs in results)
     ]
-    return size_figure(series, tables[0][1], metric, label, _trained(card))
+    references = _references(card, datasets[0], metric, splits)
+    axis = size_axis(card, splits)
+    if axis is None:
+        kinds = [split for split in splits if split in card.ood or len(same_splits(card, split)) == 1]
+        return kinds_figure(series, references, metric, kinds)
+    if not axis.sizes:
+        raise ResultError(f"the card of {card.id} names no ``nodes`` of its splits; there is nothing to plot")
+    return size_figure(series, references, metric, axis)
 
 
-def _trained(card: Card) -> Sequence[int]:
-    """Return the problem sizes of the training texts; nothing of graphs."""
-    sizes = card.split("train").parameters.get("sizes") if asks_for_text(card) else None
-    return sizes if isinstance(sizes, list | tuple) else ()
+def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
+    """Return the quantity that grows from split to split, or None where the splits are kinds and nothing grows.
+
+    It is the problem size of texts; the number of nodes where the out-of-distribution splits are named after it
+    (``n256``); else the number that their names share (``k7``). A split of several sizes is on no axis.
+
+    Args:
+        card: The dataset's card.
+        splits: The splits that are shown.
+    """
+    if asks_for_text(card):
+        return SizeAxis("problem size", _known(card, splits), _numbers(card.split("train").parameters.get("sizes")))
+    matches = {name: _NUMBERED.fullmatch(name) for name in card.ood}
+    letters = {match[1] if match else "" for match in matches.values()}
+    if letters <= {_NODES}:
+        return SizeAxis("nodes per graph", _known(card, [s for s in splits if not _is_mixed(card, s)]))
+    if len(letters) > 1 or "" in letters:
+        return None
+    sizes = {name: float(match[2]) for name, match in matches.items() if match}
+    grown = _grown_parameter(card, sizes)
+    trained = _numbers(card.split("train").parameters.get(grown)) if grown else ()
+    label = letters.pop() + (f" ({grown})" if grown else "")
+    return SizeAxis(label, sizes, trained, logarithmic=False)
+
+
+def _known(card: Card, splits: Iterable[str]) -> dict[str, float]:
+    return {split: nodes for split in splits if (nodes := split_nodes(card, split)) is not None}
+
+
+def _is_mixed(card: Card, split: str) -> bool:
+    """Return whether the graphs of the test split were measured to be of several sizes."""
+    measured = card.measured.statistics.get(split, {}).get("nodes") if card.measured is not None else None
+    is_said = "nodes" in card.split(split).parameters
+    return split == "test" and not is_said and measured is not None and measured[1] > 0
+
+
+def _grown_parameter(card: Card, sizes: Mapping[str, float]) -> str | None:
+    """Return the parameter that holds the number of every split's name: ``lengths`` where ``k7`` has ``[7]``."""
+    names = dict.fromkeys(name for split in sizes for name in card.split(split).parameters)
+    for name in names:
+        if all(_numbers(card.split(split).parameters.get(name)) == (size,) for split, size in sizes.items()):
+            return name
+    return None
+
+
+def _numbers(value: Any) -> tuple[float, ...]:
+    """Return a parameter as numbers: that of a number, those of a list of numbers, else none."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return tuple(values) if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values) else ()
+
+
+def _references(card: Card, dataset: str, metric: str, splits: Sequence[str]) -> list[Reference]:
+    """Return what the models are compared with: solvers, published scores for all, the best trivial predictor."""
+    people = [
+        Reference(f"{name.replace('_', ' ')}{PUBLISHED}", _values(printed), "published")
+        for name, printed in scores_beside_all(dataset, metric, splits).items()
+    ]
+    solved: dict[str, dict[str, float]] = {}
+    for split in splits:
+        for solver, scores in card.solvers.get(split, {}).items():
+            if metric in scores:
+                solved.setdefault(f"{solver.replace('_', ' ')}{SOLVER}", {})[split] = scores[metric]
+    floors = {split: floor[1] for split in splits if (floor := best_floor(card, split, metric)) is not None}
+    return [
+        *people,
+        *(Reference(label, scores, "solver") for label, scores in solved.items()),
+        Reference(TRIVIAL, floors, "trivial"),
+    ]
+
+
+def _values(printed: Mapping[str, PublishedScore]) -> dict[str, float]:
+    return {split: score.value for split, score in printed.items() if score.value is not None}

@@ -1,4 +1,4 @@
-"""Figures of the report: score against graph size, and learning curves.
+"""Figures of the report: their style, learning curves, and how they stand in a page.
 
 Figures are drawn without pyplot, so drawing needs no display and leaves no global state.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphbench.evaluation.labels import Labels
@@ -17,115 +16,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from graphbench.evaluation.ood import OODRow
     from graphbench.evaluation.results import Aggregate
 
 # Distinct for colour-blind readers (after Okabe and Ito) and legible on white and on dark grey.
 COLOURS = ("#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0")
 INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
+PAPER = "#fdfdfe"  # behind text that stands on lines; replaced by the page's own ground in inline SVG
+RED = "#d03030"  # what failed; and, as in the figures of the paper on CLRS-Text, the sizes trained on
 PUBLISHED = ", published"
+SOLVER = " (solver)"
+TRIVIAL = "best trivial"
 TRAINED = "size trained on"
-_TRAINED = "#d03030"  # the figures of CLRS-Text's paper mark the sizes trained on in red
-_MOST_TICKS = 12
 _SHORT = 5  # curves of at most so many points show them
 _GRID = "#80808040"
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One model's line in a plot over sizes.
-
-    Attributes:
-        label: Name of the model.
-        architecture: Name under which published numbers are drawn, with the protocol; once for all that share it.
-        small: Whether the runs are small.
-        rows: One row per split.
-    """
-
-    label: str
-    architecture: str
-    small: bool
-    rows: tuple[OODRow, ...]
-
-
-def size_figure(
-    series: Sequence[Series],
-    reference: Sequence[OODRow],
-    metric: str,
-    label: str = "nodes per graph",
-    trained: Sequence[int] = (),
-) -> Figure:
-    """Return the figure of a metric against the number of nodes.
-
-    Args:
-        series: One per model.
-        reference: Rows whose floor is drawn.
-        metric: Name on the vertical axis.
-        label: What stands below the horizontal axis.
-        trained: Sizes marked as those trained on.
-    """
-    figure, axes = new_figure(1)
-    printed: set[str] = set()
-    for number, entry in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
-        _draw_scores(axes[0], entry, colour)
-        if entry.architecture not in printed and _draw_published(axes[0], entry, colour):
-            printed.add(entry.architecture)
-    floor = _points(reference, "floor")
-    if floor:
-        axes[0].plot(*zip(*floor, strict=True), linestyle=":", color=INK, linewidth=1.4, label="best trivial")
-    sizes = sorted({row.nodes for entry in series for row in entry.rows if row.nodes})
-    _use_size_axis(axes[0], sizes, label)
-    axes[0].set_ylabel(metric)
-    mark_trained(axes[0], [size for size in trained if sizes[0] <= size <= sizes[-1]])
-    add_legend(figure, axes)
-    return figure
-
-
-def _draw_scores(axes: Axes, entry: Series, colour: str) -> None:
-    found = [(row.nodes, row.mean, row.std or 0.0) for row in entry.rows if row.nodes and row.mean is not None]
-    points = sorted(found, key=lambda point: point[0])
-    if not points:
-        return
-    label = entry.label + (" (small run)" if entry.small else "")
-    sizes, means, deviations = zip(*points, strict=True)
-    bars = deviations if any(deviations) else None
-    axes.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=4.5, capsize=3, label=label)
-
-
-def _draw_published(axes: Axes, entry: Series, colour: str) -> bool:
-    points = _points(entry.rows, "published")
-    if points:
-        label = entry.architecture + PUBLISHED
-        axes.plot(
-            *zip(*points, strict=True),
-            linestyle="--", marker="s", markersize=3.5, color=colour, alpha=0.75, linewidth=1.3, label=label,
-        )  # fmt: skip
-    return bool(points)
-
-
-def _points(rows: Sequence[OODRow], field: str) -> list[tuple[float, float]]:
-    """Return (size, value) of a field of rows, by ascending size."""
-    found = [(row.nodes, getattr(row, field)) for row in rows if row.nodes and getattr(row, field) is not None]
-    return sorted(found, key=lambda point: point[0])
-
-
-def _use_size_axis(axes: Axes, sizes: Sequence[float], label: str) -> None:
-    axes.set_xscale("log", base=2)
-    ticks = (
-        list(sizes) if len(sizes) <= _MOST_TICKS else [s for s in sizes if s.is_integer() and int(s).bit_count() == 1]
-    )
-    axes.set_xticks(ticks, [f"{size:g}" for size in ticks])
-    axes.minorticks_off()
-    axes.set_xlabel(label)
-
-
-def mark_trained(axes: Axes, sizes: Sequence[int]) -> None:
+def mark_trained(axes: Axes, sizes: Sequence[float]) -> None:
     """Mark the sizes trained on by dots on the horizontal axis."""
     if sizes:
         low = axes.get_ylim()[0]
         places = [low] * len(sizes)
-        axes.plot(sizes, places, linestyle="", marker="o", color=_TRAINED, markersize=4, clip_on=False, label=TRAINED)
+        axes.plot(sizes, places, linestyle="", marker="o", color=RED, markersize=4, clip_on=False, label=TRAINED)
         axes.set_ylim(bottom=low)
 
 
@@ -174,11 +85,16 @@ def _draw_curves(axes: Axes, runs: Aggregate, name: str, colour: str, label: str
         )  # fmt: skip
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """Return a figure with some panels side by side, in the report's style."""
+def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Figure, list[Axes]]:
+    """Return a figure with some panels side by side, in the report's style.
+
+    Args:
+        panels: How many.
+        size: Width and height in inches; None for the usual size.
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4 if panels == 1 else 9.6, 3.5), layout="constrained")
+    figure = Figure(figsize=size or (6.4 if panels == 1 else 9.6, 3.5), layout="constrained")
     figure.patch.set_alpha(0.0)
     axes = [figure.add_subplot(1, panels, i + 1) for i in range(panels)]
     for panel in axes:
@@ -194,20 +110,25 @@ def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
 
 
 def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Add one legend for all panels, beside them."""
+    """Add one legend for all panels, beside them: models, published scores, solvers, the rest."""
     entries: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    labels = sorted(entries, key=lambda label: (label == "best trivial", label.endswith(PUBLISHED)))
+    labels = sorted(entries, key=_place_in_legend)
     handles = [entries[label] for label in labels]
     if handles:
         figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9, labelcolor=INK)
 
 
+def _place_in_legend(label: str) -> tuple[bool, ...]:
+    return label == TRIVIAL, label == TRAINED, label.endswith(SOLVER), label.endswith(PUBLISHED)
+
+
 def png_bytes(figure: Figure) -> bytes:
     """Return the figure as a PNG on white."""
     buffer = io.BytesIO()
+    figure.patch.set_alpha(1.0)  # or else "white" is transparent
     figure.savefig(buffer, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
 
@@ -229,4 +150,5 @@ def inline_svg(figure: Figure, title: str) -> str:
     svg = re.sub(r'^<svg([^>]*?) width="[^"]*"', r"<svg\1", svg, count=1)
     svg = re.sub(r'^<svg([^>]*?) height="[^"]*"', r'<svg\1 role="img"', svg, count=1)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", svg)
-    return svg.replace(INK, "currentColor").replace(">", f"><title>{escape(title)}</title>", 1)
+    svg = svg.replace(INK, "currentColor").replace(PAPER, "var(--ground)")
+    return svg.replace(">", f"><title>{escape(title)}</title>", 1)

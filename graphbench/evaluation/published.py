@@ -33,6 +33,8 @@ class PublishedScore(_Strict):
         table: Number of the table.
         protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
         note: What to know about the number.
+        beside_all: Whether it stands beside the runs of every model, as scores of people do, and not only beside those
+            of its own.
     """
 
     dataset: str
@@ -47,6 +49,7 @@ class PublishedScore(_Strict):
     table: int | None = None
     protocol: str | None = None
     note: str = ""
+    beside_all: bool = False
 
     @property
     def reference(self) -> str:
@@ -65,6 +68,7 @@ class _Table(_Strict):
     splits: tuple[str, ...] = ()
     protocol: str | None = None
     note: str = ""
+    beside_all: bool = False
     scores: dict[str, dict[str, tuple[float | None, ...]]]
 
     @model_validator(mode="after")
@@ -156,6 +160,7 @@ def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
                     table=table.table,
                     protocol=table.protocol,
                     note=table.note,
+                    beside_all=table.beside_all,
                 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,23 +12,17 @@ from graphbench.errors import ResultError
 from graphbench.evaluation import tables
 from graphbench.evaluation.collections import summaries
 from graphbench.evaluation.labels import Labels
-from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood
-from graphbench.evaluation.plots import curve_figure, inline_svg, png_bytes
+from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood, size_axis
+from graphbench.evaluation.pages import Embed, embed_for, environment
+from graphbench.evaluation.plots import curve_figure
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
-from graphbench.evaluation.texts import asks_for_text
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-    from matplotlib.figure import Figure
-
     from graphbench.catalog.cards import Card
 
 logger = logging.getLogger(__name__)
 
 FORMATS = ("md", "html")
-
-# Places a figure and returns what the template writes for it: (figure, file name, title) -> text.
-_Embed = Callable[["Figure", str, str], str]
 
 
 def build_report(
@@ -64,8 +58,7 @@ def build_report(
     for kind, path in targets.items():
         with _clear_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            embed = _svg_embed if kind == "html" else _png_embed(path)
-            text = _render(kind, title, sections, embed)
+            text = _render(kind, title, sections, embed_for(path))
             path.write_text(text, encoding="utf-8")
         logger.info("wrote %s", path)
         paths.append(path)
@@ -107,7 +100,7 @@ def _by_dataset(
     return sections
 
 
-def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggregate]]], embed: _Embed) -> str:
+def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggregate]]], embed: Embed) -> str:
     rows = [row for _, card, results in sections for row in tables.overview_rows(card, results)]
     context = {
         "title": title,
@@ -116,10 +109,10 @@ def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggr
         "any_small": any(runs.small for _, _, results in sections for runs in results),
         "datasets": [_section(dataset, card, results, embed) for dataset, card, results in sections],
     }
-    return _environment(kind == "html").get_template(f"report.{kind}.j2").render(context)
+    return environment(kind == "html").get_template(f"report.{kind}.j2").render(context)
 
 
-def _section(dataset: str, card: Card, results: list[Aggregate], embed: _Embed) -> dict[str, Any]:
+def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -> dict[str, Any]:
     stem = dataset.replace("/", "-").replace(":", "-")
     curves = curve_figure(results, card.metrics.primary)
     return {
@@ -135,40 +128,15 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: _Embed) 
         "efficiency": tables.efficiency_rows(results),
         "provenance": tables.provenance_rows(card, results),
         "solver_note": tables.SOLVERS if card.solvers else "",
-        "notes": tables.published_notes(dataset),
+        "notes": [*tables.draw_notes(card, results), *tables.published_notes(card, results)],
     }
 
 
-def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: _Embed, stem: str) -> str:
+def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: Embed, stem: str) -> str:
     primary = card.metrics.primary
     scored = [runs for runs in results if any(runs.score(split, primary) for split in ood_splits(card, [runs])[1:])]
     if not scored:
         return ""
-    size = "problem size" if asks_for_text(card) else "graph size"
-    return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{primary} against {size}, {dataset}")
-
-
-def _svg_embed(figure: Figure, name: str, title: str) -> str:
-    from markupsafe import Markup
-
-    return Markup(inline_svg(figure, title))
-
-
-def _png_embed(page: Path) -> _Embed:
-    folder = page.parent / "figures"
-
-    def embed(figure: Figure, name: str, title: str) -> str:
-        folder.mkdir(exist_ok=True)
-        (folder / f"{name}.png").write_bytes(png_bytes(figure))
-        return f"![{title}](figures/{name}.png)"
-
-    return embed
-
-
-def _environment(escape: bool) -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("graphbench.evaluation", "templates")
-    return Environment(
-        loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    axis = size_axis(card, ood_splits(card, scored))
+    title = f"{primary} by split" if axis is None else f"{primary} against {axis.label}"
+    return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{title}, {dataset}")

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
 from graphbench.errors import ResultError
 
@@ -59,6 +60,7 @@ class RunRecord(_Strict):
         dataset_version: Version of the dataset card; scores of different versions never mix.
         data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
         data_hashes: Content hash of each split used.
+        data_seed: Which draw of the dataset; 0 is the canonical one, of which older records are, too.
         model: Name of the model configuration, e.g. ``gin``.
         config: The full configuration of the run, overrides applied.
         parameters: Number of trainable parameters.
@@ -89,6 +91,7 @@ class RunRecord(_Strict):
     dataset_version: int = Field(ge=1)
     data_fingerprint: str = ""
     data_hashes: dict[str, str] = {}
+    data_seed: int = Field(default=0, ge=0)
     model: str = Field(pattern=r"^[A-Za-z0-9_.\-]+$")
     config: dict[str, Any]
     parameters: int = Field(ge=0)
@@ -115,8 +118,9 @@ class RunRecord(_Strict):
 
     @property
     def config_hash(self) -> str:
-        """Eight hex digits naming everything that repetitions with other seeds have in common."""
-        return _hash({"dataset": [self.dataset, self.dataset_version, self.data_fingerprint], **self._setup})
+        """Eight hex digits naming everything that repetitions with other seeds and on other draws have in common."""
+        data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))
+        return _hash({"dataset": [self.dataset, self.dataset_version, data], **self._setup})
 
     @property
     def setup_hash(self) -> str:
@@ -142,7 +146,7 @@ class RunRecord(_Strict):
     def relative_path(self) -> Path:
         """Where the record lies below the results folder."""
         folder = Path(*self.dataset.replace(":", "-").split("/"))
-        return folder / f"{self.model}-{self.config_hash}-seed{self.seed}.json"
+        return folder / f"{self.model}-{self.config_hash}-seed{self.seed}{draw_suffix(self.data_seed)}.json"
 
     def to_json(self) -> str:
         """Return the record as indented JSON, one point of a curve per line."""
@@ -156,7 +160,7 @@ def _hash(value: Any) -> str:
 
 def _without_seed(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_seed(item) for key, item in value.items() if key != "seed"}
+        return {key: _without_seed(item) for key, item in value.items() if key not in ("seed", "data_seed")}
     return value
 
 
@@ -169,7 +173,7 @@ def save_record(record: RunRecord, root: Path | None = None, path: Path | None =
     """Write a record and return its path; the file appears whole or not at all.
 
     Args:
-        record: The record. One with the same dataset, configuration and seed is replaced.
+        record: The record. One with the same dataset, configuration, seed and data seed is replaced.
         root: Results folder; ``baselines/results`` when None.
         path: Exact file to write instead, e.g. ``record.json`` of a run folder.
 
@@ -238,7 +242,7 @@ def load_records(selector: str | Sequence[str] = "*", root: Path | None = None) 
     patterns = [selector] if isinstance(selector, str) else list(selector)
     records = [read_record(path) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
     chosen = [r for r in records if any(fnmatchcase(r.dataset, pattern) for pattern in patterns)]
-    return sorted(chosen, key=lambda r: (r.dataset, r.model, r.config_hash, r.seed))
+    return sorted(chosen, key=lambda r: (r.dataset, r.model, r.config_hash, r.seed, r.data_seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +274,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Runs that differ in the seed alone.
+    """Runs that differ in the seed and the draw of the data alone.
 
     Attributes:
         dataset: Dataset id.
@@ -280,9 +284,10 @@ class Aggregate:
         small: Whether the budget is far below the published one.
         label: The budget in words.
         protocol: Which data was trained on; None where the benchmark has one way.
-        seeds: Seeds, ascending.
-        scores: Split -> metric -> statistics over the seeds that have it.
-        records: The runs, in the order of the seeds.
+        seeds: Seeds of training, ascending.
+        data_seeds: Seeds of the data, ascending; 0 is the canonical draw.
+        scores: Split -> metric -> statistics over the runs that have it.
+        records: The runs, in the order of seed and data seed.
     """
 
     dataset: str
@@ -295,6 +300,7 @@ class Aggregate:
     scores: Mapping[str, Mapping[str, Stat]]
     records: tuple[RunRecord, ...]
     protocol: str | None = None
+    data_seeds: tuple[int, ...] = (0,)
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""
@@ -308,22 +314,23 @@ class Aggregate:
 
 
 def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
-    """Return mean and standard deviation over seeds, grouped by data, model, configuration, budget and protocol.
+    """Return mean and standard deviation over runs, grouped by data, model, configuration, budget and protocol.
 
-    Two records of one group with the same seed are the same run repeated: the one started last counts.
+    Draws of one card are one group's data. Two records of a group with the same seeds are the same run repeated: the
+    one started last counts.
     """
-    groups: dict[tuple[str, str, str, str], dict[int, RunRecord]] = {}
+    groups: dict[tuple[str, str, str, str], dict[tuple[int, int], RunRecord]] = {}
     for record in sorted(records, key=lambda r: _utc(r.started)):
         key = (record.dataset, record.model, record.config_hash, record.protocol or "")
-        runs = groups.setdefault(key, {})
-        if record.seed in runs:
+        runs, seeds = groups.setdefault(key, {}), (record.seed, record.data_seed)
+        if seeds in runs:
             logger.warning("two records of %s %s seed %d: the later counts", record.dataset, record.model, record.seed)
-        runs[record.seed] = record
+        runs[seeds] = record
     return [_aggregate_group(groups[key]) for key in sorted(groups)]
 
 
-def _aggregate_group(runs: Mapping[int, RunRecord]) -> Aggregate:
-    ordered = tuple(runs[seed] for seed in sorted(runs))
+def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:
+    ordered = tuple(runs[seeds] for seeds in sorted(runs))
     first = ordered[0]
     values: dict[str, dict[str, list[float]]] = {}
     for record in ordered:
@@ -338,7 +345,8 @@ def _aggregate_group(runs: Mapping[int, RunRecord]) -> Aggregate:
         config_hash=first.config_hash,
         small=first.budget.small,
         label=first.budget.label,
-        seeds=tuple(sorted(runs)),
+        seeds=tuple(sorted({record.seed for record in ordered})),
+        data_seeds=tuple(sorted({record.data_seed for record in ordered})),
         scores=scores,
         records=ordered,
         protocol=first.protocol,

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphbench.evaluation.comparison import (
+    architecture,
+    compared_with,
+    notes_on,
+    same_splits,
+    scores_beside_all,
+    scores_on_test,
+)
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.labels import Labels, named
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import architecture, compared_with, ood_splits, ood_table, split_nodes
+from graphbench.evaluation.ood import ood_splits, ood_table, split_nodes
+from graphbench.evaluation.pages import ABSENT, Grid, counted, duration
 from graphbench.evaluation.published import PublishedScore, published
 from graphbench.evaluation.results import Aggregate, Stat
+from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.evaluation.texts import asks_for_text
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
-ABSENT = "–"  # noqa: RUF001
 SOLVERS = (
     "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules "
     "read off the training data: it is no trained model, and its score says what can be reached by its means."
@@ -51,14 +61,6 @@ class ScoreRow:
     basis: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table of text with its column heads."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 def metric_heads(card: Card) -> list[str]:
     """Return the card's metrics with their direction, the primary one first."""
     return [metric_head(name) for name in (card.metrics.primary, *card.metrics.also)]
@@ -75,7 +77,7 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
     rows = []
     for runs in results:
         score = runs.score("test", primary)
-        printed = compared_with(runs, "test", primary)
+        printed = compared_with(runs, card, "test", primary)
         floor = best_floor(card, "test", primary)
         rows.append(
             OverviewRow(
@@ -84,7 +86,7 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
                 metric=metric_head(primary),
                 model=labels[runs],
                 ours=stat_text(score),
-                runs=_seeds_text(runs),
+                runs=f"{_runs_text(runs)}, {_steps_text(runs)}",
                 small=runs.small,
                 trivial=f"{number(floor[1])} ({_predictor_name(floor[0])})" if floor else ABSENT,
                 published=_published_text(printed),
@@ -99,7 +101,8 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
         return f"old data, version {runs.dataset_version}"
     if runs.small:
         return "not comparable"
-    if printed is None and any(s.model == architecture(runs) and s.split == "test" for s in published(runs.dataset)):
+    splits = same_splits(card, "test")
+    if printed is None and any(s.model == architecture(runs) and s.split in splits for s in published(runs.dataset)):
         return "other protocol"
     if score is None or printed is None or printed.value is None:
         return ABSENT
@@ -107,24 +110,33 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
 
 
 def split_rows(card: Card) -> Grid:
-    """Return the splits: size, nodes, measured means, and how they differ from training."""
+    """Return the splits: size, nodes, measured means, largest classes, and how they differ from training."""
     statistics = card.measured.statistics if card.measured is not None else {}
-    names = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
+    known = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
+    shares = share_names(card.features, known)
+    names = [name for name in known if not any(name in own for own in shares.values())]
     rows = []
     for name, spec in card.all_splits.items():
-        nodes = card.nodes(name)
-        measured = [statistics.get(name, {}).get(fact) for fact in names]
+        nodes, measured = card.nodes(name), statistics.get(name, {})
+        classes = [
+            str(class_shares(feature, {n: measured[n][0] for n in own})) if own[0] in measured else ABSENT
+            for feature, own in shares.items()
+        ]
         rows.append(
             (
                 name,
                 f"{spec.count:,}",
                 f"{nodes:g}" if nodes is not None else ABSENT,
-                *(f"{fact[0]:.4g} ± {fact[1]:.3g}" if fact else ABSENT for fact in measured),
+                *(f"{f[0]:.4g} ± {f[1]:.3g}" if (f := measured.get(fact)) else ABSENT for fact in names),
+                *classes,
                 spec.shift or ("none" if name in ("train", "val") else ABSENT),
             )
         )
-    heads = ("split", "graphs", "nodes", *(name.replace("_", " ") for name in names), "shift from training")
-    return Grid(heads, tuple(rows))
+    largest = (f"largest class of {feature}" for feature in shares)
+    return Grid(
+        ("split", "graphs", "nodes", *(name.replace("_", " ") for name in names), *largest, "shift from training"),
+        tuple(rows),
+    )
 
 
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
@@ -136,16 +148,18 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
         rows.append(ScoreRow(_predictor_name(solver), "solver", False, values, "knows the task"))
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
-        basis = f"{_count(len(runs.seeds), 'seed')}, {runs.label}" if runs.label else _seeds_text(runs)
+        basis = f"{_runs_text(runs)}, {runs.label or _steps_text(runs)}"
         rows.append(ScoreRow(labels[runs], "ours", runs.small, values, basis))
-    for score in published(results[0].dataset):
-        if score.study == "main" and score.split == "test" and score.value is not None:
-            values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
-            seeds = f", {_count(score.seeds, 'seed')}" if score.seeds else ""
-            rows.append(
-                ScoreRow(named(score.model, score.protocol), "published", False, values, score.reference + seeds)
-            )
+    for score in scores_on_test(card, results[0].dataset):
+        values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
+        rows.append(ScoreRow(named(score.model, score.protocol), "published", False, values, _basis_of(score)))
     return rows
+
+
+def _basis_of(score: PublishedScore) -> str:
+    seeds = f", {counted(score.seeds, 'seed')}" if score.seeds else ""
+    where = "" if score.split == "test" else f"; of {score.split}, drawn as test is"
+    return score.reference + seeds + where
 
 
 def _trivial_rows(card: Card, names: Sequence[str]) -> list[ScoreRow]:
@@ -176,6 +190,8 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
+    for person, scores in scores_beside_all(results[0].dataset, primary, splits).items():
+        columns.append((f"{_predictor_name(person)}, published", [_published_text(scores.get(s)) for s in splits]))
     floors = [best_floor(card, split, primary) for split in splits]
     for solver in dict.fromkeys(name for split in splits for name in card.solvers.get(split, {})):
         found = [card.solvers.get(split, {}).get(solver, {}).get(primary) for split in splits]
@@ -196,7 +212,7 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
             (
                 labels[runs] + (" (small run)" if runs.small else ""),
                 _parameters(runs.measure("parameters")),
-                _duration(runs.measure("wall_seconds")),
+                _optional_duration(runs.measure("wall_seconds")),
                 _bytes(runs.measure("peak_memory_bytes")),
                 _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}"),
                 _mean(runs.measure("latency_ms"), "{:.3g} ms"),
@@ -214,7 +230,8 @@ def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
         last = runs.records[-1]
         stale = "" if runs.dataset_version == card.version else f" (the card is at {card.version})"
         hashes = ", ".join(f"{split} {value[:8]}" for split, value in last.data_hashes.items())
-        data = [f"version {runs.dataset_version}{stale}", last.data_fingerprint, hashes]
+        draws = "" if runs.data_seeds == (0,) else _listed("data seed", runs.data_seeds)
+        data = [f"version {runs.dataset_version}{stale}", draws, last.data_fingerprint, hashes]
         code = [last.graphbench_version, (last.git_version or "")[:10]]
         rows.append(
             (
@@ -236,16 +253,44 @@ def hardware_text(facts: dict[str, str | int | float | None]) -> str:
     """Return a machine's description in one line."""
     gpus = facts.get("gpus") or 1
     gpu = f"{gpus} x {facts['gpu']}" if facts.get("gpu") else ""
-    cores = f", {_count(facts['cores'], 'core')}" if facts.get("cores") else ""
+    cores = f", {counted(facts['cores'], 'core')}" if facts.get("cores") else ""
     cpu = f"{facts['cpu']}{cores}" if facts.get("cpu") else ""
     torch = f"torch {facts['torch']}" if facts.get("torch") else ""
     return "; ".join(part for part in (gpu, cpu, torch) if part) or ABSENT
 
 
-def published_notes(dataset: str) -> list[str]:
-    """Return what to know about each published table of a dataset."""
-    notes = {f"{score.reference}: {score.note}": None for score in published(dataset) if score.note}
-    return list(notes)
+def draw_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
+    """Return over which seeds and draws of the data each mean is, where there are draws beside the canonical one."""
+    metric, labels, notes = card.metrics.primary, Labels(results), []
+    for runs in results:
+        if runs.data_seeds == (0,):
+            continue
+        count = f"{counted(len(runs.records), 'run')} with {_listed('training seed', runs.seeds)}"
+        error = _standard_error(runs.score("test", metric), f"; standard error of {metric} on test: ")
+        notes.append(f"{labels[runs]}: mean over {count} and {_listed('data seed', runs.data_seeds)}{error}")
+    if notes and card.measured is not None:
+        notes.append("Statistics of splits, and scores of trivial predictors and solvers, are of data seed 0")
+    return notes
+
+
+def _standard_error(stat: Stat | None, words: str) -> str:
+    return "" if stat is None or stat.std is None else f"{words}{number(stat.std / math.sqrt(stat.n))}"
+
+
+def _listed(noun: str, seeds: Sequence[int]) -> str:
+    return f"{counted(len(seeds), noun)} ({', '.join(map(str, seeds))})"
+
+
+def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
+    """Return what to know about the published tables of which the report of a dataset shows a number."""
+    dataset, primary = results[0].dataset, card.metrics.primary
+    shown = scores_on_test(card, dataset)
+    if ood_grid(card, results) is not None:
+        splits = ood_splits(card, results)
+        beside = [compared_with(runs, card, split, primary, study="ood") for runs in results for split in splits]
+        shown += [score for score in beside if score is not None and score.value is not None]
+        shown += [s for scores in scores_beside_all(dataset, primary, splits).values() for s in scores.values()]
+    return notes_on(shown)
 
 
 def stat_text(stat: Stat | None) -> str:
@@ -279,8 +324,12 @@ def _predictor_name(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _seeds_text(runs: Aggregate) -> str:
-    return f"{_count(len(runs.seeds), 'seed')}, {_steps_text(runs)}"
+def _runs_text(runs: Aggregate) -> str:
+    """Return over what a mean is: ``2 seeds``, ``2 seeds of data seed 3`` or ``6 runs (2 seeds, 3 data seeds)``."""
+    seeds = counted(len(runs.seeds), "seed")
+    if len(runs.data_seeds) > 1:
+        return f"{len(runs.records)} runs ({seeds}, {len(runs.data_seeds)} data seeds)"
+    return f"{seeds} of data seed {runs.data_seeds[0]}" if runs.data_seeds[0] else seeds
 
 
 def _steps_text(runs: Aggregate) -> str:
@@ -294,10 +343,6 @@ def _budget_text(runs: Aggregate) -> str:
     return text + (" (small run)" if runs.small else "")
 
 
-def _count(count: object, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _mean(stat: Stat | None, form: str) -> str:
     return ABSENT if stat is None else form.format(stat.mean)
 
@@ -308,13 +353,8 @@ def _parameters(stat: Stat | None) -> str:
     return f"{stat.mean / 1e6:.2f} M" if stat.mean >= 1e6 else f"{stat.mean:,.0f}"
 
 
-def _duration(stat: Stat | None) -> str:
-    if stat is None:
-        return ABSENT
-    seconds = stat.mean
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+def _optional_duration(stat: Stat | None) -> str:
+    return ABSENT if stat is None else duration(stat.mean)
 
 
 def _bytes(stat: Stat | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from typing import overload
 
@@ -21,6 +22,8 @@ from graphbench.models.positional import positional_encoder
 from graphbench.models.processors import Context, Processed, Processor, State, processor_class
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "build_model", "count_parameters"]
 
@@ -54,6 +57,7 @@ class Model(nn.Module):
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
         inputs = _inputs_read(config, features)
+        _warn_of_no_question(config, features, outputs)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed, widths=widths
         )
@@ -248,6 +252,19 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
     if not any(f.location is Location.GRAPH for f in outputs):
         raise ConfigError(f"readout {readout!r} is for outputs of graphs, and there are none; use 'pooled'")
     return found
+
+
+def _warn_of_no_question(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
+    """Warn where a model ignores all that marks what is asked about, and reads its answers off all nodes alike."""
+    marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
+    asked = [f.name for f in outputs if f.location is Location.GRAPH and f.kind is not Kind.POINTER]
+    if config.readout == "pooled" and asked and marks and set(marks) <= set(config.ignore):
+        logger.warning(
+            "the model ignores %s and pools all nodes: nothing tells it what %s is asked of; set model.readout to "
+            "query or marked, or take a mark out of model.ignore",
+            " and ".join(marks),
+            " and ".join(asked),
+        )
 
 
 def _both_ways(layout: Layout) -> Layout:

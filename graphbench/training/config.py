@@ -65,6 +65,8 @@ class TrainingConfig(BaseModel):
         accumulate: Micro-batches one batch is cut into; saves memory and leaves the update the same.
         eval_every: Updates between two validations; None for a twentieth of the schedule, or more where the validation
             split is large: at least as many graphs are trained on as are validated on.
+        eval_at: Updates after which there is a validation besides. A run that stops at one of them and is continued
+            is validated where an undisturbed one is.
         patience: Validations without improvement before the run stops early; None to never stop early.
         eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes. Prompts: most
             per batch; long ones are fewer.
@@ -93,6 +95,7 @@ class TrainingConfig(BaseModel):
     gradient_clip: float | None = Field(None, gt=0)
     accumulate: int = Field(1, gt=0)
     eval_every: int | None = Field(None, gt=0)
+    eval_at: tuple[int, ...] = ()
     patience: int | None = Field(None, gt=0)
     eval_batch_size: int | Literal["auto"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -144,6 +147,7 @@ class RunConfig(BaseModel):
             among them: seed, steps, precision, compile, and the intervals and batch size of validation.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
         limit: Samples per split that were used; None for all.
+        data_seed: Which draw of the dataset was used; 0 for the canonical one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -157,6 +161,7 @@ class RunConfig(BaseModel):
     overridden: tuple[str, ...] = ()
     small: bool = False
     limit: int | None = None
+    data_seed: int = Field(0, ge=0)
 
     @property
     def is_small(self) -> bool:
@@ -171,7 +176,11 @@ class RunConfig(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON files hold; facts that only some runs have are left out of the others'."""
         values = self.model_dump(mode="json")
-        return {key: value for key, value in values.items() if value or key not in ("datasets", "overridden")}
+        if not self.training.eval_at:
+            values["training"].pop("eval_at")
+        return {
+            key: value for key, value in values.items() if value or key not in ("datasets", "overridden", "data_seed")
+        }
 
 
 class _Task(BaseModel):
@@ -203,6 +212,7 @@ def load_config(
     steps: int | None = None,
     seed: int | None = None,
     limit: int | None = None,
+    data_seed: int = 0,
     overrides: Overrides | None = None,
 ) -> RunConfig:
     """Return the validated configuration of one run.
@@ -219,6 +229,7 @@ def load_config(
         steps: Budget in optimizer updates instead of the file's.
         seed: Seed of the run.
         limit: Samples per split, recorded with the run.
+        data_seed: Which draw of the dataset, recorded with the run.
         overrides: Nested mapping, mapping with dotted keys, or ``key=value`` strings, e.g. ``training.lr=3e-4``.
 
     Raises:
@@ -237,7 +248,7 @@ def load_config(
     own["model"] = _without_default_kind(own["model"])
     values = with_scaled_warmup(merged(own, changes), changes, reference)
     shipped = path.resolve().is_relative_to(baselines_dir().resolve())
-    facts = {"dataset": dataset, "model_name": path.stem, "limit": limit}
+    facts = {"dataset": dataset, "model_name": path.stem, "limit": limit, "data_seed": data_seed}
     facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
     where = f"{dataset} with {path.stem}"
     config = _validated(RunConfig, {**values, **facts}, where)
@@ -276,7 +287,7 @@ def fingerprint(config: RunConfig, data_hash: str) -> str:
     Budget and reporting intervals that do not change the weights at a given step are left out: ``steps`` where
     ``schedule_steps`` is set, the logging and checkpoint intervals and the evaluation batch size.
     """
-    training = config.training.model_dump(mode="json")
+    training = config.to_dict()["training"]
     for key in _WITHOUT_INFLUENCE:
         training.pop(key)
     if config.training.schedule_steps is not None:

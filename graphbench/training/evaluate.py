@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -15,12 +15,10 @@ from torch import Tensor, nn
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
-from graphbench.data.generation import dataset_folder
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score
-from graphbench.evaluation.results import read_record
 from graphbench.evaluation.texts import asks_for_text
-from graphbench.loader import Loader, Splits
+from graphbench.loader import Splits
 from graphbench.models.build import build_model
 from graphbench.models.losses import predictions
 from graphbench.progress import progress_bar
@@ -29,6 +27,7 @@ from graphbench.training.config import RunConfig, graph_model_config, run_config
 from graphbench.training.distributed import choose_device
 from graphbench.training.failures import out_of_memory
 from graphbench.training.items import item_graphs
+from graphbench.training.run_data import card_of_run, data_of_run, other_data
 from graphbench.training.splits import choose_splits
 
 if TYPE_CHECKING:
@@ -196,7 +195,7 @@ def evaluate_run(
 
     Raises:
         CheckpointError: If the folder holds no readable model.
-        ConfigError: If a split does not exist, or the dataset's parameters or generator changed since the run.
+        ConfigError: If a split does not exist, or the dataset's parameters, generator or files changed since the run.
     """
     folder = Path(path)
     config = load_config_of_run(folder)
@@ -234,7 +233,7 @@ def evaluate_together(
 
     Raises:
         CheckpointError: If the folder holds no readable model.
-        ConfigError: If a split does not exist, or a dataset's parameters or generator changed since the run.
+        ConfigError: If a split does not exist, or a dataset's parameters, generator or files changed since the run.
     """
     folder = Path(path)
     config = load_config_of_run(folder)
@@ -247,12 +246,9 @@ def evaluate_together(
 
 
 def _same_data(folder: Path, dataset: str, root: str | Path | None, limit: int | None, progress: bool | None) -> Splits:
-    """Return a dataset of a run, which must not have changed since."""
-    data = cast(Splits, Loader(dataset, root=root, limit=limit, progress=progress).load(()))
-    changed = _other_data(folder, data.card.id, dataset_folder(data.card, folder).name)
-    if changed:
-        raise ConfigError(f"{changed}; train the model anew, or pass data= to score it on these data all the same")
-    return data
+    config = load_config_of_run(folder)
+    record = record_path(folder, dataset if config.datasets else None)
+    return data_of_run(folder, dataset, config.data_seed, record, root=root, limit=limit, progress=progress)
 
 
 def _scores_of_run(
@@ -265,23 +261,11 @@ def _scores_of_run(
     progress: bool | None,
 ) -> dict[str, Score]:
     chosen = choose_splits(data, splits)
-    for changed in {_other_data(folder, data.card.id, split.path.parent.name) for split in chosen.values()} - {""}:
+    record = record_path(folder, data.card.id if load_config_of_run(folder).datasets else None)
+    fingerprints = {split.path.parent.name for split in chosen.values()}
+    for changed in {other_data(folder, record, data.card.id, found) for found in fingerprints} - {""}:
         logger.warning("%s", changed)
     return evaluate_splits(model, chosen, batch_size, device, progress=progress)
-
-
-def _other_data(folder: Path, dataset: str, fingerprint: str) -> str:
-    """Return how the data differ from those that a run's record names; nothing where they agree or no record is."""
-    path = record_path(folder, dataset if load_config_of_run(folder).datasets else None)
-    if not path.is_file():
-        return ""
-    record = read_record(path)
-    if (record.dataset, record.data_fingerprint or fingerprint) == (dataset, fingerprint):
-        return ""
-    return (
-        f"the run {folder} was trained on {record.dataset} {record.data_fingerprint}, these data are {dataset} "
-        f"{fingerprint}, of other parameters or another generator"
-    )
 
 
 def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
@@ -289,16 +273,17 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
 
     Args:
         folder: The run's folder.
-        card: The card of the run's dataset; None looks it up.
+        card: The card of the run's dataset; None looks it up, and reads published files again.
 
     Raises:
         CheckpointError: If the folder holds no readable model.
+        ConfigError: If the run was trained on another dataset, or on published files that are gone.
     """
     where = Path(folder)
     best = where / "best.safetensors"
     tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
     config = load_config_of_run(where)
-    about = card or find_card(config.dataset)
+    about = card or card_of_run(where, config.dataset)
     if config.datasets and about.id not in config.datasets:
         raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {about.id}")
     model = _fresh_model(config, about)

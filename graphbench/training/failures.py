@@ -5,7 +5,11 @@ from __future__ import annotations
 from graphbench.errors import TrainingError
 
 
-def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) -> TrainingError:
+class NotFinite(TrainingError, FloatingPointError):
+    """A loss or a weight is no longer a finite number."""
+
+
+def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) -> NotFinite:
     """Return the error for a loss, gradient or weight that became infinite or NaN.
 
     Args:
@@ -15,7 +19,7 @@ def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) 
         last_checkpoint: Step of the checkpoint that is kept, if any.
     """
     kept = f"the checkpoint of step {last_checkpoint} is kept" if last_checkpoint else "no checkpoint was written yet"
-    return TrainingError(
+    return NotFinite(
         f"{what} is {value} at step {step}; {kept}. Lower training.lr, lengthen training.warmup, set "
         "training.gradient_clip (e.g. 1.0), or use training.precision=fp32"
     )

@@ -169,7 +169,7 @@ class TrainingLoop:
             self._pending.append(self._update(next(batches)))
             state.step += 1
             bar.update(1)
-            last = state.step == settings.steps
+            last = state.step == settings.steps or state.step in settings.eval_at
             validates = self.val is not None and (last or state.step % self.interval == 0)
             saves = last or state.step % (settings.checkpoint_every or self.interval) == 0
             stops = self._stop_requested(stop)

@@ -15,6 +15,7 @@ _FREE = {  # keys that change where, how often and how long a run works, or its 
     "training.precision",
     "training.compile",
     "training.eval_every",
+    "training.eval_at",
     "training.eval_batch_size",
     "training.log_every",
     "training.checkpoint_every",

@@ -15,18 +15,26 @@ if TYPE_CHECKING:
     from graphbench.loader import Splits
 
 
-def card_of(dataset: str | None, data: Splits | None) -> Card:
+def card_of(dataset: str | None, data: Splits | None, data_seed: int | None = None) -> Card:
     """Return the card of a dataset that is named, loaded already, or both.
+
+    Args:
+        dataset: Id or alias.
+        data: The loaded dataset.
+        data_seed: Which draw; None for that of ``data``, else the canonical one.
 
     Raises:
         UnknownDataset: If no dataset has that name.
-        ConfigError: If nothing or a group is named, or the two are different datasets.
+        CardError: If ``data_seed`` is not a whole number from 0 on.
+        ConfigError: If nothing or a group is named, or the two are different datasets or draws.
     """
     if data is None:
         if dataset is None:
             raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
-        return _single_card(dataset)
+        return _single_card(dataset).with_data_seed(data_seed or 0)
     own = data.card
+    if data_seed not in (None, own.data_seed):
+        raise ConfigError(f"data_seed={data_seed} is given, but data are of data seed {own.data_seed}; leave it out")
     if dataset is not None and dataset not in (own.id, *own.aliases) and _single_card(dataset).id != own.id:
         raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.id}; leave one of the two out")
     return own

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphbench.catalog.cards import Card
+from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.data.store import existing_parent, write_json
 from graphbench.errors import ConfigError
 from graphbench.evaluation.evaluator import Evaluator, Score
@@ -42,6 +42,7 @@ from graphbench.training.recording import (
     open_board,
     partial_splits,
 )
+from graphbench.training.run_data import write_run_data
 from graphbench.training.splits import card_of, choose_splits, require_own_splits, split_limits, split_names
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def train(
     seed: int | None = None,
     limit: int | None = None,
     eval_limit: int | None = None,
+    data_seed: int | None = None,
     root: str | Path | None = None,
     output: str | Path | None = None,
     overrides: Overrides | None = None,
@@ -97,8 +99,8 @@ def train(
     those with the lowest loss on it. On a CPU a run that was interrupted and started again ends with the same bits as
     one that was not. Under ``torchrun`` the processes share every batch.
 
-    The output folder holds ``config.json``, ``checkpoint.safetensors`` (to continue from), ``best.safetensors`` and
-    ``record.json``.
+    The output folder holds ``config.json``, ``data.json`` (which data), ``checkpoint.safetensors`` (to continue from),
+    ``best.safetensors`` and ``record.json``.
 
     Args:
         dataset: Id or alias of a dataset; may be left out when ``data`` is given. Several are trained together by
@@ -109,8 +111,10 @@ def train(
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
         eval_limit: Score at most so many samples of each split but those trained and validated on.
+        data_seed: Which draw of the dataset; None for that of ``data``, else 0, the canonical one.
         root: Folder of the datasets; None for the default root.
-        output: Folder of the run; None for ``runs/<dataset>/<model>-seed<seed>`` below the current folder.
+        output: Folder of the run; None for ``runs/<dataset>/<model>-seed<seed>`` below the current folder, of another
+            draw than the canonical one with ``-draw<data seed>`` behind it.
         overrides: Changes of the configuration: a mapping, or strings such as ``training.lr=3e-4``.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
         resume: Continue from the folder's checkpoint; False starts anew and overwrites it.
@@ -128,15 +132,16 @@ def train(
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
         ConfigError: If the configuration, the device, the output folder or a split is refused, ``data`` contradicts
-            ``dataset``, ``limit`` or ``eval_limit``, or the training split is empty.
+            ``dataset``, ``limit``, ``eval_limit`` or ``data_seed``, or the training split is empty.
         CheckpointError: If the folder's checkpoint is damaged or belongs to another run.
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
     if data is not None and eval_limit is not None:
         raise ConfigError(f"eval_limit={eval_limit} and data are both given; load data with Loader(..., limit=)")
-    card = card_of(dataset, data)
-    config = load_config(card.id, model, family=card.family, steps=steps, seed=seed, limit=limit, overrides=overrides)
+    card = card_of(dataset, data, data_seed)
+    options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
+    config = load_config(card.id, model, family=card.family, data_seed=card.data_seed, **options)
     _require_one_process(card)
     require_own_splits(config, card)
     scored = split_names(card, evaluate)
@@ -148,11 +153,12 @@ def train(
     with join_world(device) as world, own_randomness(config.training.seed, world):
         if data is None:
             most = split_limits(config, card, limit, eval_limit)
-            data = cast(Splits, Loader(card.id, root=root, limit=most, workers=workers, progress=progress).load(()))
+            source: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
+            data = cast(Splits, Loader(card.id, limit=most, data_seed=card.data_seed, **source).load(()))
         if card.hints:
             return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)
         _open(data, limit, world)
-        loop = _prepare(config, data, folder, world, resume)
+        loop = prepared_loop(config, data, folder, world, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
         label = f"{config.model_name} on {card.id}"
         shown = progress if world.leads else False
@@ -195,7 +201,12 @@ def _require_one_process(card: Card) -> None:
 
 def default_output(config: RunConfig) -> Path:
     """Return the folder of a run that names none: ``runs/<dataset>/<model>-seed<seed>`` below the current folder."""
-    return Path("runs", *config.dataset.replace(":", "-").split("/"), f"{config.model_name}-seed{config.training.seed}")
+    return Path("runs", *config.dataset.replace(":", "-").split("/"), run_name(config))
+
+
+def run_name(config: RunConfig) -> str:
+    """Return the name of a run's folder: ``gin-seed0``, or ``gin-seed0-draw3`` on another draw of the data."""
+    return f"{config.model_name}-seed{config.training.seed}{draw_suffix(config.data_seed)}"
 
 
 def _open(data: Splits, limit: int | None, world: World) -> None:
@@ -216,7 +227,7 @@ def _open_within(data: Splits, limit: int | None) -> None:
             )
 
 
-def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume: bool) -> TrainingLoop:
+def prepared_loop(config: RunConfig, data: Splits, folder: Path, world: World, resume: bool) -> TrainingLoop:
     """Return the loop of a run, at its start or where its checkpoint left it."""
     train, card, settings = data.train, data.card, config.training
     parts = world.size * settings.accumulate
@@ -235,6 +246,7 @@ def _prepare(config: RunConfig, data: Splits, folder: Path, world: World, resume
             (folder / name).unlink(missing_ok=True)
     if world.leads:
         write_json(folder / CONFIG, loop.config.to_dict())
+        write_run_data(folder, data)
     world.wait()
     return loop
 
@@ -293,6 +305,7 @@ def _record(
         "dataset": card.id,
         "dataset_version": card.version,
         "data_fingerprint": data.train.path.parent.name,
+        "data_seed": card.data_seed,
         "seed": config.training.seed,
         "steps": state.step,
         "best_step": loop.best.step if loop.best is not None else None,

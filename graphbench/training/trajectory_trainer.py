@@ -38,7 +38,7 @@ from graphbench.training.recording import (
     partial_splits,
 )
 from graphbench.training.splits import choose_splits, require_own_splits, split_limits, split_names
-from graphbench.training.trainer import CONFIG, RECORD, RunResult, merged_results, own_randomness
+from graphbench.training.trainer import CONFIG, RECORD, RunResult, merged_results, own_randomness, run_name
 from graphbench.training.trajectory_loop import Task, TrajectoryLoop
 from graphbench.training.trajectory_scores import score_trajectories, trajectories_at_once
 
@@ -66,6 +66,7 @@ def train_together(
     seed: int | None = None,
     limit: int | None = None,
     eval_limit: int | None = None,
+    data_seed: int = 0,
     root: str | Path | None = None,
     output: str | Path | None = None,
     overrides: Overrides | None = None,
@@ -89,6 +90,7 @@ def train_together(
         seed: Seed of weights and data; None for the configuration's.
         limit: Use the first ``limit`` samples of each stored split.
         eval_limit: Score at most so many samples of each split but those trained and validated on.
+        data_seed: Which draw of the datasets; 0 for the canonical one.
         root: Folder of the datasets.
         output: Folder of the run; None for one below ``runs``.
         overrides: Changes of the configuration.
@@ -104,18 +106,19 @@ def train_together(
 
     Raises:
         ConfigError: If a dataset has no hints, or the configuration is none for trajectories.
+        CardError: If ``data_seed`` is not a whole number from 0 on.
     """
     ids = catalog().resolve(datasets)
-    cards = {id_: catalog().cards[id_] for id_ in ids}
+    cards = {id_: catalog().cards[id_].with_data_seed(data_seed) for id_ in ids}
     without = [id_ for id_, card in cards.items() if not card.hints]
     if without:
         raise ConfigError(f"{without[0]} has no hints; only trajectories are trained together, such as those of clrs30")
-    config = load_config(ids[0], model, steps=steps, seed=seed, limit=limit, overrides=overrides)
+    options: dict[str, Any] = {"limit": limit, "data_seed": cards[ids[0]].data_seed, "overrides": overrides}
+    config = load_config(ids[0], model, steps=steps, seed=seed, **options)
     if len(ids) > 1:
         config = config.model_copy(update={"datasets": tuple(ids)})
     name = datasets if isinstance(datasets, str) and datasets.isidentifier() else f"{ids[0].replace('/', '-')}-and-more"
-    default = Path("runs", name, f"{config.model_name}-seed{config.training.seed}")
-    folder = default if output is None else Path(output)
+    folder = Path("runs", name, run_name(config)) if output is None else Path(output)
     scored = {id_: split_names(card, evaluate) for id_, card in cards.items()}
     for card in cards.values():
         require_own_splits(config, card)
@@ -123,7 +126,8 @@ def train_together(
         data = {}
         for id_, card in cards.items():
             most = split_limits(config, card, limit, eval_limit)
-            data[id_] = cast("Splits", Loader(id_, root=root, limit=most, workers=workers, progress=progress).load(()))
+            source: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
+            data[id_] = cast("Splits", Loader(id_, limit=most, data_seed=card.data_seed, **source).load(()))
         best, trained = run_trajectories(
             config, data, folder, world, resume=resume, evaluate=scored, tensorboard=tensorboard, progress=progress
         )
@@ -170,7 +174,7 @@ def run_trajectories(
         if world.leads:
             _open(config, splits)
         world.wait()
-    loop = _prepare(config, data, folder, world, resume)
+    loop = prepared_trajectory_loop(config, data, folder, world, resume)
     board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
     what = next(iter(data)) if len(data) == 1 else f"{len(data)} algorithms"
     shown = progress if world.leads else False
@@ -202,7 +206,9 @@ def is_streamed(splits: Splits, name: str) -> bool:
     return name.startswith("train_") and bool(splits.card.split(name).parameters.get("lengths"))
 
 
-def _prepare(config: RunConfig, data: Mapping[str, Splits], folder: Path, world: World, resume: bool) -> TrajectoryLoop:
+def prepared_trajectory_loop(
+    config: RunConfig, data: Mapping[str, Splits], folder: Path, world: World, resume: bool
+) -> TrajectoryLoop:
     """Return the loop of a run, at its start or where its checkpoint left it."""
     settings, about = config.training, model_config(config)
     rule = input_rule(about)
@@ -286,6 +292,7 @@ def _record(
         "dataset": id_,
         "dataset_version": data.card.version,
         "data_fingerprint": task.val.path.parent.name,
+        "data_seed": data.card.data_seed,
         "seed": config.training.seed,
         "steps": state.step,
         "best_step": loop.best.step if loop.best is not None else None,

@@ -28,6 +28,12 @@ def test_card_reads_every_key(write_family: Callable[..., tuple[Card, ...]]) -> 
     assert card.floor == {}
 
 
+def test_names_of_classes_are_kept_and_change_no_bytes(write_family: Callable[..., tuple[Card, ...]]) -> None:
+    (plain,), (named,) = write_family(), write_family(classes={"model": list("abcdef")})
+    assert (plain.classes, named.classes) == ({}, {"model": tuple("abcdef")})
+    assert named.fingerprint(1) == plain.fingerprint(1)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -47,6 +53,10 @@ def test_card_reads_every_key(write_family: Callable[..., tuple[Card, ...]]) -> 
         ({"features": {"weight": ["input", "edge", "scalar"]}}, ["at least one output"]),
         ({"ood": {"test": {"count": 1}}}, ["test", "both splits and ood splits"]),
         ({"variants": []}, ["'variants' is a mapping", "[]"]),
+        ({"classes": {"modle": ["a"]}}, ["classes names 'modle'", "categorical features are model"]),
+        ({"classes": {"in_tree": ["no", "yes"]}}, ["classes names 'in_tree'", "categorical features are model"]),
+        ({"classes": {"model": ["er", "ba"]}}, ["classes.model has 2 different names", "model 6 classes"]),
+        ({"classes": {"model": list("abcdee")}}, ["classes.model has 5 different names"]),
         ({"id": "algoreas/other"}, ["'id'", "not for authors"]),
     ],
 )

@@ -60,6 +60,7 @@ def test_only_ids_and_aliases_are_single(pets: Catalog, selector: str | list[str
         ("Algoreas/Pets_Cat", ["did you mean 'algoreas/pets_cat'?"]),
         ("fish", ["did you mean 'algoreas/fish'?"]),
         ("algoreas/pest", ["did you mean 'algoreas/pets'?"]),
+        ("algoreas/pets_emu", ["did you mean 'algoreas/pets_", "or 'algoreas/pets_", "'algoreas/*' shows 3"]),
         ("nowhere/*", ["'nowhere/*'", "graphbench list shows 3"]),
         ("", ["unknown dataset ''"]),
         (["nemo", "rexx"], ["'rexx'", "did you mean 'rex'?"]),

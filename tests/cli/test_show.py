@@ -76,6 +76,29 @@ def test_info_refuses_a_card_that_does_not_fit(toy, tmp_path, changes, words):
         show.card(card.id, tmp_path, as_json=False)
 
 
+def test_types_are_whole_in_a_terminal_of_80_columns(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    show.datasets(["clutrr"], tmp_path, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    table = lines[: lines.index("")]
+    assert sum("categorical(22)" in line for line in table) == 12 and max(map(len, table)) <= 80
+
+
+def test_names_of_classes_are_listed_with_their_numbers(toy, capsys, tmp_path):
+    card = toy(classes={"model": ["er", "ba", "nws", "dba", "pc", "sbm"]})
+    show.card(card.id, tmp_path, as_json=False)
+    assert "classes    model: 0 er, 1 ba, 2 nws, 3 dba, 4 pc, 5 sbm\n" in capsys.readouterr().out
+    show.card(card.id, tmp_path, as_json=True)
+    assert json.loads(capsys.readouterr().out)["classes"] == {"model": ["er", "ba", "nws", "dba", "pc", "sbm"]}
+
+
+def test_measured_scores_stand_in_the_order_of_the_splits(capsys, tmp_path):
+    show.card("clutrr/gen_23", tmp_path, as_json=False)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    splits = [words[0] for words in lines if "exact_reasoner" in words]
+    assert splits == ["val", "test", *(f"k{k}" for k in range(2, 11))]
+
+
 def test_the_number_of_datasets(capsys, tmp_path):
     show.datasets(["mst_easy"], tmp_path, as_json=False)
     assert "\n1 dataset; graphs" in capsys.readouterr().out
@@ -104,6 +127,7 @@ def result(scores):
         dataset="algoreas/mst_easy",
         model="gin",
         seed=3,
+        data_seed=0,
         relative_path=Path("algoreas/mst_easy/gin-3.json"),
         to_json=lambda: json.dumps({"seed": 3}),
     )

@@ -1,7 +1,8 @@
 """Shared by the tests of generation and storage."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import torch
 from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card
-from graphbench.data.generation import SplitTask
+from graphbench.data.generation import SplitTask, ensure_split
 from graphbench.data.samples import Samples
 from graphbench.data.store import Manifest, file_sha256
+
+from .clusters import Watched, build, local_cluster, watched_domain
 
 
 @pytest.fixture(scope="session")
@@ -117,3 +120,43 @@ def in_a_fork() -> Callable[[Callable[[], object]], int]:
         return os.waitpid(child, 0)[1]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """The folder through which the domain ``watched`` is watched."""
+    with watched_domain(tmp_path_factory.mktemp("plugins"), tmp_path_factory.mktemp("watched")) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def running(watched: Watched) -> Iterator[Any]:
+    """A Dask cluster of two worker processes with one thread each."""
+    with local_cluster(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def address(running: Any, watched: Watched) -> str:
+    """The address of its scheduler; nothing is watched yet."""
+    watched.clear()
+    return str(running.scheduler_address)
+
+
+@pytest.fixture
+def watched_card(make_card: Callable[..., Card], watched: Watched) -> Card:
+    """200 graphs by the watched generator, some of them redrawn."""
+    return make_card(200, {"nodes": 5, "models": {"er": {"p": 0.5}}}, generator="watched.mst")
+
+
+@pytest.fixture
+def undisturbed(watched_card: Card, tmp_path: Path, facts_of: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """The facts of that card's training split, built by this process alone."""
+    return facts_of(ensure_split(watched_card, "train", tmp_path / "undisturbed", workers=1))
+
+
+@pytest.fixture
+def start_build(watched_card: Card) -> Iterator[Callable[[Path, Any], Future[Path]]]:
+    """Return a function that builds that split on a cluster, beside the test."""
+    with ThreadPoolExecutor(1) as thread:
+        yield lambda root, place: thread.submit(build, watched_card, root, place)

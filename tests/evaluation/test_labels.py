@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from graphbench.evaluation.collections import summaries
 from graphbench.evaluation.labels import Labels
 from graphbench.evaluation.ood import ood_table, plot_ood
@@ -156,7 +154,15 @@ def test_the_curve_over_clauses_runs_by_size():
         [make_record(dataset="clutrr/gen_23", dataset_version=1, scores=scores, model="gat", config={})]
     )
     (axes,) = plot_ood(results).axes
-    assert axes.get_xlabel() == "nodes per graph"
+    assert (axes.get_xlabel(), axes.get_xscale()) == ("k (lengths)", "linear")
     handles, labels = axes.get_legend_handles_labels()
-    sizes = list(dict(zip(labels, handles, strict=True))["gat"].lines[0].get_xdata())
-    assert sizes == pytest.approx([3, 3.5, *range(4, 12)])  # k facts join k + 1 people; the test has k = 2 and 3
+    lines = dict(zip(labels, handles, strict=True))
+    assert list(lines["gat"].lines[0].get_xdata()) == list(range(2, 11))  # the test, k = 2 and 3, stands nowhere
+    assert list(lines["size trained on"].get_xdata()) == [2, 3]
+    assert list(lines["human time limited, published"].get_xdata()) == [2, 3, 4, 5, 6]
+    assert list(lines["exact reasoner (solver)"].get_ydata()) == [1.0] * 9
+    assert lines["best trivial"].get_linestyle() == ":" and lines["left fold (solver)"].is_dashed()
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(k) for k in range(2, 11)]
+    (legend,) = axes.figure.legends
+    order = [text.get_text() for text in legend.get_texts()]
+    assert order[0] == "gat" and order[-2:] == ["size trained on", "best trivial"]

@@ -1,8 +1,11 @@
 import pytest
+from matplotlib.container import BarContainer
 
+from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.errors import ResultError
-from graphbench.evaluation.ood import OODRow, architecture, dataset_card, ood_table, plot_ood
+from graphbench.evaluation.comparison import architecture
+from graphbench.evaluation.ood import OODRow, dataset_card, ood_splits, ood_table, plot_ood, size_axis
 from graphbench.evaluation.plots import inline_svg, png_bytes
 from graphbench.evaluation.published import published
 from graphbench.evaluation.results import Budget, aggregate
@@ -75,6 +78,75 @@ def test_plot_errors(card):
     unsized = card.model_copy(update={"splits": splits, "ood": {}, "measured": None})
     with pytest.raises(ResultError, match="names no ``nodes``"):
         plot_ood(aggregate([make_record()]), unsized)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "label", "sizes"),
+    [
+        ("algoreas/mst_easy", "nodes per graph", {"test": 128, "n192": 192, "n256": 256, "n384": 384, "n512": 512}),
+        ("clrs/optimal_bst", "nodes per graph", {"test": 65, "n32": 33, "n128": 129, "n256": 257}),
+        ("clrs/segments_intersect", "nodes per graph", {"test": 4}),
+        ("clutrr/gen_234", "k (lengths)", {f"k{k}": k for k in range(2, 11)}),
+    ],
+)
+def test_the_axis_is_what_grows_between_the_splits(dataset, label, sizes):
+    card = card_of(dataset)
+    axis = size_axis(card, ood_splits(card))
+    assert (axis.label, axis.sizes) == (label, sizes)
+    assert axis.logarithmic == (label == "nodes per graph")
+
+
+def test_splits_without_a_common_number_are_kinds(card):
+    assert size_axis(card_of("clutrr/rob_clean"), ["test", "clean"]) is None
+    for names in (("n16", "k7"), ("n16", "larger"), ("16", "32"), ("dense", "sparse")):
+        ood = dict(zip(names, card.ood.values(), strict=True))
+        assert size_axis(card.model_copy(update={"ood": ood}), ["test", *names]) is None
+
+
+def test_a_number_that_no_parameter_holds_has_no_sizes_trained_on(card):
+    ood = dict(zip(("depth3", "depth_9"), card.ood.values(), strict=True))
+    axis = size_axis(card.model_copy(update={"ood": ood}), ["test", *ood])
+    assert (axis.label, axis.sizes, axis.trained) == ("depth", {"depth3": 3.0, "depth_9": 9.0}, ())
+
+
+def test_a_test_of_several_sizes_has_no_place_among_nodes(card):
+    splits = {**card.splits, "test": card.splits["test"].model_copy(update={"parameters": {}})}
+    mixed = card.model_copy(update={"splits": splits})
+    assert size_axis(mixed, ood_splits(mixed)).sizes == {"test": 128, "n192": 192, "n512": 512}  # measured: all alike
+    statistics = {"test": {"nodes": (128.0, 3.0)}}
+    mixed = mixed.model_copy(update={"measured": card.measured.model_copy(update={"statistics": statistics})})
+    assert size_axis(mixed, ood_splits(mixed)).sizes == {"n192": 192, "n512": 512}
+
+
+def kinds_records():
+    scores = {"test": {"accuracy": 0.9}, "clean": {"accuracy": 0.5}, "supporting": {"accuracy": 0.75}}
+    config = {"model": {"processor": "gat"}}
+    common = {"dataset": "clutrr/rob_supporting", "dataset_version": 1, "curves": {}}
+    first = make_record(scores=scores, model="gat", config=config, **common)
+    again = make_record(1, scores=scores | {"clean": {"accuracy": 0.7}}, model="gat", config=config, **common)
+    other = make_record(scores=scores, model="gin", **common)
+    return aggregate([first, again, other])
+
+
+def test_kinds_are_groups_of_bars():
+    figure = plot_ood(kinds_records())
+    (axes,) = figure.axes
+    names = [text.get_text() for text in axes.get_xticklabels()]
+    assert names == ["clean", "supporting", "irrelevant", "disconnected"]  # the test is drawn as supporting is
+    bars = {group.get_label(): list(group) for group in axes.containers if isinstance(group, BarContainer)}
+    assert [bar.get_height() for bar in bars["gat"]] == pytest.approx([0.6, 0.75])
+    assert [bar.get_height() for bar in bars["gin"]] == pytest.approx([0.5, 0.75])
+    for number in range(2):
+        left, right = bars["gat"][number], bars["gin"][number]
+        assert number - 0.5 < left.get_x() < left.get_x() + left.get_width() <= right.get_x() < number + 0.5
+    handles, labels = axes.get_legend_handles_labels()
+    squares = dict(zip(labels, handles, strict=True))["gat, published"]
+    assert list(squares.get_ydata()) == [0.92, 0.98, 0.5, 0.92] and squares.get_linestyle() == "None"
+    solver = dict(zip(labels, handles, strict=True))["exact reasoner (solver)"]
+    assert len(solver.get_segments()) == 4
+    assert not [line for line in axes.lines if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"]
+    assert set(labels) >= {"gat", "gin", "gat, published", "best trivial", "left fold (solver)"}
+    assert inline_svg(figure, "kinds").startswith("<svg")
 
 
 def test_unknown_dataset_of_a_record():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import graphbench
-from graphbench.cli.runs import score_predictions
+from graphbench.cli.predictions import score_predictions
 from graphbench.errors import EvaluationError
 
 LIMIT = 5

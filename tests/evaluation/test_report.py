@@ -158,6 +158,26 @@ def test_scores_of_older_data_are_not_compared(tmp_path, card):
     assert "version 1 (the card is at 2)" in text
 
 
+def test_runs_on_several_draws_are_one_row_with_a_note(tmp_path, card):
+    runs = [
+        make_record(seed, f1=f1, data_seed=k, data_fingerprint=f"v2-ab12cd34ef56-draw{k}")
+        for seed, k, f1 in ((0, 1, 0.7), (0, 2, 0.8), (1, 3, 0.9))
+    ]
+    text = build_report(runs, tmp_path / "page.md", cards={ID: card})[0].read_text(encoding="utf-8")
+    assert "| gin | 0.8000 ± 0.1000 | 3 runs (2 seeds, 3 data seeds), 100 steps |" in text
+    assert "| gin | ours | 0.8000 ± 0.1000 | 0.9000 ± 0.0000 | 0.7900 ± 0.1000 | 3 runs (2 seeds, 3 data seeds)" in text
+    note = (
+        "- gin: mean over 3 runs with 2 training seeds (0, 1) and 3 data seeds (1, 2, 3); standard error of f1 on test"
+    )
+    assert f"{note}: 0.0577\n- Statistics of splits, and scores of trivial" in text
+    assert "; 3 data seeds (1, 2, 3); v2-ab12cd34ef56-draw3; test 01234567 |" in text
+    text = build_report(runs[:1], tmp_path / "one.md", cards={ID: card})[0].read_text(encoding="utf-8")
+    assert "| 1 seed of data seed 1, 100 steps |" in text
+    assert "- gin: mean over 1 run with 1 training seed (0) and 1 data seed (1)\n" in text
+    text = build_report(records(), tmp_path / "none.md", cards={ID: card})[0].read_text(encoding="utf-8")
+    assert "data seed" not in text
+
+
 def test_the_catalogues_cards_are_used_by_default(tmp_path):
     record = make_record(dataset="algoreas/mst_easy", dataset_version=1)
     (page,) = build_report([record], tmp_path, formats=["md"])

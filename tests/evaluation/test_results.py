@@ -41,6 +41,7 @@ def test_an_old_file_still_loads():
     assert record.curves["train_loss"][0] == (1, 0.6931)
     assert record.budget.small
     assert record.started == datetime(2025, 12, 1, 10, 30, tzinfo=UTC)
+    assert record.data_seed == 0
     assert record.config_hash == "c96648f8"  # the name of its file must not change
 
 
@@ -147,6 +148,42 @@ def test_small_and_full_runs_never_mix():
     groups = aggregate([make_record(0), small, make_record(1), make_record(0, dataset_version=1)])
     found = sorted((g.small, g.dataset_version, len(g.records)) for g in groups)
     assert found == [(False, 1, 1), (False, 2, 2), (True, 2, 1)]
+
+
+def drawn(seed, data_seed, **changes):
+    """A record of a run on one of the draws of a card, which share the digits of their folders."""
+    suffix = f"-draw{data_seed}" if data_seed else ""
+    fields = {"data_seed": data_seed, "data_fingerprint": f"v2-ab12cd34ef56{suffix}"}
+    config = {"model": {"processor": "gin"}, "training": {"steps": 100, "seed": seed}}
+    config |= {"data_seed": data_seed} if data_seed else {}
+    return make_record(seed, config=config, **fields, **changes)
+
+
+def test_draws_of_a_card_are_one_group():
+    values = {(0, 1): 0.6, (0, 2): 0.7, (1, 1): 0.8, (1, 3): 0.9}
+    (runs,) = aggregate(drawn(seed, k, f1=value) for (seed, k), value in values.items())
+    assert (runs.seeds, runs.data_seeds, len(runs.records)) == ((0, 1), (1, 2, 3), 4)
+    assert [(r.seed, r.data_seed) for r in runs.records] == sorted(values)
+    stat = runs.score("test", "f1")
+    assert (stat.mean, stat.std, stat.n) == (pytest.approx(0.75), pytest.approx(statistics.stdev(values.values())), 4)
+    (mixed,) = aggregate([drawn(0, 0), drawn(0, 4)])
+    assert mixed.data_seeds == (0, 4)
+    assert len({drawn(0, k).setup_hash for k in range(3)}) == 1
+
+
+def test_draws_of_other_cards_and_versions_never_mix():
+    other = drawn(0, 2).model_copy(update={"data_fingerprint": "v2-000000000000-draw2"})
+    older = drawn(0, 3).model_copy(update={"dataset_version": 1})
+    assert [len(runs.records) for runs in aggregate([drawn(0, 1), other, older])] == [1, 1, 1]
+
+
+def test_records_of_draws_lie_side_by_side(tmp_path):
+    paths = [save_record(drawn(0, k), tmp_path) for k in (0, 2)]
+    assert [path.name.split("-", 2)[2] for path in paths] == ["seed0.json", "seed0-draw2.json"]
+    assert paths[0].name.split("-")[1] == paths[1].name.split("-")[1]
+    assert [r.data_seed for r in load_records(root=tmp_path)] == [0, 2]
+    with pytest.raises(ValueError, match="data_seed"):
+        make_record(data_seed=-1)
 
 
 def test_of_a_repeated_run_the_later_counts(caplog):

@@ -79,9 +79,39 @@ def test_edges_may_be_narrower_and_all_layers_but_the_last_have_heads() -> None:
     assert [layer.heads for layer in model.processor.layers] == [5, 5, 1]
 
 
-def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ConfigError, match="round"):
-        graph_model("gat", options={"round": 3})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"round": 3}, "unknown key 'model.options.round'; the options of gat are rounds, edge_width, negative_slope"),
+        ({"rounds": 0}, "model.options.rounds = 0 is refused: Input should be greater than or equal to 1"),
+        (
+            {"rounds": 0, "edge_width": "x"},
+            "model.options.edge_width = 'x' is refused: Input should be a valid integer",
+        ),
+    ],
+)
+def test_options_are_refused_in_the_words_of_other_keys(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        graph_model("gat", options=options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value) and "http" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ignore", "readout", "warns"),
+    [
+        (["asker", "asked"], "pooled", True),
+        (["asker", "asked", "entity"], "pooled", True),
+        (["asker"], "pooled", False),
+        (["asker", "asked"], "query", False),
+        (["relation"], "pooled", False),
+    ],
+)
+def test_a_model_that_cannot_know_the_question_is_warned_of(
+    ignore: list[str], readout: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph_model("gat", ignore=ignore, readout=readout)
+    assert ("ignores asker and asked and pools all nodes" in caplog.text) is warns
 
 
 def test_outputs_are_float32_under_autocast() -> None:

@@ -171,14 +171,17 @@ def test_stories_that_are_too_long_are_refused(tmp_path: Path) -> None:
 
 def test_stories_that_cannot_be_read(bert: Path) -> None:
     model, samples = frozen_model(bert, layers=0), puzzles(2)
-    for text, message in (("", "empty"), ("@ent40 has", "@ent40"), ("a has b .", "does not name")):
+    for text, message in (("", "empty"), ("@ent40 has", "@ent40"), ("a has b .", "names nobody")):
         with pytest.raises(ConfigError, match=message):
             model(batch_of([{**s, "tokens": text} for s in samples]))
 
 
 def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.socket", None)
-    for path in ("", "bert-base-uncased", str(tmp_path / "absent")):
+    unset = StoryModelConfig.model_validate({"encoder": "frozen"})
+    with pytest.raises(ConfigError, match=r"path is not set.*graphbench\[text\].*--set model\.frozen\.path=/path"):
+        build_model(unset, FEATURES, directed=True)
+    for path in ("bert-base-uncased", str(tmp_path / "absent")):
         config = StoryModelConfig.model_validate({"encoder": "frozen", "frozen": {"path": path}})
         with pytest.raises(ConfigError, match=rf"model\.frozen\.path = '{path}', does not exist"):
             build_model(config, FEATURES, directed=True)

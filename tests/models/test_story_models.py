@@ -228,7 +228,7 @@ def test_malformed_vocabularies(words: tuple[str, ...], message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace("@ent", "ent"), "story 0 of the batch does not name"),
+        (lambda text: text.replace("@ent", "ent"), "story 0 of the batch names nobody it is asked about"),
         (lambda text: "", "empty"),
         (lambda text: text + " @ent32", "@ent32, but the data have 32"),
     ],
@@ -248,6 +248,26 @@ def test_the_query_is_the_mean_of_the_states_where_it_is_named() -> None:
     states = torch.arange(12.0).view(1, 6, 2)
     mentions = torch.tensor([[[1, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0]]]).bool()
     assert query_states(states, mentions).tolist() == [[[5.0, 6.0], [2.0, 3.0]]]
+
+
+def test_who_is_not_named_has_no_state() -> None:
+    states = torch.arange(6.0).view(1, 3, 2).requires_grad_()
+    found = query_states(states, torch.tensor([[[0, 0, 0], [0, 1, 1]]]).bool())
+    assert found.tolist() == [[[0.0, 0.0], [3.0, 4.0]]]
+    found.sum().backward()
+    assert states.grad is not None and bool(states.grad.isfinite().all())
+    with pytest.raises(ConfigError, match="story 1 of the batch names nobody"):
+        query_states(states.expand(2, 3, 2), torch.tensor([[[0, 0, 1]] * 2, [[0, 0, 0]] * 2]).bool())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_stories_that_name_one_of_those_asked_about_are_read(name: str) -> None:
+    samples = puzzles(3)
+    model = story_model(batch_of(samples), **MODELS[name]).eval()
+    batch = batch_of(samples)
+    asked = model._query(batch)[0, 0]
+    lacking = batch_of([samples[0] | {"tokens": samples[0]["tokens"].replace(f"@ent{asked} ", "somebody ")}])
+    assert bool(model(lacking)["answer"].isfinite().all())
 
 
 def test_sentences_end_at_their_marks_or_with_the_story() -> None:

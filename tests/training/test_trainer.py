@@ -38,6 +38,7 @@ def test_a_run_learns_and_leaves_weights_and_a_record(toys, tiny, tmp_path):
         "best.safetensors",
         "checkpoint.safetensors",
         "config.json",
+        "data.json",
         "record.json",
     ]
     record = read_record(result.path / "record.json")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from graphbench.catalog.features import Feature, Kind
 from graphbench.data.runs import offsets, take_runs
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.seeds import redrawn_seed
 from graphbench.data.trajectories import Trajectories
 from graphbench.domains.clrs.algorithms import NAMES
 
@@ -123,6 +124,13 @@ def _shard_size(parameters: TrajectoryParameters) -> int:
     return 4096 if largest <= 64 else 32
 
 
+def _redraw(parameters: TrajectoryParameters, data_seed: int) -> TrajectoryParameters:
+    """Return the parameters of another draw: another ``RandomState`` where one is named (canonical protocol)."""
+    if parameters.seed is None:
+        return parameters
+    return parameters.model_copy(update={"seed": redrawn_seed(parameters.seed, data_seed)})
+
+
 def _make(name: str) -> Generator:
     return Generator(
         name=f"clrs.{name}",
@@ -135,6 +143,7 @@ def _make(name: str) -> Generator:
         unique=False,
         scalars=np.float64,
         masks_cells=True,
+        redraw=_redraw,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.seeds import redrawn_seed
 from graphbench.data.texts import Texts
 from graphbench.domains.clrs.algorithms import NAMES
 
@@ -95,6 +96,11 @@ def _shard_size(parameters: PromptParameters) -> int:
     return 16_384  # a shard draws all samples before its own as well, so few and large ones cost least
 
 
+def _redraw(parameters: PromptParameters, data_seed: int) -> PromptParameters:
+    """Return the parameters of another draw: every seed is replaced by one of its own."""
+    return parameters.model_copy(update={"seeds": tuple(redrawn_seed(s, data_seed) for s in parameters.seeds)})
+
+
 def _make(name: str) -> Generator:
     return Generator(
         name=f"clrs_text.{name}",
@@ -105,6 +111,7 @@ def _make(name: str) -> Generator:
         statistics=_statistics,
         shard_size=_shard_size,
         unique=False,
+        redraw=_redraw,
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.domains.clutrr.arguments import key_of, place_of, whole_number
 from graphbench.domains.clutrr.relations import (
     CHILD,
     GENDERS,
@@ -168,9 +169,10 @@ class Family:
         return int(self.relations[self._checked(x), self._checked(y)])
 
     def _checked(self, x: int) -> int:
-        if not 0 <= x < len(self):
+        person = whole_number(x)
+        if person is None or not 0 <= person < len(self):
             raise FamilyError(f"the family has no person {x!r}; give a number from 0 to {len(self) - 1}")
-        return x
+        return person
 
 
 def draw_family(parameters: FamilyParameters, key: int, index: int = 0, attempt: int = 0, stream: int = 0) -> Family:
@@ -178,12 +180,18 @@ def draw_family(parameters: FamilyParameters, key: int, index: int = 0, attempt:
 
     Args:
         parameters: What families to draw.
-        key: Key of a split, below 2**64.
+        key: Key of a split, from 0 to 2**64 - 1.
         index: Position in the split.
         attempt: 0, or more for redraws.
         stream: Number of the generator among those of this sample.
+
+    Raises:
+        FamilyError: If one of these is no whole number in its range.
     """
-    people, relations = _draw_one(np.uint64(key), index, attempt, stream, parameters.shape, parameters.most_people)
+    numbers = {"index": index, "attempt": attempt, "stream": stream}
+    place, tried, generator = (place_of(name, value, FamilyError) for name, value in numbers.items())
+    shape, most = parameters.shape, parameters.most_people
+    people, relations = _draw_one(key_of(key, FamilyError), place, tried, generator, shape, most)
     columns = {name: people[:, c].copy() for name, c in _COLUMN_OF.items()}
     return Family(**columns, relations=relations)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.seeds import redrawn_seed
 from graphbench.domains.clutrr.official_dataset import OFFICIAL
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class StoryParameters(BaseModel):
         share: Share of the clauses (of two facts: of the walks) that is held out.
         held_out_seed: Seed of their choice.
         wording: Which templates: ``train`` or ``test``.
+        wording_seed: Seed of the choice of those of ``test``; 0 for the choice of the file.
         family: What families to draw; those of the set of rules if left out.
     """
 
@@ -60,6 +62,7 @@ class StoryParameters(BaseModel):
     share: float = 0.1
     held_out_seed: int = 0
     wording: Literal["train", "test"]
+    wording_seed: int = 0
     family: FamilySettings | None = None
 
     @field_validator("lengths")
@@ -105,16 +108,17 @@ def _generate(
     places, told = [], []
     for mine, puzzles in _drawn(parameters, key, indices, attempts):
         places.append(mine)
-        told.append(_told(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters.wording))
+        told.append(_told(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters))
     return chosen_samples(told, np.argsort(np.concatenate(places)))
 
 
-def _told(puzzles: Puzzles, seeds: NDArray[np.uint64], wording: str) -> ToldPuzzles:
+def _told(puzzles: Puzzles, seeds: NDArray[np.uint64], parameters: StoryParameters) -> ToldPuzzles:
     from graphbench.domains.clutrr.arrays import ToldPuzzles, marks
     from graphbench.domains.clutrr.stories import write_stories
 
     nodes, facts = puzzles.num_nodes, (puzzles.relation, puzzles.gender, puzzles.role, puzzles.step)
-    stories = write_stories(nodes, puzzles.num_edges, puzzles.edges, *facts, seeds, wording)
+    wording, wording_seed = parameters.wording, parameters.wording_seed
+    stories = write_stories(nodes, puzzles.num_edges, puzzles.edges, *facts, seeds, wording, wording_seed=wording_seed)
     return ToldPuzzles(
         nodes,
         puzzles.num_edges,
@@ -143,6 +147,12 @@ def _check(parameters: StoryParameters, samples: Samples) -> list[str]:
     return check_stories(parameters, samples)
 
 
+def _hold_outs(parameters: StoryParameters, samples: Samples) -> Mapping[str, tuple[str, list[str]]]:
+    from graphbench.domains.clutrr.hold_outs import check_hold_outs
+
+    return check_hold_outs(parameters, samples)
+
+
 def _solvers(parameters: StoryParameters, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
     from graphbench.domains.clutrr.checks import solver_scores
 
@@ -158,9 +168,15 @@ def _statistics(parameters: StoryParameters, samples: Samples) -> dict[str, NDAr
     return {"words": words, **shares}
 
 
+def _redraw(parameters: StoryParameters, data_seed: int) -> StoryParameters:
+    """Return the parameters of another draw: other clauses, pairs of words and templates are held out."""
+    seeds = ("held_out_seed", "wording_seed")
+    return parameters.model_copy(update={s: redrawn_seed(getattr(parameters, s), data_seed) for s in seeds})
+
+
 _PUZZLES = Generator(
     name="clutrr.puzzles",
-    version=1,
+    version=2,
     parameters=StoryParameters,
     generate=_generate,
     check=_check,
@@ -168,6 +184,8 @@ _PUZZLES = Generator(
     shard_size=lambda parameters: _SHARD,
     unique=False,
     solvers=_solvers,
+    hold_outs=_hold_outs,
+    redraw=_redraw,
 )
 
 

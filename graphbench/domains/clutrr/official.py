@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.clutrr.official_labels import UNKNOWN, typed_edges, verdict
+from graphbench.domains.clutrr.official_checks import NAME
+from graphbench.domains.clutrr.official_findings import findings
+from graphbench.domains.clutrr.official_labels import typed_edges
 from graphbench.domains.clutrr.official_rows import COLUMNS, OfficialRow, parse_row
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
 from graphbench.errors import StoreError
@@ -27,7 +29,6 @@ from graphbench.errors import StoreError
 _LOG = logging.getLogger(__name__)
 _FILE = re.compile(r"((?:[1-5]\.\d+,)*[1-5]\.\d+)_(train|test)\.csv")
 _NOISE_PREFIX = {1: "", 2: "supporting_", 3: "irrelevant_", 4: "disconnected_", 5: "mixed_"}
-_NAME = re.compile(r"\[([^\[\]]+)\]")
 _TOKEN = re.compile(r"@ent\d+|n't\b|'(?:s|d|m|ll|re|ve)\b|[^\W_]+(?:['-][^\W_]+)*|\S")
 
 
@@ -42,12 +43,12 @@ class OfficialSplit:
         num_nodes: int64 ``[S]``, people per puzzle.
         num_edges: int64 ``[S]``, facts per puzzle.
         edges: int64 ``[E, 2]``, (x, y) of "y is the <word> of x", numbers within the puzzle, sorted.
-        relation: int8 ``[E]``, class of the word; -1 for noise whose relation the files lack and nothing determines.
+        relation: int8 ``[E]``, class of the word; 22 for noise whose relation the files lack and nothing determines.
         asker: uint8 ``[N]``, 1 at the first person of the query.
         asked: uint8 ``[N]``, 1 at the second one.
         answer: int8 ``[S]``, class of what ``asked`` is to ``asker``.
         gender: uint8 ``[N]``, 0 male, 1 female.
-        role: uint8 ``[E]``, 0 path, 1 supporting, 2 irrelevant, 3 disconnected.
+        role: uint8 ``[E]``, 0 path, 1 supporting, 2 irrelevant, 3 disconnected: by the place in the graph.
         step: float32 ``[E]``, place on the path, the first one where it passes twice; -1 for noise.
         sentence: float32 ``[E]``, always -1: the files do not say which sentence tells a fact.
         entity: uint8 ``[N]``, the number that stands for a person in ``tokens``, different within a story.
@@ -81,8 +82,9 @@ class OfficialSplit:
 def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]:
     """Read a folder of published CLUTRR files.
 
-    One warning counts the labels that are false, those that the sound rules do not derive, and the noise
-    facts of unknown relation.
+    One warning counts, each with the first's file, row and id, the labels that are false, those that the sound rules
+    do not derive, noise that is not what the paper says of its task, stories that do not name both people asked about,
+    proofs of something else than the answer, ids that stand twice, and noise facts of unknown relation.
 
     Args:
         folder: A folder such as ``data_089907f8``.
@@ -104,6 +106,16 @@ def read_official(folder: str | Path, seed: int = 0) -> dict[str, OfficialSplit]
     splits = {split: _official_split(found, seed) for split, found in rows.items()}
     _warn(splits, Path(folder))
     return splits
+
+
+def published_tasks(folder: str | Path) -> dict[str, frozenset[str]]:
+    """Return the tasks that the names of published files say: ``train`` -> 1.2, 1.3; ``test`` -> 1.2, 1.3, 2.3.
+
+    Raises:
+        StoreError: If the folder has no such files.
+    """
+    files = _find_files(Path(folder))
+    return {part: frozenset(t for file in files if file.part == part for t in file.tasks) for part in ("train", "test")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +211,7 @@ def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> Non
 
 def _warn(splits: Mapping[str, OfficialSplit], folder: Path) -> None:
     """Log one warning that counts what is wrong or missing, if anything is."""
-    verdicts = [verdict(row) for split in splits.values() for row in split.rows]
-    noise = np.concatenate([split.relation[split.role > 0] for split in splits.values()])
-    counts = (
-        (verdicts.count("false"), len(verdicts), "labels are false: the path implies another relation or gender"),
-        (verdicts.count("open"), len(verdicts), "labels are not implied by the path under the sound rules"),
-        (int((noise == UNKNOWN).sum()), len(noise), "noise facts have no known relation (class -1)"),
-    )
-    found = [f"{part} of {every} ({part / every:.1%}) {what}" for part, every, what in counts if part]
+    found = list(findings(list(splits.values())))
     if found:
         _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(found))
 
@@ -230,9 +235,9 @@ def _official_split(rows: Sequence[OfficialRow], seed: int) -> OfficialSplit:
         gender=_joined((map(GENDERS.index, row.genders.values()) for row in rows), np.uint8),
         role=_joined((t.roles for t in typed), np.uint8),
         step=_joined((t.steps for t in typed), np.float32),
-        sentence=np.full(len(edges), UNKNOWN, np.float32),
+        sentence=np.full(len(edges), -1, np.float32),
         entity=_joined((e.values() for e in entities), np.uint8),
-        story=[_NAME.sub(r"\1", row.story) for row in rows],
+        story=[NAME.sub(r"\1", row.story) for row in rows],
         tokens=[_tokens(row.story, e) for row, e in zip(rows, entities, strict=True)],
         name=list(chain.from_iterable(people)),
     )
@@ -257,5 +262,5 @@ def _entities(row: OfficialRow, seed: int) -> dict[str, int]:
 
 def _tokens(story: str, entity: Mapping[str, int]) -> str:
     """Return a story's words, people as ``@ent7``; a name in brackets that nobody has stays a word."""
-    anonymous = _NAME.sub(lambda found: f" @ent{entity[found[1]]} " if found[1] in entity else f" {found[1]} ", story)
+    anonymous = NAME.sub(lambda found: f" @ent{entity[found[1]]} " if found[1] in entity else f" {found[1]} ", story)
     return " ".join(_TOKEN.findall(anonymous.lower()))

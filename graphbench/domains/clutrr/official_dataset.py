@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,11 @@ from graphbench.data.runs import offsets
 from graphbench.data.samples import Generator, Samples
 from graphbench.domains.clutrr.arrays import ToldPuzzles, chosen_samples
 from graphbench.domains.clutrr.official import OfficialSplit, read_official
+from graphbench.domains.clutrr.official_tasks import require_own_tasks
 from graphbench.domains.clutrr.relations import NUM_WORDS
-from graphbench.errors import StoreError
+from graphbench.errors import CardError, StoreError
 
 GENERATOR = "clutrr.official"
-_NOT_STATED = NUM_WORDS  # class of a noise fact whose relation the files do not say
 _VAL_SHARE = 5  # one training puzzle in five is for validation (paper, section 4.1)
 
 
@@ -54,15 +55,18 @@ def official_card(card: Card, folder: str | Path) -> Card:
         folder: Folder of the published files.
 
     Raises:
-        StoreError: If the folder holds no such files, or lacks training or test files.
+        CardError: If the card is not that of the canonical draw.
+        StoreError: If the folder holds no such files, lacks training or test files, has fewer than five training rows,
+            or stands for another dataset.
     """
+    if card.data_seed:
+        _refuse_other_draws(None, card.data_seed)
     place = Path(folder).expanduser().resolve()
     content = _content(place)
     parts = _read(str(place), content)
     tasks = [name for name in parts if name != "train"]
-    for part, found in (("training", "train" in parts), ("test", tasks)):
-        if not found:
-            raise StoreError(f"{place} has no {part} file; take the folder as published")
+    _require_enough(parts, place)
+    require_own_tasks(card, place)
     facts = {"folder": str(place), "content": content}
 
     def spec(names: Sequence[str], val: bool | None = None, shift: str | None = None) -> SplitSpec:
@@ -81,6 +85,18 @@ def official_card(card: Card, folder: str | Path) -> Card:
             "measured": None,
         }
     )
+
+
+def _require_enough(parts: Mapping[str, OfficialSplit], folder: Path) -> None:
+    for part, found in (("training", "train" in parts), ("test", parts.keys() - {"train"})):
+        if not found:
+            raise StoreError(f"{folder} has no {part} file; take the folder as published")
+    rows = len(parts["train"])
+    if rows < _VAL_SHARE:
+        raise StoreError(
+            f"{folder} has {rows} training rows; one in {_VAL_SHARE} is for validation, so there must be at least "
+            f"{_VAL_SHARE}; take the folder as published"
+        )
 
 
 def _content(folder: Path) -> str:
@@ -129,7 +145,7 @@ def _told(part: OfficialSplit) -> ToldPuzzles:
         part.edges,
         by_node={"asker": part.asker, "asked": part.asked, "gender": part.gender, "entity": part.entity},
         by_edge={
-            "relation": np.where(part.relation < 0, _NOT_STATED, part.relation),
+            "relation": part.relation,
             "role": part.role,
             "step": part.step,
             "sentence": part.sentence,
@@ -140,8 +156,11 @@ def _told(part: OfficialSplit) -> ToldPuzzles:
     )
 
 
-def _check(parameters: OfficialParameters, samples: Samples) -> list[str]:
-    return []  # published labels are taken as they are; reading them counts what is wrong in a warning
+def _refuse_other_draws(parameters: OfficialParameters | None, data_seed: int) -> NoReturn:
+    raise CardError(
+        f"data_seed={data_seed} is refused: published files cannot be drawn anew; leave data_seed out, or take "
+        "generated data (leave source and folder out)"
+    )
 
 
 OFFICIAL = Generator(
@@ -149,8 +168,9 @@ OFFICIAL = Generator(
     version=1,
     parameters=OfficialParameters,
     generate=_generate,
-    check=_check,
+    check=None,  # labels are taken as they are; reading them counts what is wrong in a warning
     statistics=lambda parameters, samples: {},
     shard_size=lambda parameters: 1 << 20,
     unique=False,
+    redraw=_refuse_other_draws,
 )

@@ -3,9 +3,9 @@
 A noise fact is given a relation only where no other one is possible:
 
 * Both people are on the path and the rules derive exactly one relation for them.
-* A supporting detour a -> d -> b past the path fact (a, b), or an irrelevant fact (a, d): it was made by expanding a
-  path fact by one of the 16 rules (section 3.5 of the paper), spouses have different genders, and nobody has two of
-  them; what remains is one rule, or several that agree.
+* A supporting detour a -> d -> b past the path fact (a, b), or an irrelevant fact (a, d), in a puzzle whose noise is of
+  its task: it was made by expanding a path fact by one of the 16 rules (section 3.5 of the paper), spouses have
+  different genders, and nobody has two of them; what remains is one rule, or several that agree.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from itertools import pairwise, product
 from typing import Literal
 
 from graphbench.domains.clutrr.official_rows import OfficialRow
-from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, WORDS
+from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, NUM_WORDS, WORDS
 
-UNKNOWN = -1
+NOT_STATED = NUM_WORDS
+"""Class of a noise fact whose relation the files do not say and nothing determines."""
+
 PATH, SUPPORTING, IRRELEVANT, DISCONNECTED = range(4)
+_NAMES = ("of the path", "supporting", "irrelevant", "disconnected")
 _MIXED = 5
 Pair = tuple[int, int]
 Verdict = Literal["true", "false", "open"]
@@ -32,7 +35,7 @@ class TypedEdges:
 
     Attributes:
         edges: Person numbers (x, y), sorted.
-        relations: Class of the word by which y is called as seen from x; -1 where unknown.
+        relations: Class of the word by which y is called as seen from x; 22 where unknown.
         roles: 0 path, 1 supporting, 2 irrelevant, 3 disconnected.
         steps: Place on the path, the first one where the path passes a pair twice; -1 for noise.
     """
@@ -54,25 +57,40 @@ def typed_edges(row: OfficialRow) -> TypedEdges:
     edges = sorted(role)
     return TypedEdges(
         edges=tuple(edges),
-        relations=tuple(relation.get(edge, UNKNOWN) for edge in edges),
+        relations=tuple(relation.get(edge, NOT_STATED) for edge in edges),
         roles=tuple(role[edge] for edge in edges),
         steps=tuple(step[edge] for edge in edges),
     )
 
 
 def noise_roles(row: OfficialRow) -> list[int]:
-    """Return the role of each noise fact: by the task, or where that has all kinds, by its place in the graph.
+    """Return the role of each noise fact, by its place in the graph (section 3.5 of the paper).
 
     Noise facts linked by people off the path form one piece, and its people on the path tell what it is: two or more
     make it supporting, one irrelevant, none disconnected.
     """
     path, noise = row.story_edges[: row.k], row.story_edges[row.k :]
-    if row.noise != _MIXED:
-        return [row.noise - 1] * len(noise)
     on_path = {person for edge in path for person in edge}
     return [
         DISCONNECTED - min(len(_piece(edge, noise, on_path) & on_path), DISCONNECTED - SUPPORTING) for edge in noise
     ]
+
+
+def noise_fault(row: OfficialRow) -> str | None:
+    """Return how the noise of a row contradicts the paper's definition of its task, or None.
+
+    A task of one kind of noise has facts of that kind and of no other; that of all kinds has some.
+    """
+    if row.noise - 1 == PATH:
+        return None
+    noise = row.story_edges[row.k :]
+    if not noise:
+        return f"{row.task_name} without noise"
+    wanted = [SUPPORTING, IRRELEVANT, DISCONNECTED] if row.noise == _MIXED else [row.noise - 1]
+    for edge, role in zip(noise, noise_roles(row), strict=True):
+        if role not in wanted:
+            return f"the noise fact {edge} is {_NAMES[role]}, not {_NAMES[wanted[0]]}"
+    return None
 
 
 def _piece(edge: Pair, noise: Sequence[Pair], on_path: set[int]) -> set[int]:
@@ -128,7 +146,8 @@ def _derived(row: OfficialRow, role: Mapping[Pair, int]) -> dict[Pair, int]:
     facts = _path_facts(row)
     known = _derivable(facts, "paper")
     possible = {edge: set(known.get(edge, ())) for edge in role}
-    for edge, relations in _expansions(row.story_edges, role, facts, genders):
+    made = _expansions(row.story_edges, role, facts, genders) if noise_fault(row) is None else ()
+    for edge, relations in made:
         possible[edge] = relations & possible[edge] if possible[edge] else relations
     return {
         edge: 2 * NEUTRAL.index(next(iter(relations))) + genders[edge[1]]

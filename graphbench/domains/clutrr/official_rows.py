@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
+from graphbench.domains.clutrr.official_checks import contradictions
+from graphbench.domains.clutrr.relations import GENDERS, WORDS
 from graphbench.errors import StoreError
 
 Fact = tuple[str, str, str]  # (x, word, y) of a proof: "y is the <word> of x"
@@ -46,6 +47,7 @@ class OfficialRow:
         syn_story: Empty in the released files.
         node_mapping: Number in the generator's family -> person number.
         task_split: ``train`` or ``test``.
+        place: File and number of the row, for messages.
     """
 
     index: int
@@ -66,6 +68,7 @@ class OfficialRow:
     syn_story: str
     node_mapping: Mapping[int, int]
     task_split: str
+    place: str
 
     @property
     def noise(self) -> int:
@@ -112,8 +115,8 @@ def parse_row(path: Path, number: int, cells: Mapping[str, str]) -> OfficialRow:
             values[column or "index"] = parse(cells[column])
         except _UNREADABLE as error:
             raise _error(path, number, column, cells[column], f"{error}; expected {form}") from error
-    row = OfficialRow(**values)
-    for column, problem in _contradictions(row):
+    row = OfficialRow(**values, place=f"{path.name}, row {number}")
+    for column, problem in contradictions(row):
         raise _error(path, number, column, cells[column], problem)
     return row
 
@@ -238,51 +241,3 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
     }
 )
 COLUMNS: tuple[str, ...] = tuple(_FORMS)
-
-
-def _contradictions(row: OfficialRow) -> Sequence[tuple[str, str]]:
-    """Return (column, problem) where columns of a row contradict each other."""
-    names, k = list(row.genders), row.k
-    asker, asked = row.query_edge
-    ends = {person for edge in row.story_edges for person in edge}
-    unknown = [name for name in row.query if name not in row.genders]
-    checks = (
-        (len(names) > NUM_ENTITIES, "genders", f"{len(names)} people, at most {NUM_ENTITIES} can be told apart"),
-        (bool(unknown), "query", f"{', '.join(map(repr, unknown))} is not among the people of 'genders'"),
-        (len(row.f_comb) != k, "f_comb", f"{len(row.f_comb)} words, but {row.task_name} has {k} facts"),
-        (len(row.story_edges) < k, "story_edges", f"{len(row.story_edges)} facts, but {row.task_name} has {k}"),
-        (
-            row.noise == 1 and len(row.story_edges) > k,
-            "story_edges",
-            f"{len(row.story_edges)} facts, but {row.task_name} has {k} and no noise",
-        ),
-        (not ends <= set(range(len(names))), "story_edges", f"a person who is none of the {len(names)} of 'genders'"),
-        (any(x == y for x, y in row.story_edges), "story_edges", "a fact about one person"),
-        (
-            len(row.edge_types) not in (k, len(row.story_edges)),
-            "edge_types",
-            f"{len(row.edge_types)} words for {k} facts of the path, {len(row.story_edges)} in all",
-        ),
-        (row.edge_types[:k] != row.f_comb, "edge_types", "not the words of 'f_comb'"),
-        (
-            asker == asked or not {asker, asked} <= set(range(len(names))),
-            "query_edge",
-            f"not two of the {len(names)} people of 'genders'",
-        ),
-        (
-            {asker, asked} <= set(range(len(names))) and (names[asker], names[asked]) != row.query,
-            "query_edge",
-            f"not the people of 'query', {row.query}",
-        ),
-        (bool(_disagreeing(row)), "edge_types", f"two words for the people {_disagreeing(row)} of 'story_edges'"),
-    )
-    return [(column, problem) for is_wrong, column, problem in checks if is_wrong]
-
-
-def _disagreeing(row: OfficialRow) -> tuple[int, int] | None:
-    """Return a pair of people of whom two facts say different things."""
-    told: dict[tuple[int, int], str] = {}
-    for edge, word in zip(row.story_edges, row.edge_types, strict=False):
-        if told.setdefault(edge, word) != word:
-            return edge
-    return None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.domains.clutrr.arguments import key_of, places_of, whole_number
 from graphbench.domains.clutrr.clauses import (
     LONGEST_LISTED,
     Clause,
@@ -202,10 +203,14 @@ class Puzzles:
 
         Raises:
             IndexError: If there are not as many.
+            TypeError: If it is no whole number.
         """
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"puzzle {i} of {len(self)}")
-        i %= len(self)
+        number = whole_number(i)
+        if number is None:
+            raise TypeError(f"puzzle {i!r} of {len(self)}: give a whole number")
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"puzzle {number} of {len(self)}: give a whole number from 0 to {len(self) - 1}")
+        i = number % len(self)
         nodes, edges = slice(*self.node_ptr[i : i + 2]), slice(*self.edge_ptr[i : i + 2])
         ends, words = self.edges[edges].tolist(), self.relation[edges].tolist()
         return Puzzle(
@@ -230,18 +235,19 @@ def draw_puzzles(
 
     Args:
         parameters: What puzzles to draw.
-        key: Key of the split, below 2**64.
+        key: Key of the split, from 0 to 2**64 - 1.
         indices: ``int[S]`` positions in the split.
         attempts: ``int[S]``, 0 for a first draw, which all are if None.
 
     Raises:
-        PuzzleError: If a puzzle fits into none of 131,072 families, or there are not as many attempts as indices.
+        PuzzleError: If a puzzle fits into none of 131,072 families, the key, an index or an attempt is no whole number
+            in its range, or there are not as many attempts as indices.
     """
-    positions = np.ascontiguousarray(indices, np.int64)
-    tries = np.zeros_like(positions) if attempts is None else np.ascontiguousarray(attempts, np.int64)
-    if positions.ndim != 1 or positions.shape != tries.shape:
+    split_key, positions = key_of(key, PuzzleError), places_of("indices", indices, PuzzleError)
+    tries = np.zeros_like(positions) if attempts is None else places_of("attempts", attempts, PuzzleError)
+    if positions.shape != tries.shape:
         raise PuzzleError(f"indices and attempts have shapes {positions.shape} and {tries.shape}; give one of each")
-    puzzle, nodes, edges, labels = draw_batch(np.uint64(key), positions, tries, _task(parameters))
+    puzzle, nodes, edges, labels = draw_batch(split_key, positions, tries, _task(parameters))
     if not puzzle[:, NUM_NODES].all():
         family = parameters.families
         raise PuzzleError(

@@ -60,9 +60,11 @@ def read_story(text: str, people: Collection[str]) -> list[Fact]:
         people: The names in it, or their ``@ent7``.
 
     Raises:
-        TextError: If it names nobody, if a sentence is none of the templates' (the message gives the first such), if
-            it can be read in two ways, or if it calls one person by words of both genders.
+        TextError: If it is no text or ``people`` no texts, if it names nobody, if a sentence is none of the templates'
+            (the message gives the first such), if it can be read in two ways, or if it calls one person by words of
+            both genders.
     """
+    _check_arguments(text, people)
     tokens, known = tokens_of(text), frozenset(people)
     if not known.intersection(tokens):
         some = ", ".join(sorted(known)[:5]) or "nobody"
@@ -76,6 +78,16 @@ def read_story(text: str, people: Collection[str]) -> list[Fact]:
         raise TextError(f"the story {text[:80]!r} can be read in {len(readings)} ways")
     _check_genders(readings[0])
     return readings[0]
+
+
+def _check_arguments(text: Any, people: Any) -> None:
+    if not isinstance(text, str):
+        raise TextError(f"the story is {text!r:.80}; give a text")
+    if isinstance(people, str) or not isinstance(people, Collection):
+        raise TextError(f"people is {people!r:.80}; give a list of the names in the story, as ['Ann', 'Bob']")
+    odd = [person for person in people if not isinstance(person, str)]
+    if odd:
+        raise TextError(f"people holds {odd[0]!r:.80}; give names as the story has them, as ['Ann', 'Bob']")
 
 
 def _check_genders(facts: list[Fact]) -> None:

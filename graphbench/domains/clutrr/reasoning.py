@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def closure(
     Raises:
         UnknownRelation: If a fact has an unknown relation.
         UnknownRules: If there is no such set of rules.
-        StoryError: If a fact relates a person to itself.
+        StoryError: If a fact is no triple or relates a person to itself.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
@@ -86,7 +86,8 @@ def solve(
     Raises:
         UnknownRelation: If a fact has an unknown relation.
         UnknownRules: If there is no such set of rules.
-        StoryError: If a fact or the question relates a person to itself, or no fact tells of who is asked about.
+        StoryError: If a fact is no triple, the question no pair, either relates a person to itself, or no fact tells of
+            who is asked about.
     """
     tables = _tables(rule_set(rules).name)
     people, ends, relation = _numbered(edges)
@@ -107,7 +108,7 @@ def answer(edges: Iterable[tuple[Person, Person, str]], query: tuple[Person, Per
         UnknownRules: If there is no such set of rules.
         StoryError: What ``solve`` raises; no facts lead from one to the other; there is no answer or more than one.
     """
-    facts = list(edges)
+    facts = _facts(edges)
     found = sorted(solve(facts, query, rules))
     x, y = query
     if len(found) > 1:
@@ -128,7 +129,7 @@ def _numbered(
 ) -> tuple[list[Person], list[tuple[int, int]], list[int]]:
     number: dict[Person, int] = {}
     ends, relation = [], []
-    for x, y, name in edges:
+    for x, y, name in _facts(edges):
         if x == y:
             raise StoryError(f"the fact ({x!r}, {y!r}, {name!r}) relates a person to itself; leave it out")
         ends.append((number.setdefault(x, len(number)), number.setdefault(y, len(number))))
@@ -136,11 +137,37 @@ def _numbered(
     return list(number), ends, relation
 
 
-def _places(people: list[Person], query: tuple[Person, Person]) -> tuple[int, int]:
+def _facts(edges: Any) -> list[tuple[Any, Any, str]]:
+    """Return facts as a list of triples."""
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise StoryError(f"the facts are {edges!r:.80}; give a list of (x, y, relation): y is the relation of x")
+    facts = list(edges)
+    for fact in facts:
+        if not isinstance(fact, tuple | list) or len(fact) != 3:
+            raise StoryError(f"the fact {fact!r:.80} is not (x, y, relation): y is the relation of x")
+        for person in fact[:2]:
+            if not _is_hashable(person):
+                raise StoryError(f"{person!r:.80} in a fact stands for nobody; name people by texts or numbers")
+    return facts
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _places(people: list[Person], query: Any) -> tuple[int, int]:
+    if not isinstance(query, tuple | list) or len(query) != 2:
+        raise StoryError(f"the question is {query!r:.80}; ask for two people, as ('Ann', 'Bob')")
     x, y = query
+    if not people:
+        raise StoryError(f"there are no facts to tell what {y!r} is to {x!r}; give some, as ('Ann', 'Bob', 'sibling')")
     for person in query:
         if person not in people:
-            raise StoryError(f"no fact tells of {person!r}; ask for two of {', '.join(map(repr, people)) or 'nobody'}")
+            raise StoryError(f"no fact tells of {person!r}; ask for two of {', '.join(map(repr, people))}")
     if x == y:
         raise StoryError(f"the question asks what {x!r} is to itself; ask for two people")
     return people.index(x), people.index(y)

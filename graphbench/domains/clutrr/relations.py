@@ -49,7 +49,7 @@ def relation_number(relation: str) -> int:
     Raises:
         UnknownRelation: If there is none of that name; a word with gender is answered with its relation.
     """
-    number = _NUMBER_OF_RELATION.get(relation)
+    number = _NUMBER_OF_RELATION.get(relation) if isinstance(relation, str) else None
     if number is None:
         raise UnknownRelation(f"unknown relation {relation!r}{_remedy(relation)}")
     return number
@@ -61,7 +61,7 @@ def word_number(word: str) -> int:
     Raises:
         UnknownRelation: If there is no such word.
     """
-    number = _NUMBER_OF_WORD.get(word)
+    number = _NUMBER_OF_WORD.get(word) if isinstance(word, str) else None
     if number is None:
         near = difflib.get_close_matches(str(word), WORDS, n=1)
         raise UnknownRelation(f"unknown word {word!r}; {_suggestion(near) or 'known are ' + ', '.join(WORDS)}")
@@ -107,7 +107,7 @@ def inverse(relation: str) -> str:
 
 
 def _remedy(relation: object) -> str:
-    if relation in _NUMBER_OF_WORD:
+    if isinstance(relation, str) and relation in _NUMBER_OF_WORD:
         return f"; write it without gender: {relation_of_word(str(relation))!r}"
     near = difflib.get_close_matches(str(relation), NEUTRAL, n=1)
     return f"; {_suggestion(near) or 'known are ' + ', '.join(NEUTRAL)}"

@@ -47,7 +47,8 @@ def rule_set(name: str) -> RuleSet:
 
     Args:
         name: ``paper``: the sixteen rules of the paper, appendix 1.2, some of which are not true in every family.
-            ``sound``: the 32 that are.
+            ``sound``: the 32 that are, whoever of a couple has relatives in the family. Nine more hold in the families
+            that puzzles are drawn from, where who marries in has none; they are no rules, see ``rules.yaml``.
 
     Raises:
         UnknownRules: If there is no set of that name.

@@ -89,6 +89,7 @@ def write_stories(
     seeds: NDArray[np.uint64],
     part: str,
     max_facts: int = MOST_FACTS,
+    wording_seed: int = 0,
 ) -> Stories:
     """Return the stories of a batch of puzzles; each is a function of its puzzle and its seed alone.
 
@@ -103,6 +104,7 @@ def write_stories(
         seeds: uint64 ``[P]``.
         part: ``train`` or ``test``: which templates to use.
         max_facts: Facts told together at most: 1, 2 or 3.
+        wording_seed: Seed of the choice of the templates of ``test``; see ``templates_of``.
 
     Raises:
         TextError: If a puzzle cannot be told: it has no facts, too many people, a word that does not fit the gender, or
@@ -110,7 +112,7 @@ def write_stories(
     """
     if max_facts not in range(1, MOST_FACTS + 1):
         raise TextError(f"max_facts is {max_facts}; give 1, 2 or 3")
-    forms = _forms(part)
+    forms = _forms(part, wording_seed)
     shapes = [np.shape(a) for a in (num_nodes, num_edges, edges, word, gender, role, step, seeds)]
     puzzles, people, facts = len(num_nodes), int(np.sum(num_nodes)), int(np.sum(num_edges))
     if shapes != [(puzzles,), (puzzles,), (facts, 2), (facts,), (people,), (facts,), (facts,), (puzzles,)]:
@@ -302,13 +304,13 @@ def _choose(
     return num_groups
 
 
-@lru_cache(maxsize=2)
-def _forms(part: str) -> _Forms:
+@lru_cache(maxsize=8)
+def _forms(part: str, seed: int) -> _Forms:
     text: list[str] = []
     tokens: list[str] = []
     counts, bases = np.zeros(_NUM_KINDS, np.int64), np.zeros(_NUM_KINDS, np.int64)
     kind = -1
-    for template in templates_of(part):
+    for template in templates_of(part, seed):
         new = template.relation if template.relation is not None else NUM_RELATIONS + template.facts - 2
         if new != kind:
             kind = new

@@ -7,7 +7,9 @@ kinship. The writer prints forms and the reader matches them.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +34,7 @@ _TEST_SHARE = (0.15, 0.25)
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _SLOT = re.compile(r"(?P<name>[xyzw])|(?P<kind>kin|[Hh]e|[Hh]im|[Hh]is):(?P<person>[xyzw])")
 _PLAIN = re.compile(r"(?:[A-Za-z]+(?:-[A-Za-z]+)*|'s(?![a-z])|[ ,.;:!?])*")
+_SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 _TOKEN = re.compile(r"@ent\d+|'s(?!\w)|[^\W_]+(?:-[^\W_]+)*|\S")
 _LEAK = re.compile(
     r"\b(?:dad|mum|mom|parent|child|children|kid|baby|boy|girl|sibling|cousin|twin|family|relative|relation|spouse|"
@@ -159,6 +162,7 @@ class TemplateFile(BaseModel):
     @model_validator(mode="after")
     def _good_wordings(self) -> TemplateFile:
         seen: set[tuple[str, int | None]] = set()
+        wording_of: dict[str, tuple[str, Part]] = {}
         for part in PARTS:
             for template in self.templates(part):
                 fault = wording_fault(template.text, template.facts)
@@ -167,6 +171,13 @@ class TemplateFile(BaseModel):
                 if fault is not None:
                     raise ValueError(f"the wording {template.text!r}: {fault}")
                 seen.add((template.text, template.relation))
+                for sentence in sentence_frames(template.text):
+                    other = wording_of.setdefault(sentence, (template.text, part))
+                    if other != (template.text, part):
+                        raise ValueError(
+                            f"the wording {template.text!r} ({part}): its sentence {sentence!r} is also one of "
+                            f"{other[0]!r} ({other[1]}); hold-out needs every sentence in one wording: write another"
+                        )
         return self
 
     def templates(self, part: Part) -> tuple[Template, ...]:
@@ -176,6 +187,11 @@ class TemplateFile(BaseModel):
         ]
         chains = [Template(text, None, 2) for text in self.double.of(part)]
         return (*singles, *chains, *(Template(text, None, 3) for text in self.triple.of(part)))
+
+    def every_template(self) -> tuple[Template, ...]:
+        """Return the templates of both parts, in the same order."""
+        both = [template for part in PARTS for template in self.templates(part)]
+        return tuple(sorted(both, key=_kind_of))
 
 
 class NameFile(BaseModel):
@@ -196,6 +212,31 @@ class NameFile(BaseModel):
             if before == name:
                 raise ValueError(f"the name {name!r} stands twice")
         return self
+
+
+def _kind_of(template: Template) -> tuple[int, int]:
+    return template.facts, template.relation or 0
+
+
+def sentence_frames(text: str) -> tuple[str, ...]:
+    """Return the sentences of a wording without their people and words of kinship.
+
+    Stories may hold a sentence of two wordings word for word only if its frame is the same in both. Pronouns stand as
+    names do, since a form may settle them so.
+
+    Args:
+        text: The wording, in the notation of ``templates.yaml``.
+
+    Returns:
+        Per sentence its text in small letters: ``<who>`` for a person, ``<kin>`` for a word of kinship.
+    """
+    frame = _PLACEHOLDER.sub(_frame_of_slot, text).lower()
+    return tuple(_SENTENCE_END.split(frame))
+
+
+def _frame_of_slot(match: re.Match[str]) -> str:
+    kind = match[1].rpartition(":")[0].lower()
+    return "<kin>" if kind == "kin" else "<who>'s" if kind == "his" else "<who>"
 
 
 def wording_fault(text: str, facts: int) -> str | None:
@@ -237,7 +278,7 @@ def _language_fault(text: str, plain: str, facts: int) -> str | None:
     shape = _PLACEHOLDER.sub("{}", text)
     if re.search(r"\s\s|^\s|\s$|\s[,.;:!?]|[,.;:!?](?=[A-Za-z{])", shape) or not re.search(r"[.!?]$", shape):
         return "it needs single spaces between words, and . ! or ? at its end"
-    for sentence in re.split(r"(?<=[.!?]) ", text):
+    for sentence in _SENTENCE_END.split(text):
         if not re.match(r"[A-Z]|\{[xyzw]\}|\{H", sentence):
             return "its sentences must begin with a capital or a name"
     return None
@@ -304,11 +345,12 @@ def name_file() -> NameFile:
     return names
 
 
-def templates_of(part: str) -> tuple[Template, ...]:
-    """Return the templates that the stories of a part may use; no template serves both.
+def templates_of(part: str, seed: int = 0) -> tuple[Template, ...]:
+    """Return the templates that the stories of a part may use; no sentence of a template serves both.
 
     Args:
         part: ``train`` or ``test``.
+        seed: 0 for the parts of the file; another one draws the templates of test anew, as many of every kind.
 
     Returns:
         Templates of single facts in the order of ``NEUTRAL``, then of two facts, then of three.
@@ -317,6 +359,28 @@ def templates_of(part: str) -> tuple[Template, ...]:
         TextError: If there is no such part.
     """
     for known in PARTS:
-        if part == known:
+        if part == known and not seed:
             return template_file().templates(known)
+        if part == known:
+            of_test = _texts_of_test(seed)
+            return tuple(t for t in template_file().every_template() if (t.text in of_test) == (part == "test"))
     raise TextError(f"unknown part {part!r} of the templates; give 'train' or 'test'")
+
+
+@lru_cache(maxsize=32)
+def _texts_of_test(seed: int) -> frozenset[str]:
+    """Return the wordings of test that a seed draws: in the order of their hashes, until every kind has its number.
+
+    A wording that stands with several relations serves test with all of them or with none; ``TemplateFile`` grants that
+    no other wording shares a sentence with it.
+    """
+    room = Counter(map(_kind_of, template_file().templates("test")))
+    kinds: dict[str, list[tuple[int, int]]] = {}
+    for template in template_file().every_template():
+        kinds.setdefault(template.text, []).append(_kind_of(template))
+    chosen = set()
+    for text in sorted(kinds, key=lambda text: hashlib.sha256(f"{seed} {text}".encode()).digest()):
+        if all(room[kind] for kind in kinds[text]):
+            chosen.add(text)
+            room.subtract(kinds[text])
+    return frozenset(chosen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -101,10 +103,7 @@ class GAT(Processor):
             ConfigError: If ``config.options`` are not those of :class:`GATOptions`.
         """
         super().__init__(config, context)
-        try:
-            options = GATOptions.model_validate(config.options)
-        except ValidationError as error:
-            raise ConfigError(f"options of processor 'gat' are refused: {error}") from error
+        options = _checked_options(config)
         width = options.edge_width or config.hidden
         self.rounds = options.rounds
         self.edges = nn.Linear(config.hidden, width, bias=False)
@@ -123,3 +122,20 @@ class GAT(Processor):
                     nodes = F.elu(nodes)
                 nodes = layer(self.dropout(nodes), edges, state.layout)
         return Processed(nodes)
+
+
+def _checked_options(config: ModelConfig) -> GATOptions:
+    try:
+        return GATOptions.model_validate(config.options)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_complaints(error))) from error
+
+
+def _complaints(error: ValidationError) -> Iterator[str]:
+    """Yield what is wrong with each option, in the words used of all other keys."""
+    for item in error.errors(include_url=False):
+        key = ".".join(["model.options", *map(str, item["loc"])])
+        if item["type"] == "extra_forbidden":
+            yield f"unknown key {key!r}; the options of gat are {', '.join(GATOptions.model_fields)}"
+        else:
+            yield f"{key} = {item['input']!r} is refused: {item['msg']}"

@@ -51,19 +51,22 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
 def query_states(states: Tensor, mentions: Tensor) -> Tensor:
     """Return the mean state of each queried entity over the tokens that name it, [B, Q, w].
 
+    An entity that a story does not name has the state 0, as where states are summed; published stories may lack one.
+
     Args:
         states: [B, L, w].
         mentions: Bool [B, Q, L].
 
     Raises:
-        ConfigError: If a story does not name an entity it is asked about.
+        ConfigError: If a story names none of the entities it is asked about.
     """
     weights = mentions.to(states.dtype)
     counts = weights.sum(2, keepdim=True)
-    if bool((counts == 0).any()):
-        story = int((counts == 0).any(1).flatten().nonzero()[0])
-        raise ConfigError(f"story {story} of the batch does not name a person it is asked about; correct the data")
-    means: Tensor = weights @ states / counts
+    unnamed = (counts == 0).all(1).flatten()
+    if bool(unnamed.any()):
+        story = int(unnamed.nonzero()[0])
+        raise ConfigError(f"story {story} of the batch names nobody it is asked about; correct the data")
+    means: Tensor = weights @ states / counts.clamp(min=1)
     return means
 
 

@@ -167,15 +167,21 @@ def load_pretrained(path: str) -> tuple[Any, Any]:
 
     Raises:
         MissingDependency: If ``transformers`` is not installed.
-        ConfigError: If the folder does not exist, or holds no encoder with a fast tokenizer.
+        ConfigError: If no folder is named, it does not exist, or it holds no encoder with a fast tokenizer.
     """
+    if not path:
+        raise ConfigError(
+            "model.frozen.path is not set: this model reads through a pretrained encoder, and nothing is downloaded; "
+            "install the extra (pip install 'graphbench[text]') and give a local folder that save_pretrained of "
+            "transformers wrote: --set model.frozen.path=/path/of/bert-base-uncased"
+        )
     try:
         import transformers
     except ImportError as error:
         raise MissingDependency(
             "pretrained encoders need transformers, which is not installed; run: pip install 'graphbench[text]'"
         ) from error
-    if not path or not Path(path).is_dir():
+    if not Path(path).is_dir():
         raise ConfigError(
             f"the folder of the pretrained encoder, model.frozen.path = {path!r}, does not exist; "
             "set it to one that save_pretrained of transformers wrote, e.g. that of bert-base-uncased"

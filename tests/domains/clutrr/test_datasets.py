@@ -49,6 +49,20 @@ def test_the_datasets_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("name", list_datasets("clutrr/*"))
+def test_cards_say_how_they_differ_from_the_paper(name):
+    card = catalog().cards[name]
+    told = " ".join(card.source.deviations)
+    assert ("32 compositions" in told) == ("random families" in told) == ("paper" not in name)
+    for deviation in ("22", "18", "our own", "a tenth of the pairs of words", "ten times as many", "nobody twice"):
+        assert deviation in told, deviation
+    splits = {"test", "k2", "k3"} if "gen" in name else {"test", *card.ood}
+    trained = set(walks(drawn(name, "train", 4000)[1]))
+    for split in splits:  # as the cards say
+        assert not trained & set(walks(drawn(name, split, 400)[1]))
+    assert len([w for w in trained if len(w) == 2]) > 50
+
+
+@pytest.mark.parametrize("name", list_datasets("clutrr/*"))
 def test_samples_pass_their_checks(name):
     for split in catalog().cards[name].all_splits:
         parameters, samples = drawn(name, split, 30)
@@ -204,7 +218,7 @@ def published(tmp_path):
     folder = tmp_path / "data_0123"
     folder.mkdir()
     for name, rows in (
-        ("1.2_train.csv", [row(i, "train") for i in range(10)]),
+        ("1.2,1.3_train.csv", [row(i, "train") for i in range(10)]),
         ("1.2_test.csv", [row(0, "test"), row(1, "test"), row(2, "test", target="grandfather")]),
     ):
         with (folder / name).open("w", encoding="utf-8", newline="") as file:
@@ -232,6 +246,71 @@ def test_published_files_load_like_a_dataset(published, tmp_path, caplog):
     assert all(ids)
 
 
+def written(folder, train, tests, rows=5):
+    """A folder of published files of some tasks, named as the authors name them."""
+    folder.mkdir()
+    files = [(f"{train}_train.csv", "train", rows), *((f"{task}_test.csv", "test", 1) for task in tests)]
+    for name, part, count in files:
+        kind = int(name[0])
+        noise = {1: [], 2: [(0, 3), (3, 1)], 3: [(1, 3)], 4: [(3, 4)]}[kind]
+        own = {
+            "genders": "Ann:female,Cy:male,Bob:male,Di:female,Ed:male",
+            "story_edges": repr([(0, 1), (1, 2), *noise]),
+            "node_mapping": repr({i: i for i in range(5)}),
+        }
+        with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(row(f"{name} {i}", part, kind=kind) | own | {"": "0"} for i in range(count))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("train", "tests", "name", "right"),
+    [
+        ("1.2,1.3", ["1.2"], "gen_234", "clutrr/gen_23 or "),
+        ("1.2,1.3", ["1.2"], "rob_supporting", " or clutrr/rob_clean"),
+        ("1.2,1.3", ["1.2", "3.2"], "gen_23", "stands for clutrr/paper_rob_clean or clutrr/rob_clean: "),
+        ("1.2,1.3,1.4", ["1.2"], "gen_23", "stands for clutrr/gen_234 or clutrr/paper_gen_234: load it as that"),
+        ("2.2,2.3", ["1.2", "2.2"], "gen_23", "stands for clutrr/paper_rob_supporting or clutrr/rob_supporting: "),
+        ("3.2,3.3", ["3.2"], "paper_rob_clean", "or clutrr/rob_irrelevant: load it as that"),
+        ("4.2,4.3", ["2.2", "4.2"], "rob_irrelevant", "or clutrr/rob_disconnected: load it as that"),
+        ("1.2", ["1.2"], "gen_23", "stands for no dataset of ours"),
+        ("1.2,2.2", ["1.2"], "rob_clean", "stands for no dataset of ours"),
+    ],
+)
+def test_published_files_of_another_dataset_are_refused(tmp_path, train, tests, name, right):
+    folder = written(tmp_path / "files", train, tests)
+    with pytest.raises(StoreError) as caught:
+        graphbench.Loader(f"clutrr/{name}", source="official", folder=folder)
+    assert f"training puzzles of the tasks {', '.join(train.split(','))} and" in str(caught.value)
+    assert f"clutrr/{name} is trained on" in str(caught.value)
+    assert right in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("train", "tests", "names"),
+    [
+        ("1.2,1.3", ["1.2"], ["gen_23", "rob_clean", "paper_gen_23", "paper_rob_clean"]),
+        ("1.2,1.3", ["1.2", "2.2", "4.2"], ["rob_clean", "paper_rob_clean"]),
+        ("1.2,1.3,1.4", ["1.2"], ["gen_234", "paper_gen_234"]),
+        ("3.2,3.3", ["3.2", "2.2"], ["rob_irrelevant"]),
+    ],
+)
+def test_published_files_stand_for_the_datasets_of_their_tasks(tmp_path, train, tests, names):
+    folder = written(tmp_path / "files", train, tests)
+    for name in names:
+        card = graphbench.Loader(f"clutrr/{name}", source="official", folder=folder).load(()).card
+        assert (card.id, card.protocol, len(card.ood)) == (f"clutrr/{name}", "official", len(tests))
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_too_few_published_training_rows_are_refused(tmp_path, rows):
+    folder = written(tmp_path / "files", "1.2,1.3", ["1.2"], rows)
+    with pytest.raises(StoreError, match=rf"has {rows} training rows; .* there must be at least 5"):
+        graphbench.Loader("clutrr/gen_23", source="official", folder=folder)
+
+
 def test_published_files_and_generated_data_lie_apart(published, tmp_path):
     official = graphbench.Loader("clutrr/gen_23", root=tmp_path, source="official", folder=published).load()
     generated = graphbench.Loader("clutrr/gen_23", root=tmp_path, limit=5, workers=1).load()
@@ -239,6 +318,17 @@ def test_published_files_and_generated_data_lie_apart(published, tmp_path):
     assert generated.train[0].story != official.train[0].story
     again = graphbench.Loader("clutrr/gen_23", root=tmp_path, source="official", folder=published).load()
     assert again.train.path == official.train.path
+
+
+def test_published_files_are_one_draw(published, tmp_path):
+    source = {"root": tmp_path / "root", "source": "official", "folder": published}
+    with pytest.raises(
+        CardError, match="data_seed=3 is refused: published files cannot be drawn anew; leave data_seed"
+    ):
+        graphbench.Loader("clutrr/gen_23", data_seed=3, **source)
+    other = graphbench.Loader("clutrr/gen_23", **source).load().card.with_data_seed(3)
+    with pytest.raises(CardError, match="data_seed=3 is refused"):
+        draw_samples(other, "train", np.arange(2))
 
 
 def test_sources_that_do_not_exist(published, tmp_path):

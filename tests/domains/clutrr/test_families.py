@@ -136,6 +136,27 @@ def test_view():
     for ask in (family.gender_of, family.children, lambda x: family.relation(0, x), lambda x: family.word(x, 0)):
         with pytest.raises(FamilyError, match="no person 42; give a number from 0 to 41"):
             ask(42)
+        with pytest.raises(FamilyError, match="no person 'Ann'"):
+            ask("Ann")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1,), r"key is -1; give a whole number from 0 to 2\*\*64 - 1"),
+        ((2**64,), "key is 18446744073709551616"),
+        (("a",), "key is 'a'"),
+        ((1.0,), "key is 1.0"),
+        ((True,), "key is True"),
+        ((1, -1), "index is -1"),
+        ((1, None), "index is None"),
+        ((1, 0, "b"), "attempt is 'b'"),
+        ((1, 0, 0, 2**63), "stream is 9223372036854775808"),
+    ],
+)
+def test_streams_that_do_not_exist(arguments, message):
+    with pytest.raises(FamilyError, match=message):
+        draw_family(PAPER_FAMILY, *arguments)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import csv
 import json
-import logging
 import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.domains.clutrr.official import read_official
-from graphbench.domains.clutrr.official_labels import verdict
+from graphbench.domains.clutrr.official_labels import noise_fault, verdict
 from graphbench.domains.clutrr.official_rows import COLUMNS, parse_row, split_words
 from graphbench.domains.clutrr.relations import WORDS
 from graphbench.errors import StoreError
@@ -80,7 +80,7 @@ def failure(folder):
 def relations(split):
     """Edge -> word, None where unknown."""
     return {
-        tuple(edge): WORDS[number] if number >= 0 else None
+        tuple(edge): WORDS[number] if number < 22 else None
         for edge, number in zip(split.edges.tolist(), split.relation.tolist(), strict=True)
     }
 
@@ -174,26 +174,26 @@ def test_several_tasks_of_a_test_file_are_several_splits(tmp_path):
 
 def test_mixed_noise_takes_its_roles_from_the_graph(tmp_path):
     people = ",".join(f"P{i}:male" for i in range(9))
-    noise = [(0, 3), (3, 1), (1, 4), (4, 5), (6, 7), (2, 0), (8, 2)]
+    noise = [(0, 3), (3, 1), (1, 4), (4, 5), (6, 7), (2, 1), (8, 2)]
     split = read_official(write(tmp_path, "5.2_test.csv", cells(genders=people, noise=noise, kind=5)))["mixed_k2"]
     roles = dict(zip(map(tuple, split.edges.tolist()), split.role.tolist(), strict=True))
     assert roles == {
-        (0, 1): 0, (1, 2): 0, (0, 3): 1, (3, 1): 1, (2, 0): 1, (1, 4): 2, (4, 5): 2, (8, 2): 2, (6, 7): 3,
+        (0, 1): 0, (1, 2): 0, (0, 3): 1, (3, 1): 1, (2, 1): 1, (1, 4): 2, (4, 5): 2, (8, 2): 2, (6, 7): 3,
     }  # fmt: skip
 
 
 def test_a_fact_passed_twice_is_one_edge(tmp_path):
     row = cells(
-        ("father", "son", "father", "brother"),
+        ("father", "daughter", "father", "brother"),
         genders=PEOPLE + ",Ed:male,Flo:female",
-        story_edges="[(0, 1), (1, 3), (0, 1), (1, 2)]",
+        story_edges="[(0, 1), (1, 0), (0, 1), (1, 2)]",
         query_edge="(0, 2)",
         query="('Ann', 'Bob')",
     )
     split = read_official(write(tmp_path, "1.4_test.csv", row))["k4"]
-    assert split.edges.tolist() == [[0, 1], [1, 2], [1, 3]]
-    assert split.step.tolist() == [0, 3, 1]
-    assert [WORDS[i] for i in split.relation] == ["father", "brother", "son"]
+    assert split.edges.tolist() == [[0, 1], [1, 0], [1, 2]]
+    assert split.step.tolist() == [0, 1, 3]
+    assert [WORDS[i] for i in split.relation] == ["father", "daughter", "brother"]
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,25 @@ def test_the_misspelt_niece_is_read(tmp_path):
 NAMES = st.text("abcdefgh -'é", min_size=1, max_size=5).filter(lambda name: name.strip() == name)
 
 
+def word_gender(word):
+    return "male" if WORDS.index(word) % 2 == 0 else "female"
+
+
 @st.composite
 def drawn_cells(draw):
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
     names = draw(st.lists(NAMES, min_size=len(words) + 1, max_size=9, unique=True))
-    genders = ",".join(f"{name}:{draw(st.sampled_from(['male', 'female']))}" for name in names)
+    called = [word_gender(word) for word in words]  # of all but the first, and of who is noise
+    sexes = [draw(st.sampled_from(["male", "female"])) for _ in names]
+    sexes[1 : len(words) + 1] = called
+    genders = ",".join(map(":".join, zip(names, sexes, strict=True)))
     text = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=30)
     kind = draw(st.integers(1, 5))
     others = range(len(words) + 1, len(names) if kind > 1 else 0)
     noise = [(draw(st.integers(0, len(words))), other) for other in others]
-    told = {column: draw(text) for column in ("story", "clean_story", "text_query", "syn_story", "id")}
+    told = {column: draw(text) for column in ("clean_story", "text_query", "syn_story")}
+    told["story"] = draw(text) + f"[{draw(st.sampled_from([names[0], names[len(words)]]))}]" + draw(text)
+    told["id"] = draw(text.filter(str.strip))
     sentences = repr(draw(st.lists(text, max_size=2)))
     number, target = draw(st.integers(0, 10**6)), draw(st.sampled_from(WORDS))
     return cells(words, target, genders, noise, kind, number=number, text_target=sentences, **told)
@@ -292,7 +301,7 @@ def test_files_are_read_as_written(row):
     assert len(split.name) == len(split.gender) == len(split.entity) == split.num_nodes[0] == people
     assert len(split.relation) == len(split.role) == len(split.step) == split.num_edges[0] == len(facts)
     assert set(map(tuple, split.edges.tolist())) == facts
-    assert (split.relation[split.role == 0] >= 0).all()
+    assert (split.relation[split.role == 0] < 22).all()
 
 
 # Relations of noise facts.
@@ -355,48 +364,7 @@ def test_disconnected_facts_stay_unknown(tmp_path):
     people = PEOPLE + ",Di:female,Ed:male"
     split = read_one(tmp_path, words=("father", "brother"), genders=people, noise=[(3, 4)], kind=4)
     assert relations(split)[3, 4] is None
-    assert split.relation.tolist()[-1] == -1
-
-
-# False labels.
-
-
-def test_false_labels_are_counted_in_one_warning(tmp_path, caplog):
-    write(tmp_path, "1.2,1.3_train.csv", *(cells(part="train", number=i) for i in range(6)))
-    wrong_relation = cells(target="brother", number=1)
-    wrong_gender = cells(target="aunt", number=2)
-    write(tmp_path, "1.2_test.csv", cells(), wrong_relation, wrong_gender)
-    with caplog.at_level(logging.WARNING):
-        splits = read_official(tmp_path)
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "2 of 9 (22.2%) labels are false" in caplog.text
-    assert "noise" not in caplog.text
-    assert [WORDS[i] for i in splits["k2"].answer] == ["uncle", "brother", "aunt"]
-
-
-def test_unknown_noise_is_counted_in_the_same_warning(tmp_path, caplog):
-    people = PEOPLE + ",Di:female,Ed:male"
-    write(tmp_path, "4.2_test.csv", cells(genders=people, noise=[(3, 4)], kind=4, target="son"))
-    with caplog.at_level(logging.WARNING):
-        read_official(tmp_path)
-    assert len(caplog.records) == 1
-    assert "1 of 1 (100.0%) labels are false" in caplog.text
-    assert "1 of 1 (100.0%) noise facts have no known relation" in caplog.text
-
-
-def test_labels_that_hold_in_some_families_alone_are_counted(tmp_path, caplog):
-    # A child's uncle is a brother, or a brother-in-law.
-    row = cells(("son", "uncle"), "brother", "Ann:female,Cy:male,Bob:male")
-    with caplog.at_level(logging.WARNING):
-        read_official(write(tmp_path, "1.2_test.csv", row, cells(number=1)))
-    assert "1 of 2 (50.0%) labels are not implied" in caplog.text
-    assert "are false" not in caplog.text
-
-
-def test_true_labels_raise_no_warning(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        read_official(write(tmp_path, "1.2_test.csv", cells()))
-    assert not caplog.records
+    assert split.relation.tolist()[-1] == 22
 
 
 # Errors.
@@ -422,9 +390,20 @@ BAD = [
     ("story_edges", "[(0, 1), (1,)]", "not a list of number pairs"),
     ("story_edges", "[(0, 1)]", "1 facts, but task_1.2 has 2"),
     ("story_edges", "[(0, 1), (1, 2), (2, 0)]", "3 facts, but task_1.2 has 2 and no noise"),
+    ("id", " ", "it is empty"),
+    ("story", "", "it names neither of ('Ann', 'Bob'), who are asked about"),
+    ("story", "Ann met Bob, and [Zoe] met [Cy].", "it names neither of ('Ann', 'Bob'), who are asked about"),
+    ("proof_state", "[{('Ann', 'uncle', 'Bob'): [('Ann', 'father', 'Zoe')]}]", "'Zoe' is not among the people"),
+    ("node_mapping", "{7: 9}", "it must lead to numbers of Ann, Cy, Bob"),
+    ("node_mapping", "{1: 0, 2: 1, 3: 1}", "it must lead to numbers of Ann, Cy, Bob"),
+    ("node_mapping", "{1: 0, 2: 1}", "it must lead to numbers of Ann, Cy, Bob"),
+    ("genders", "Ann:female,Cy:female,Bob:male", "'father' for 'Cy', who is female in 'genders'"),
+    ("genders", "Ann:female,Cy:male,Bob:female", "'brother' for 'Bob', who is female in 'genders'"),
     ("story_edges", "[(0, 1), (1, 3)]", "a person who is none of the 3"),
     ("story_edges", "[(0, 1), (1, 1)]", "a fact about one person"),
-    ("story_edges", "[(0, 1), (0, 1)]", "two words for the people (0, 1)"),
+    ("story_edges", "[(0, 1), (0, 1)]", "the first 2 facts are no path from 0 to 2"),
+    ("story_edges", "[(0, 1), (0, 2)]", "the first 2 facts are no path from 0 to 2"),
+    ("story_edges", "[(1, 0), (2, 1)]", "the first 2 facts are no path from 0 to 2"),
     ("edge_types", "['father', 'pal']", "'pal' is no relation word"),
     ("edge_types", "['father', 'brother', 'son', 'son']", "4 words for 2 facts of the path, 2 in all"),
     ("edge_types", "[0, 1]", "not a list of words"),
@@ -538,11 +517,20 @@ def golden_folder(folder, puzzles):
             "edge_types": repr(words),
             "story_edges": repr(edges),
             "genders": genders,
+            "story": " ".join(f"[P{i}]" for i in range(puzzle["num_nodes"])),
+            "proof_state": "[]",
+            "node_mapping": repr({i: i for i in range(puzzle["num_nodes"])}),
             "task_name": f"task_{kind}.{k}",
         })  # fmt: skip
     for name, own in rows.items():
         write(folder, name, *own)
     return folder
+
+
+def test_noise_and_paths_of_the_published_generator_are_of_their_task(tmp_path, golden):
+    rows = [row for split in read_official(golden_folder(tmp_path, golden)).values() for row in split.rows]
+    assert Counter(row.noise for row in rows).keys() == {1, 2, 3, 4}
+    assert [row.id for row in rows if noise_fault(row)] == []
 
 
 def test_derived_noise_is_what_the_generator_made(tmp_path, golden):
@@ -553,7 +541,7 @@ def test_derived_noise_is_what_the_generator_made(tmp_path, golden):
         parts = zip(np.split(split.edges, ends), np.split(split.relation, ends), strict=True)
         for row, (edges, found) in zip(split.rows, parts, strict=True):
             for edge, number in zip(map(tuple, edges.tolist()), found.tolist(), strict=True):
-                if number >= 0:
+                if number < 22:
                     assert WORDS[number] == truth[row.id][edge]
                     if edge in row.story_edges[row.k :]:
                         derived[row.noise] += 1

@@ -271,9 +271,41 @@ def test_parameters_out_of_range(values, error, message):
 
 
 def test_attempts_are_as_many_as_indices():
-    for indices, attempts in ((np.arange(3), np.zeros(2)), (np.zeros((2, 2)), None)):
-        with pytest.raises(PuzzleError, match="give one of each"):
-            draw_puzzles(PuzzleParameters(2), 1, indices, attempts)
+    with pytest.raises(PuzzleError, match="give one of each"):
+        draw_puzzles(PuzzleParameters(2), 1, np.arange(3), np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1, [0]), r"key is -1; give a whole number from 0 to 2\*\*64 - 1"),
+        ((2**64, [0]), "key is 18446744073709551616"),
+        ((None, [0]), "key is None"),
+        (("a", [0]), "key is 'a'"),
+        ((1, [0, -1]), "indices has -1; give whole numbers from 0"),
+        ((1, np.array([2**63], np.uint64)), "indices has 9223372036854775808"),
+        ((1, ["a"]), r"indices is \['a'\]; give a list or array of whole numbers"),
+        ((1, "a"), "indices is 'a'"),
+        ((1, 3), "indices is 3"),
+        ((1, None), "indices is None"),
+        ((1, [0.5]), r"indices is \[0.5\]"),
+        ((1, [[0], [1, 2]]), r"indices is \[\[0\], \[1, 2\]\]"),
+        ((1, np.zeros((2, 2), np.int64)), "indices is array"),
+        ((1, [0], [-1]), "attempts has -1"),
+        ((1, [0], [True]), r"attempts is \[True\]"),
+    ],
+)
+def test_keys_and_places_that_do_not_exist(arguments, message):
+    with pytest.raises(PuzzleError, match=message):
+        draw_puzzles(PuzzleParameters(2), *arguments)
+
+
+def test_no_indices_draw_nothing_and_lists_are_as_good_as_arrays():
+    assert len(draw_puzzles(PuzzleParameters(2), 1, [])) == 0
+    drawn_at = [draw_puzzles(PuzzleParameters(3), np.uint64(7), i) for i in ([0, 5], range(0, 6, 5), np.array([0, 5]))]
+    assert len({tuple(puzzles) for puzzles in drawn_at}) == 1
+    with pytest.raises(TypeError, match="puzzle 'a' of 2: give a whole number"):
+        drawn_at[0]["a"]
 
 
 def test_puzzles_that_fit_nowhere_are_an_error_soon():

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from graphbench.domains.clutrr.families import FamilyParameters, draw_family
 from graphbench.domains.clutrr.relations import INVERSE, NEUTRAL
 from graphbench.domains.clutrr.rules import RULE_SETS, UnknownRules, rule_set
 
@@ -75,6 +76,31 @@ def test_sound_rules_are_those_that_hold_in_every_family(families, genealogy):
     assert min(sum(found[pair].values()) for pair in certain(found)) > SUPPORT
     never = {pair for pair in product(NEUTRAL, repeat=2) if pair not in found}
     assert never == {("SO", "SO")}  # a spouse's spouse is oneself
+
+
+def test_nine_more_compositions_hold_where_who_marries_in_is_a_stranger(families, genealogy):
+    found = defaultdict(Counter)
+    for key in range(60):
+        family = draw_family(FamilyParameters(), key)
+        after = {x: np.flatnonzero(family.relations[x] >= 0).tolist() for x in range(len(family))}
+        for x, z in product(after, repeat=2):
+            for y in set(after[z]) - {x} if z in after[x] else ():
+                found[family.relation(x, z), family.relation(z, y)][family.relation(x, y)] += 1
+    in_general = outcomes(families, genealogy, by_marriage=True)
+    narrower = certain(found)
+    assert narrower.items() >= rule_set("sound").compositions.items()
+    assert narrower.items() - rule_set("sound").compositions.items() == {
+        (("child", "sibling-in-law"), "in-law"),
+        (("child", "un"), "grand"),
+        (("grand", "inv-grand"), "SO"),
+        (("in-law", "sibling-in-law"), "child"),
+        (("in-law", "un"), "grand"),
+        (("sibling-in-law", "inv-child"), "inv-in-law"),
+        (("sibling-in-law", "inv-in-law"), "inv-child"),
+        (("inv-un", "inv-child"), "inv-grand"),
+        (("inv-un", "inv-in-law"), "inv-grand"),
+    }
+    assert all(len(in_general[pair]) > 1 for pair in narrower.keys() - rule_set("sound").compositions.keys())
 
 
 def test_uncles_by_marriage_make_more_rules_sound(families, genealogy):

@@ -306,7 +306,8 @@ def test_more_people_than_names_are_refused(monkeypatch):
             [("Adam", "Carl", "uncle"), ("Carl", "Beth", "sister")],
         ),
         (
-            "Carl is Beth's son, Beth is Adam's wife, and Adam is Dora's father.",
+            "The letter was signed by Carl, who is Beth's son, by Beth, who is Adam's wife, "
+            "and by Adam, who is Dora's father.",
             [("Dora", "Adam", "father"), ("Adam", "Beth", "wife"), ("Beth", "Carl", "son")],
         ),
         (
@@ -340,6 +341,23 @@ def test_texts_that_cannot_be_read_are_refused(text, message):
         read_story(text, ["Adam", "Beth", "Carl"])
     with pytest.raises(TextError, match=r"none of its people \(nobody\)"):
         read_story("Beth is Adam's aunt.", [])
+
+
+@pytest.mark.parametrize(
+    ("story", "people", "message"),
+    [
+        (None, ["Beth"], "the story is None; give a text"),
+        (["Beth is Adam's aunt."], ["Beth"], "the story is"),
+        ("Beth is Adam's aunt.", "Adam", "people is 'Adam'; give a list of the names"),
+        ("Beth is Adam's aunt.", None, "people is None"),
+        ("Beth is Adam's aunt.", 2, "people is 2"),
+        ("Beth is Adam's aunt.", ["Adam", 2], "people holds 2; give names"),
+        ("Beth is Adam's aunt.", [["Adam"]], r"people holds \['Adam'\]"),
+    ],
+)
+def test_what_is_no_story_or_no_names_is_refused(story, people, message):
+    with pytest.raises(TextError, match=message):
+        read_story(story, people)
 
 
 def test_a_changed_word_is_noticed():

@@ -18,6 +18,7 @@ from graphbench.domains.clutrr.templates import (
     TemplateFile,
     TextError,
     name_file,
+    sentence_frames,
     template_file,
     templates_of,
     tokens_of,
@@ -192,6 +193,37 @@ def test_malformed_files_of_templates_are_refused(change, message):
     with pytest.raises(TemplateError, match=message):
         validated(TemplateFile, altered(change), "templates.yaml")
     assert validated(TemplateFile, altered(lambda c: None), "templates.yaml") == template_file()
+
+
+def test_frames_of_sentences_forget_people_and_kinship_alone():
+    told = "It rained. {x} met {his:x} {kin:y} {y}, and {he:x} saw {him:x}! {His:y} {kin:z} is {z}?"
+    assert sentence_frames(told) == (
+        "it rained.",
+        "<who> met <who>'s <kin> <who>, and <who> saw <who>!",
+        "<who>'s <kin> is <who>?",
+    )
+    assert sentence_frames("{x}'s {kin:y} is {y}.") == sentence_frames("{z}'s {kin:y} is {x}.")
+    assert sentence_frames("{x}'s {kin:y} is {y}.") != sentence_frames("{x}'s {kin:y} was {y}.")
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "text"),
+    [
+        ("double", "test", "It rained. {y} is {x}'s {kin:y}, and {z} is {y}'s {kin:z}."),
+        ("double", "test", "It rained. {z} is {y}'s {kin:z}, and {y} is {x}'s {kin:y}."),  # another order of people
+        ("double", "test", "{z} came. {x} bought a scarf for {x}'s {kin:y}, {y}. There was {y}'s {kin:z}."),
+        ("triple", "test", "{w} slept. {y} was told by {x}'s {kin:y}. {z} is {y}'s {kin:z}. {w} is {z}'s {kin:w}."),
+        ("double", "train", "What a day! {y} is dear to {x}, a true {kin:y}, and {z} is not, as {y}'s own {kin:z}."),
+        (
+            "triple",
+            "train",
+            "{z} is the {kin:z} of {y}, who in turn is the {kin:y} of {x}. {w} is {z}'s own {kin:w}.",
+        ),
+    ],
+)
+def test_no_sentence_stands_in_two_wordings(kind, part, text):
+    with pytest.raises(TemplateError, match="hold-out needs every sentence in one wording: write another"):
+        validated(TemplateFile, altered(lambda c: c[kind][part].append(text)), "templates.yaml")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""What drawing a dataset costs: CPU time and bytes per sample of every split, written beside the cards.
+
+``python -m benchmarks.costs [domains...]`` writes ``datasets/<domain>/costs.json``. A split is measured on as many of
+its first samples as a fraction of a second allows; the page on costs reckons with these rates. No dataset depends on
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.common import machine, scratch_folder
+
+SECONDS = 0.15  # CPU time for the shards of one split
+MOST = 20_000  # samples
+FEW = 4
+LIBRARIES = ("cpu", "cores", "python", "numpy", "numba", "h5py")
+
+
+def main() -> None:
+    """Measure the named domains, or all, and write one file for each."""
+    from graphbench.catalog.names import catalog
+    from graphbench.catalog.resources import datasets_dir
+
+    domains = sorted({card.domain for card in catalog().cards.values()})
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.costs", description="Measure the cost of datasets.")
+    parser.add_argument("domains", nargs="*", help=f"any of {', '.join(domains)}; default: all of them")
+    chosen = parser.parse_args().domains or domains
+    if unknown := sorted(set(chosen) - set(domains)):
+        parser.error(f"unknown domain {unknown[0]!r}; there are {', '.join(domains)}")
+    for domain in chosen:
+        cards = [card for card in catalog().cards.values() if card.domain == domain]
+        path = datasets_dir() / domain / "costs.json"
+        path.write_text(json.dumps(measured(cards), indent=1) + "\n", encoding="utf-8")
+        print(f"wrote {path}", flush=True)
+
+
+def measured(cards: list[Any]) -> dict[str, Any]:
+    """Return the rates of all splits of the cards of one domain, and where they were measured."""
+    about = machine()
+    load, started = os.getloadavg()[0], datetime.now(UTC)
+    rates: dict[str, dict[str, Any]] = {}
+    for card in cards:
+        name = card.id.split("/", 1)[1]
+        rates[name] = {"version": card.version, "splits": {split: rate(card, split) for split in card.all_splits}}
+        print(f"  {card.id}", flush=True)
+    return {
+        "date": started.isoformat(timespec="seconds"),
+        "load_average_at_start": round(load, 2),
+        "machine": {key: about[key] for key in LIBRARIES},
+        "rates": rates,
+    }
+
+
+def rate(card: Any, split: str) -> dict[str, float]:
+    """Return what a sample of a split costs.
+
+    ``draw``: CPU seconds to draw, label and write it in a shard; ``join``: CPU seconds of what one process does with
+    all shards (duplicates, joining, hashing); ``bytes``: in the finished file; ``shard``: samples in a shard;
+    ``samples``: how many were measured.
+    """
+    from graphbench.data.samples import find_generator
+
+    generator = find_generator(card.generator)
+    count = card.split(split).count
+    size = min(FEW, count)
+    found = few = _built(card, split, size)
+    if few["draw"] < SECONDS:
+        few = min((_built(card, split, size) for _ in range(3)), key=lambda built: built["join"])
+    while found["draw"] < SECONDS and size < min(MOST, count):
+        growth = min(8.0, max(2.0, 1.2 * SECONDS / max(found["draw"], 1e-4)))
+        size = min(count, MOST, int(size * growth) + 1)
+        found = _built(card, split, size)
+    shard = min(count, generator.shard_size(generator.parse(card, split)))
+    more = size > FEW
+    return {
+        "samples": size,
+        "shard": shard,
+        "draw": _short(found["draw"] / size),
+        "join": _short(max(0.0, found["join"] - few["join"]) / (size - FEW) if more else 0.0),
+        "bytes": _short((found["bytes"] - few["bytes"]) / (size - FEW) if more else found["bytes"] / size),
+    }
+
+
+def _built(card: Any, split: str, count: int) -> dict[str, float]:
+    """Build the first samples in two shards; return CPU seconds of the shards and of what follows, and the bytes."""
+    from graphbench.data import generation
+
+    spent = {"draw": 0.0, "join": 0.0}
+    after = [(generation, "join_shards"), (generation, "samples_hash"), (generation.Manifest, "add_file")]
+    generation.draw_samples(card, split, range(count)[:FEW])  # kernels compiled and loaded
+    with scratch_folder() as root, ExitStack() as patches:
+        patches.enter_context(_clocked(generation, "build_shard", spent, "draw"))
+        for owner, name in ((generation.SplitBuilder, "_resolve_duplicates"), *after):
+            patches.enter_context(_clocked(owner, name, spent, "join"))
+        size = -(-count // 2)
+        path: Path = generation.ensure_split(card, split, root, count, workers=1, progress=False, shard_size=size)
+        return {**spent, "bytes": float(path.stat().st_size)}
+
+
+@contextmanager
+def _clocked(owner: Any, name: str, spent: dict[str, float], kind: str) -> Iterator[None]:
+    """Add the CPU time of a function, as long as the block runs."""
+    real = getattr(owner, name)
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        began = time.process_time()
+        try:
+            return real(*arguments, **options)
+        finally:
+            spent[kind] += time.process_time() - began
+
+    with patch.object(owner, name, run):
+        yield
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""What every dataset costs at its full size, and how the work splits over cores, from measured rates beside the cards.
+
+A shard is the unit of work, and splits are built one after the other. Joining the shards of a split, looking for
+duplicates and hashing are done by one process after the last shard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markdown_text import code, table
+from page_text import page_name
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.resources import datasets_dir
+from graphbench.progress import human_bytes
+
+CORES = (1, 10, 100, 1000)
+RATES = "costs.json"
+UNKNOWN = "not measured"
+
+
+@dataclass(frozen=True)
+class SplitCost:
+    """What one split costs.
+
+    Attributes:
+        count: Samples.
+        shard: Samples in a shard.
+        draw: CPU seconds per sample in a shard.
+        join: CPU seconds per sample of what one process does with all shards.
+        bytes: Per sample in the finished file.
+    """
+
+    count: int
+    shard: int
+    draw: float
+    join: float
+    bytes: float
+
+    @property
+    def shards(self) -> int:
+        """The number of shards."""
+        return -(-self.count // self.shard)
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest shard."""
+        return min(self.shard, self.count) * self.draw
+
+    @property
+    def alone(self) -> float:
+        """Seconds in which one process works alone."""
+        return self.count * self.join
+
+    def wall(self, cores: int) -> float:
+        """Return the seconds until the split is finished: rounds of full shards, a shorter last one, one process."""
+        full, rest = divmod(self.count, self.shard)
+        rounds = -(-full // cores) * self.shard * self.draw
+        beside = full % cores > 0  # a core that has nothing to do in the last round takes the shorter shard
+        return rounds + (0.0 if beside else rest * self.draw) + self.alone
+
+
+def read_rates(folder: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return domain -> content of its file of rates, for those that have one."""
+    paths = sorted((folder or datasets_dir()).glob(f"*/{RATES}"))
+    return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def split_costs(card: Card, rates: Mapping[str, Mapping[str, Any]]) -> list[SplitCost] | None:
+    """Return the costs of all splits of a dataset; None where one is not measured, or of another version."""
+    measured = rates.get(card.domain, {}).get("rates", {}).get(card.id.split("/", 1)[1])
+    if measured is None or measured["version"] != card.version or set(measured["splits"]) < set(card.all_splits):
+        return None
+    found = []
+    for name, spec in card.all_splits.items():
+        rate = measured["splits"][name]
+        found.append(SplitCost(spec.count, rate["shard"], rate["draw"], rate["join"], rate["bytes"]))
+    return found
+
+
+def cost_page(cards: Iterable[Card], rates: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return one table per domain, as Markdown."""
+    domains: dict[str, list[Card]] = {}
+    for card in cards:
+        domains.setdefault(card.domain, []).append(card)
+    return "\n\n".join(_domain(name, members, rates) for name, members in domains.items())
+
+
+def _domain(name: str, cards: Sequence[Card], rates: Mapping[str, Mapping[str, Any]]) -> str:
+    known = {card.id: split_costs(card, rates) for card in cards}
+    if not any(known.values()):
+        number = f"{len(cards)} datasets" if len(cards) > 1 else "1 dataset"
+        return f"**{code(name)}**: {number}, {UNKNOWN}; `python -m benchmarks.costs {name}` measures."
+    rows = [[_link(card), *_cells(known[card.id])] for card in cards]
+    measured = [split for splits in known.values() for split in splits or ()]
+    missing = sum(splits is None for splits in known.values())
+    rows.append([f"all{f' but {missing}' if missing else ''}", *_cells(measured)])
+    walls = [f"{cores:,} core{'s' if cores > 1 else ''}" for cores in CORES]
+    head = ["dataset", "samples", "CPU hours", "on disk", "shards", "longest shard", "one process alone", *walls]
+    return f"**{code(name)}**. {_where(rates[name])}\n\n" + table(head, rows, right=range(1, len(head)))
+
+
+def _cells(splits: Sequence[SplitCost] | None) -> list[str]:
+    if splits is None:
+        return [UNKNOWN, *([""] * (5 + len(CORES)))]
+    return [
+        f"{sum(split.count for split in splits):,}",
+        hours(sum(split.wall(1) for split in splits)),
+        human_bytes(sum(split.count * split.bytes for split in splits)),
+        f"{sum(split.shards for split in splits):,}",
+        duration(max(split.longest for split in splits)),
+        duration(sum(split.alone for split in splits)),
+        *(duration(sum(split.wall(cores) for split in splits)) for cores in CORES),
+    ]
+
+
+def _link(card: Card) -> str:
+    return f"[{card.id.split('/', 1)[1]}](datasets/generated/{page_name(card)}.md)"
+
+
+def _where(rates: Mapping[str, Any]) -> str:
+    machine = rates["machine"]
+    return (
+        f"Measured on {rates['date'][:10]} on one core: {machine['cpu']}, Python {machine['python']}, "
+        f"NumPy {machine['numpy']}, Numba {machine['numba']}; load average {rates['load_average_at_start']:g} on "
+        f"{machine['cores']} cores."
+    )
+
+
+def hours(seconds: float) -> str:
+    """Return a number of hours with two significant digits, without an exponent."""
+    value = seconds / 3600
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value >= 0.0001 else f"{value:.5f}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people, with two or three significant digits."""
+    if seconds < 0.01:
+        return "< 0.01 s"
+    if seconds < 100:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.3g} min" if minutes < 100 else f"{minutes / 60:,.3g} h"

@@ -1,0 +1,32 @@
+"""Sphinx extension: what every dataset costs at its full size, reckoned from the rates measured beside the cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cost_tables import cost_page, read_rates
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from graphbench.catalog.names import catalog
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directive ``dataset-costs``."""
+    app.add_directive("dataset-costs", DatasetCosts)
+    return {"version": "1", "parallel_read_safe": True}
+
+
+class DatasetCosts(SphinxDirective):
+    """One table per domain: CPU hours, bytes, and the time on 1 to 1,000 cores."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the tables."""
+        self.env.note_reread()  # cards and rates change while this page's source does not
+        lines = cost_page(catalog().cards.values(), read_rates()).splitlines()
+        container = nodes.container()
+        container.document = self.state.document
+        self.state.nested_parse(StringList(lines, "dataset-costs"), self.content_offset, container)
+        return container.children

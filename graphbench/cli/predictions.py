@@ -1,0 +1,185 @@
+"""Files of predictions, read and scored: arrays, texts, and names of classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+from graphbench.catalog.features import Location
+from graphbench.catalog.names import card as card_of
+from graphbench.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphbench.catalog.cards import Card
+    from graphbench.loader import Splits
+
+_OF_WORDS = (".txt", ".jsonl")
+_NUMPY_STARTS = (b"\x93NUMPY", b"PK")  # .npy, and .npz, which is a ZIP file
+
+
+def score_predictions(
+    dataset: str, split: str, path: Path, scores: Any, *, limit: int | None, **source: Any
+) -> Mapping[str, Mapping[str, float]]:
+    """Score a file of predictions for one split of a dataset, in the split's order.
+
+    One row per item, or the name of every graph's class; the outputs of every sample, of algorithms; or one text per
+    prompt.
+
+    Args:
+        dataset: Id or alias.
+        split: Name of the split.
+        path: The file.
+        scores: What floating-point predictions are.
+        limit: Samples of the split.
+        source: Where the data are: further arguments of :class:`graphbench.loader.Loader`.
+    """
+    from graphbench.evaluation.evaluator import Evaluator
+    from graphbench.evaluation.texts import asks_for_text
+    from graphbench.loader import Loader
+
+    splits = Loader(card_of(dataset).id, limit=limit, **source).load(())
+    card = splits.card
+    card.split(split)
+    if asks_for_text(card):
+        return _score_texts(splits, split, path)
+    if card.hints:
+        from graphbench.evaluation.output_files import score_outputs
+
+        arrays = _read_arrays(path)
+        return {split: score_outputs(splits[split], arrays, scores, path)}
+    loaded = read_classes(path, card) if path.suffix in _OF_WORDS else read_predictions(path)
+    data = splits[split]
+    evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
+    first = 0
+    output = card.outputs[0]
+    for batch in data.batches(4096):
+        owner = _owners(batch, output.location.value)
+        evaluator.update(batch.y, loaded[first : first + len(batch.y)], owner)
+        first += len(batch.y)
+    if first != len(loaded):
+        raise EvaluationError(
+            f"{path} has {len(loaded)} rows, {card.id} {split} has {first} items of its {output.location.value}s"
+        )
+    return {split: evaluator.compute()}
+
+
+def read_classes(path: Path, card: Card) -> NDArray[Any]:
+    """Return the classes that the words of a ``.jsonl`` or ``.txt`` file name, one line per graph; int64 ``[graphs]``.
+
+    Raises:
+        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, or a word
+            is none of them.
+    """
+    from graphbench.evaluation.class_names import class_numbers
+
+    output = card.outputs[0]
+    if len(card.outputs) > 1 or output.location is not Location.GRAPH or output.name not in card.classes:
+        what = f"{card.id} asks for {output.location.value} {output.type_name}, whose values have no names"
+        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
+    return class_numbers(card, output.name, read_texts(path), f"{path}, line {{}}")
+
+
+def _score_texts(splits: Splits, split: str, path: Path) -> Mapping[str, Mapping[str, float]]:
+    from graphbench.evaluation.texts import TextSamples, text_scores
+
+    outputs, card = read_texts(path), splits.card
+    samples = TextSamples.of(splits[split])
+    if len(outputs) != len(samples):
+        raise EvaluationError(
+            f"{path} has {len(outputs):,} answers, {card.id} {split} has {len(samples):,} prompts; write one line per "
+            "prompt, in the order of the split (--limit N scores the first N prompts)"
+        )
+    return text_scores(card, split, samples, outputs)
+
+
+def read_texts(path: Path) -> list[str]:
+    """Return the texts of a ``.jsonl`` file, whose lines are strings or objects with ``output``, or of a ``.txt`` file.
+
+    In a ``.txt`` file every line is a text as it stands.
+
+    Raises:
+        EvaluationError: If the file cannot be read, has another ending, or a line is no text.
+    """
+    if path.suffix not in _OF_WORDS:
+        raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
+    if lines == [""]:
+        raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
+    if path.suffix == ".txt":
+        return lines
+    return [_output_of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _output_of(line: str, where: str) -> str:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise EvaluationError(f"{where} is no JSON: {error}; write a string, or an object with 'output'") from error
+    text = found.get("output") if isinstance(found, dict) else found
+    if not isinstance(text, str):
+        raise EvaluationError(f"{where} is {line!r:.80}; write a string, or an object whose 'output' is one")
+    return text
+
+
+def read_predictions(path: Path) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file, or the array ``y_pred`` of a ``.npz`` file.
+
+    Raises:
+        EvaluationError: If the file cannot be read, has no such array, or the array has no rows.
+    """
+    found = _read_arrays(path)
+    if "y_pred" not in found:
+        raise EvaluationError(f"{path} holds {', '.join(found) or 'nothing'}; name the array y_pred")
+    return found["y_pred"]
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a ``.npz`` file, or that of a ``.npy`` file under the name ``y_pred``."""
+    import numpy as np
+
+    _require_numpy_file(path)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            arrays = {"y_pred": loaded}
+        else:
+            with loaded:
+                arrays = {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, BadZipFile) as error:
+        reason = "it holds Python objects, not numbers" if "pickle" in str(error) else error
+        raise EvaluationError(f"cannot read predictions from {path}: {reason}; write them with numpy.save") from error
+    single = next((array for array in arrays.values() if array.ndim == 0), None)
+    if single is not None:
+        raise EvaluationError(f"{path} holds the single value {single}; save one row per item")
+    return arrays
+
+
+def _require_numpy_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(max(map(len, _NUMPY_STARTS)))
+    except OSError as error:
+        raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
+    if not start:
+        raise EvaluationError(f"the predictions {path} are an empty file; write them with numpy.save")
+    if not start.startswith(_NUMPY_STARTS):
+        raise EvaluationError(
+            f"{path} is no array file; write numbers with numpy.save (.npy, .npz), texts and names of classes into a "
+            ".txt or .jsonl file, one per line"
+        )
+
+
+def _owners(batch: Any, location: str) -> Any:
+    import torch
+
+    if location == "node":
+        return batch.batch
+    return batch.batch[batch.edge_index[0]] if location == "edge" else torch.arange(batch.num_graphs)

@@ -1,0 +1,249 @@
+"""The command ``graphbench tune``: its options, and what it prints at the end."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphbench.cli.options import Json, Root
+from graphbench.errors import TuningError
+
+if TYPE_CHECKING:
+    from graphbench.tuning.history import History
+
+_INDENT = 18  # columns before the values of the last lines
+
+
+def tune(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="Id or alias of one dataset; or the folder of a run, whose report is then drawn anew and nothing else."
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of a configuration in baselines/, or a YAML file.",
+            show_default="gin; clrs: mpnn, clrs_text: transformer_small, clutrr: gat",
+        ),
+    ] = None,
+    space: Annotated[
+        str | None,
+        typer.Option(help="Search space: a name in hpo/, or a YAML file.", show_default="hpo/<domain>/<model>.yaml"),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials in all.", show_default="the space's")] = None,
+    min_budget: Annotated[
+        int | None, typer.Option(min=1, help="Smallest budget in optimizer steps.", show_default="the space's")
+    ] = None,
+    max_budget: Annotated[
+        int | None, typer.Option(min=1, help="Largest budget in optimizer steps.", show_default="the space's")
+    ] = None,
+    eta: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Ratio of neighbouring budgets; one configuration of ETA goes on.", show_default="the space's"
+        ),
+    ] = None,
+    walltime: Annotated[
+        float | None, typer.Option(help="Seconds the whole run may take, over all restarts.", show_default="no limit")
+    ] = None,
+    trial_limit: Annotated[
+        float | None, typer.Option(help="Seconds one trial may take.", show_default="no limit")
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(help="GiB of memory one worker may use.", show_default="no limit")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that train at the same time.")] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, e.g. `tcp://host:8786`; its workers share root and output."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every trial.")] = 0,
+    method: Annotated[
+        str, typer.Option(help="`smac`, `hyperband` (no model of the costs) or `random` (largest budget alone).")
+    ] = "smac",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override a key in all trials, e.g. `--set model.hidden=64`; may be repeated."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train and validate on the first N samples of the splits.", show_default="all"),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the run.", show_default="runs/tune/<dataset>/<model>-seed<seed>")
+    ] = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
+    report: Annotated[bool, typer.Option(help="Write a report when the run ends.")] = True,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Search the best configuration of a model on a dataset's validation split; the same command continues a run.
+
+    Configurations that do well with few steps go on from their checkpoints. The test split is never opened.
+    """
+    if _is_run(dataset):
+        _draw_again(Path(dataset), as_json)
+        return
+    given = {
+        "space": space,
+        "trials": trials,
+        "min_budget": min_budget,
+        "max_budget": max_budget,
+        "eta": eta,
+        "walltime_limit": walltime,
+        "trial_limit": trial_limit,
+        "memory_limit": memory_limit,
+        "cluster": cluster,
+        "output": output,
+    }
+    folder, history = search(
+        dataset,
+        model,
+        report=report,
+        workers=workers,
+        seed=seed,
+        method=method,
+        overrides=set_ or [],
+        limit=limit,
+        device=device,
+        root=root,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    _print_summary(summary(history, folder, report, root), history, as_json)
+
+
+def search(dataset: str, model: str | None, *, report: bool, **settings: Any) -> tuple[Path, History]:
+    """Run or continue a search, shown while it goes on, and return its folder and history.
+
+    Args:
+        dataset: Id or alias of one dataset.
+        model: Name or path of a configuration; None for the domain's default.
+        report: Write the report; the incumbent's file is written in any case.
+        settings: As for :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
+    """
+    from graphbench.tuning.live import LiveDisplay
+    from graphbench.tuning.optimizer import REPORT, Optimizer
+
+    optimizer = Optimizer.for_dataset(dataset, model=model, **settings)
+    with LiveDisplay() as display:
+        folder = optimizer.optimize([display], report=report, refit=False).path
+    history = read_history(folder)
+    if not report:
+        _write_incumbent(history, folder / REPORT)
+    return folder, history
+
+
+def read_history(folder: Path) -> History:
+    """Return what the ``result.json`` of a run's folder tells.
+
+    Raises:
+        TuningError: If there is none, or it is malformed.
+    """
+    from graphbench.tuning.history import History
+    from graphbench.tuning.records import RESULT
+
+    path = folder / RESULT
+    try:
+        return History(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise TuningError(f"cannot read {path}: {error}; run the search again to write it anew") from error
+
+
+def summary(history: History, folder: Path, report: bool, root: Path | None) -> dict[str, Any]:
+    """Return what came out of a run: scores, counts, the files, and the command that trains the incumbent."""
+    from graphbench.tuning.incumbent import FILE
+    from graphbench.tuning.optimizer import REPORT
+    from graphbench.tuning.records import RESULT
+
+    here = Path.cwd()
+    folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    result, file = history.result, folder / REPORT / FILE
+    return {
+        "metric": history.measure.metric,
+        "incumbent": _scored(history, result["incumbent"]),
+        "default": _scored(history, result["default"]),
+        "trials": len(history.trials),
+        "failed": len(history.failures),
+        "steps": result["steps"],
+        "result": str(folder / RESULT),
+        "report": str(folder / REPORT / "report.html") if report else None,
+        "configuration": str(file),
+        "command": _command(history, file, root),
+    }
+
+
+def _scored(history: History, trial: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    return {"score": history.measure.score(trial["cost"]), **{key: trial[key] for key in ("cost", "budget", "config")}}
+
+
+def _command(history: History, file: Path, root: Path | None) -> str:
+    """Return the command that trains the incumbent to the largest budget as the search did."""
+    what = history.what
+    words = ["graphbench", "train", what["dataset"], "--model", str(file), "--seed", str(what["seed"])]
+    words += ["--limit", str(what["limit"])] if what["limit"] is not None else []
+    words += ["--root", str(root)] if root is not None else []
+    return shlex.join(words)
+
+
+def _write_incumbent(history: History, folder: Path) -> None:
+    from graphbench.tuning.incumbent import FILE, incumbent_text
+
+    if history.incumbent is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).write_text(incumbent_text(history, history.incumbent), encoding="utf-8")
+
+
+def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for name, value in _lines(found, history):
+        typer.echo(f"{name:<{_INDENT}}{value}")
+
+
+def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
+    """Return names and values of what is printed at the end of a run."""
+    from graphbench.tuning.parameters import value_text
+
+    best, default, steps = found["incumbent"], found["default"], found["steps"]
+    measure = history.measure
+    failed = f", {found['failed']} failed" if found["failed"] else ""
+    saved = f", {steps['saved_share']:.0%} saved by continuing" if steps["saved_share"] else ""
+    config = [(f"  {name}", value_text(value)) for name, value in best["config"].items()]
+    width = max([_INDENT - 2, *(len(name) for name, _ in config)])
+    return [
+        (measure.head, f"{measure.text(best['cost'], named=False)} at {best['budget']:,} steps"),
+        (
+            "default",
+            f"{measure.text(default['cost'], named=False)} at {default['budget']:,} steps" if default else "failed",
+        ),
+        ("trials", f"{found['trials']}{failed}"),
+        ("optimizer steps", f"{steps['done']:,}{saved}"),
+        ("incumbent", found["configuration"]),
+        *[("", f"{name:<{width}}  {value}") for name, value in config],
+        ("result", found["result"]),
+        *([("report", found["report"])] if found["report"] else []),
+        ("train it", found["command"]),
+    ]
+
+
+def _is_run(dataset: str) -> bool:
+    """Return whether an argument is the folder of a run, and no dataset."""
+    return (Path(dataset) / "result.json").is_file()
+
+
+def _draw_again(folder: Path, as_json: bool) -> None:
+    from graphbench.tuning.optimizer import REPORT
+    from graphbench.tuning.report import write_report
+
+    page = write_report(read_history(folder).result, folder / REPORT)
+    typer.echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")

@@ -1,0 +1,87 @@
+"""Which published scores stand beside which runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from graphbench.evaluation.published import PublishedScore, published, published_score
+from graphbench.evaluation.results import Aggregate
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+
+def architecture(runs: Aggregate) -> str:
+    """Return the processor that was trained, which finds the published numbers (``gin`` for ``gin_small``)."""
+    model = runs.records[0].config.get("model")
+    processor = model.get("processor") if isinstance(model, Mapping) else None
+    return str(processor) if processor else runs.model
+
+
+def compared_with(
+    runs: Aggregate, card: Card, split: str, metric: str, study: Literal["main", "ood"] = "main"
+) -> PublishedScore | None:
+    """Return the published score of the runs' architecture under their protocol, or None.
+
+    Where none is printed of the split, one of a split that is drawn with the same parameters stands for it.
+
+    Args:
+        runs: The runs.
+        card: The dataset's card.
+        split: Name of the split.
+        metric: Name of the metric.
+        study: Which kind of table to prefer.
+    """
+    for name in same_splits(card, split):
+        found = published_score(runs.dataset, name, architecture(runs), metric, study, runs.protocol)
+        if found is not None:
+            return found
+    return None
+
+
+def same_splits(card: Card, split: str) -> list[str]:
+    """Return a split, and after it those others to test on that are drawn with the same parameters."""
+    known = {name: card.split(name).parameters for name in ("test", *card.ood)}
+    own = known.get(split)
+    return [split, *(name for name, parameters in known.items() if name != split and own == parameters)]
+
+
+def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
+    """Return the published scores of a dataset's test split, in the order of their tables.
+
+    They are those of the papers' tables of results; of models that are in none of these, one score of another table,
+    where that is of the test split or of one drawn with the same parameters.
+
+    Args:
+        card: The dataset's card.
+        dataset: Its id, with or without a task.
+    """
+    splits = same_splits(card, "test")
+    fitting = [s for s in published(dataset) if s.split in splits and s.value is not None and not s.beside_all]
+    found = [s for s in fitting if s.study == "main" and s.split == "test"]
+    known = {(s.model, s.protocol, s.metric) for s in found}
+    for score in sorted(fitting, key=lambda s: splits.index(s.split)):
+        if (score.model, score.protocol, score.metric) not in known:
+            known.add((score.model, score.protocol, score.metric))
+            found.append(score)
+    return found
+
+
+def scores_beside_all(dataset: str, metric: str, splits: Iterable[str]) -> dict[str, dict[str, PublishedScore]]:
+    """Return name -> split -> published score that stands beside every model, such as that of people."""
+    wanted = set(splits)
+    found: dict[str, dict[str, PublishedScore]] = {}
+    for score in published(dataset):
+        if score.beside_all and score.metric == metric and score.split in wanted and score.value is not None:
+            found.setdefault(score.model, {}).setdefault(score.split, score)
+    return found
+
+
+def notes_on(scores: Sequence[PublishedScore]) -> list[str]:
+    """Return what to know about published scores that are shown, each note once, with the tables it is about."""
+    tables: dict[str, dict[str, None]] = {}
+    for score in scores:
+        if score.note:
+            tables.setdefault(score.note, {})[score.reference] = None
+    return [f"{'; '.join(references)}: {note}" for note, references in tables.items()]

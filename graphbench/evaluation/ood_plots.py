@@ -1,0 +1,218 @@
+"""The figure of scores away from training: lines over sizes, or bars where the splits are kinds.
+
+Figures are drawn without pyplot, so drawing needs no display and leaves no global state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from graphbench.evaluation.plots import COLOURS, INK, PUBLISHED, add_legend, mark_trained, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from graphbench.evaluation.ood import OODRow
+
+_MOST_TICKS = 12
+_DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))
+_GREY = "#8b93a0"  # what is no model: legible on white and on dark grey
+_GROUP = 0.8  # width of the bars of a split
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAxis:
+    """The horizontal axis of splits that differ in size.
+
+    Attributes:
+        label: What stands below it.
+        sizes: Split -> its size; splits of several sizes are not among them.
+        trained: Sizes trained on.
+        logarithmic: Whether twice the size is always as far away.
+    """
+
+    label: str
+    sizes: Mapping[str, float]
+    trained: Sequence[float] = ()
+    logarithmic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One model's scores.
+
+    Attributes:
+        label: Name of the model.
+        architecture: Name under which published numbers are drawn, with the protocol; once for all that share it.
+        small: Whether the runs are small.
+        rows: One row per split.
+    """
+
+    label: str
+    architecture: str
+    small: bool
+    rows: tuple[OODRow, ...]
+
+    @property
+    def legend(self) -> str:
+        """Its entry in the legend."""
+        return self.label + (" (small run)" if self.small else "")
+
+    @property
+    def published(self) -> dict[str, float]:
+        """Split -> published score of the architecture."""
+        return {row.split: row.published for row in self.rows if row.published is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Scores that belong to no model of ours: those of a solver, of people, of a trivial predictor.
+
+    Attributes:
+        label: Whose they are.
+        scores: Split -> score.
+        kind: ``solver``, ``published`` or ``trivial``.
+    """
+
+    label: str
+    scores: Mapping[str, float]
+    kind: Literal["solver", "published", "trivial"]
+
+    @property
+    def colour(self) -> str:
+        """Of its line: grey, or as the text where it is the one to beat."""
+        return INK if self.kind == "trivial" else _GREY
+
+
+def size_figure(series: Sequence[Series], references: Sequence[Reference], metric: str, axis: SizeAxis) -> Figure:
+    """Return the figure of a metric against size, one line per model.
+
+    Args:
+        series: One per model.
+        references: What the models are compared with; those without a score on the axis are left out.
+        metric: Name on the vertical axis.
+        axis: Where the splits stand.
+    """
+    figure, (panel,) = new_figure(1)
+    printed: set[str] = set()
+    for number, entry in enumerate(series):
+        colour = COLOURS[number % len(COLOURS)]
+        _draw_scores(panel, entry, axis, colour)
+        if entry.architecture not in printed and _draw_published(panel, entry, axis, colour):
+            printed.add(entry.architecture)
+    for reference, dashes in _with_dashes(references, list(axis.sizes)):
+        panel.plot(
+            *zip(*_points(axis, reference.scores), strict=True),
+            linestyle=dashes, color=reference.colour, linewidth=1.4, label=reference.label,
+            marker="s" if reference.kind == "published" else None, markersize=3.5,
+            zorder=2 if reference.kind == "trivial" else 1.5,
+        )  # fmt: skip
+    shown = sorted({axis.sizes[row.split] for entry in series for row in entry.rows if row.split in axis.sizes})
+    _use_size_axis(panel, shown, axis)
+    panel.set_ylabel(metric)
+    mark_trained(panel, [size for size in axis.trained if shown[0] <= size <= shown[-1]])
+    add_legend(figure, [panel])
+    return figure
+
+
+def _draw_scores(panel: Axes, entry: Series, axis: SizeAxis, colour: str) -> None:
+    points = _points(axis, {row.split: row.mean for row in entry.rows if row.mean is not None})
+    if not points:
+        return
+    spread = dict(_points(axis, {row.split: row.std or 0.0 for row in entry.rows}))
+    sizes, means = zip(*points, strict=True)
+    bars = [spread[size] for size in sizes] if any(spread[size] for size in sizes) else None
+    panel.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=4.5, capsize=3, label=entry.legend)
+
+
+def _draw_published(panel: Axes, entry: Series, axis: SizeAxis, colour: str) -> bool:
+    points = _points(axis, entry.published)
+    if points:
+        panel.plot(
+            *zip(*points, strict=True),
+            linestyle="--", marker="s", markersize=3.5, color=colour, alpha=0.75, linewidth=1.3,
+            label=entry.architecture + PUBLISHED,
+        )  # fmt: skip
+    return bool(points)
+
+
+def _points(axis: SizeAxis, scores: Mapping[str, float]) -> list[tuple[float, float]]:
+    """Return (size, score) of the splits on the axis, by ascending size."""
+    return sorted(((axis.sizes[split], score) for split, score in scores.items() if split in axis.sizes), key=_size)
+
+
+def _size(point: tuple[float, float]) -> float:
+    return point[0]
+
+
+def _with_dashes(references: Sequence[Reference], splits: Sequence[str]) -> list[tuple[Reference, Any]]:
+    """Return the references that have a score on one of the splits, each with the pattern of its line."""
+    shown = [reference for reference in references if any(split in reference.scores for split in splits)]
+    solvers = [reference.label for reference in shown if reference.kind == "solver"]
+    others = {"trivial": ":", "published": "--"}
+    return [(r, others.get(r.kind) or _DASHES[solvers.index(r.label) % len(_DASHES)]) for r in shown]
+
+
+def _use_size_axis(panel: Axes, sizes: Sequence[float], axis: SizeAxis) -> None:
+    if axis.logarithmic:
+        panel.set_xscale("log", base=2)
+    powers = [size for size in sizes if float(size).is_integer() and int(size).bit_count() == 1]
+    ticks = list(sizes) if len(sizes) <= _MOST_TICKS else powers
+    panel.set_xticks(ticks, [f"{size:g}" for size in ticks])
+    panel.minorticks_off()
+    panel.set_xlabel(axis.label)
+
+
+def kinds_figure(
+    series: Sequence[Series], references: Sequence[Reference], metric: str, splits: Sequence[str]
+) -> Figure:
+    """Return the figure of a metric on splits that are kinds: one group of bars per split, one bar per model.
+
+    A published score is a square on the bar of its architecture, a reference a line across the group.
+
+    Args:
+        series: One per model.
+        references: What the models are compared with; those without a score on the splits are left out.
+        metric: Name on the vertical axis.
+        splits: The groups, from left to right.
+    """
+    figure, (panel,) = new_figure(1)
+    panel.grid(visible=False, axis="x")
+    panel.set_axisbelow(True)
+    width = _GROUP / len(series)
+    printed: set[str] = set()
+    for number, entry in enumerate(series):
+        colour = COLOURS[number % len(COLOURS)]
+        places = {split: i + (number + 0.5) * width - _GROUP / 2 for i, split in enumerate(splits)}
+        _draw_bars(panel, entry, places, width, colour)
+        known = {split: score for split, score in entry.published.items() if split in places}
+        if known and entry.architecture not in printed:
+            printed.add(entry.architecture)
+            panel.plot(
+                [places[split] for split in known], list(known.values()),
+                linestyle="", marker="s", markersize=6, color=colour, markeredgecolor=INK,
+                label=entry.architecture + PUBLISHED,
+            )  # fmt: skip
+    for reference, dashes in _with_dashes(references, splits):
+        groups = [i for i, split in enumerate(splits) if split in reference.scores]
+        panel.hlines(
+            [reference.scores[splits[i]] for i in groups],
+            [i - _GROUP / 2 for i in groups], [i + _GROUP / 2 for i in groups],
+            linestyle=[dashes], color=INK, linewidth=1.4, label=reference.label,
+        )  # fmt: skip
+    panel.set_xticks(range(len(splits)), list(splits))
+    panel.set_ylabel(metric)
+    add_legend(figure, [panel])
+    return figure
+
+
+def _draw_bars(panel: Axes, entry: Series, places: Mapping[str, float], width: float, colour: str) -> None:
+    rows = [row for row in entry.rows if row.split in places and row.mean is not None]
+    spread = [row.std or 0.0 for row in rows]
+    panel.bar(
+        [places[row.split] for row in rows], [row.mean or 0.0 for row in rows], width * 0.94,
+        yerr=spread if any(spread) else None, capsize=3, color=colour, alpha=0.85, ecolor=INK, label=entry.legend,
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""What every report page is made of: templates, tables, and figures that stand in the page or beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphbench.evaluation.plots import inline_svg, png_bytes
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure
+
+ABSENT = "–"  # noqa: RUF001
+
+Embed = Callable[["Figure", str, str], str]
+"""Places a figure and returns what the template writes for it: (figure, file name, title) -> text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table of text with its column heads."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def environment(escape: bool, packages: Sequence[str] = ()) -> Environment:
+    """Return the template environment of a page.
+
+    Args:
+        escape: Whether text is escaped, as HTML needs it.
+        packages: Packages whose ``templates`` folders are searched before the one of ``graphbench.evaluation``, which
+            holds the frame of a page and its tables.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    loader = ChoiceLoader([PackageLoader(name, "templates") for name in (*packages, "graphbench.evaluation")])
+    return Environment(
+        loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def embed_for(page: Path) -> Embed:
+    """Return how a page holds its figures: HTML within itself, Markdown as PNG in the folder ``figures`` beside it."""
+    return _within if page.suffix.lower() == ".html" else _beside(page)
+
+
+def _within(figure: Figure, name: str, title: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(inline_svg(figure, title))
+
+
+def _beside(page: Path) -> Embed:
+    folder = page.parent / "figures"
+
+    def embed(figure: Figure, name: str, title: str) -> str:
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.png").write_bytes(png_bytes(figure))
+        return f"![{title}](figures/{name}.png)"
+
+    return embed
+
+
+def counted(count: object, noun: str) -> str:
+    """Return a number with its noun: ``1 seed``, ``2,000 seeds``."""
+    text = f"{count:,}" if isinstance(count, int) else str(count)
+    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people: seconds below two minutes, minutes below two hours, else hours."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,142 @@
+"""Measure what stands beside a card: hashes of the first samples, statistics, scores of trivial predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card, Measured, measured_path
+from graphbench.data.generation import draw_samples
+from graphbench.data.hashing import samples_hash
+from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.store import write_json
+from graphbench.evaluation.floors import trivial_scores
+from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
+from graphbench.progress import progress_bar
+
+FIRST = 64  # samples whose bytes the card pins
+_STATISTICS_NODES = 160_000
+
+
+def arrays_hash(samples: Samples) -> str:
+    """Return the SHA-256 of samples as they would be stored on their own."""
+    return samples_hash(samples.arrays())
+
+
+def first_samples(card: Card, split: str) -> Samples:
+    """Return first draws of the samples whose bytes the card pins."""
+    return draw_samples(card, split, np.arange(min(FIRST, card.split(split).count)))
+
+
+def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
+    """Return of how many samples statistics are taken: fewer where graphs are large or slow to draw.
+
+    Args:
+        card: The dataset.
+        split: Name of the split.
+        generator: Its generator.
+        first: Its first samples.
+    """
+    work = generator.shard_size(generator.parse(card, split))  # graphs that cost about the same, whatever their size
+    most = min(int(_STATISTICS_NODES / float(first.num_nodes.mean())), 30 * work)
+    return min(card.split(split).count, max(FIRST, most))
+
+
+def describe(generator: Generator, parameters: Any, samples: Samples) -> dict[str, tuple[float, float]]:
+    """Return name -> (mean, standard deviation over graphs) of sizes and of the generator's own statistics."""
+    per_graph: Mapping[str, NDArray[Any]] = {
+        "nodes": samples.num_nodes,
+        "edges": samples.num_edges,
+        **generator.statistics(parameters, samples),
+    }
+    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items()}
+
+
+def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = None) -> Measured:
+    """Measure what stands beside the card: hashes of the first samples, statistics, scores of trivial predictors.
+
+    Args:
+        card: The dataset.
+        floor_samples: Most graphs per split on which the trivial predictors are scored.
+        progress: Show a progress bar; None for terminals only.
+    """
+    generator = find_generator(card.generator)
+    hashes, statistics, counted, floor, solvers = {}, {}, {}, {}, {}
+    train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
+    output = card.outputs[0]
+    with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
+        for split in card.all_splits:
+            parameters, first = generator.parse(card, split), first_samples(card, split)
+            hashes[split] = arrays_hash(first)
+            size = statistics_size(card, split, generator, first)
+            samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+            counted[split] = len(samples)
+            statistics[split] = describe(generator, parameters, samples)
+            if split != "train" and generator.solvers is not None:
+                found = generator.solvers(parameters, train, samples)
+                solvers[split] = {name: dict(scores) for name, scores in found.items()}
+            if split != "train" and card.hints:
+                floor[split] = trivial_trajectory_scores(card, train, samples)
+            elif split != "train":
+                part = samples.part(card, 0, min(len(samples), floor_samples))
+                counts = part.num_nodes if output.location == "node" else part.num_edges
+                batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
+                names = (card.metrics.primary, *card.metrics.also)
+                known, truth = (
+                    s.values[output.name].strings() if output.kind == "text" else s.values[output.name]
+                    for s in (train, part)
+                )
+                floor[split] = trivial_scores(output, known, truth, batch, names)
+            bar.update()
+    return Measured(
+        version=card.version,
+        first_samples=hashes,
+        statistics=statistics,
+        statistics_samples=counted,
+        floor=floor,
+        solvers=solvers,
+    )
+
+
+def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+    """Return predictor -> scores of predictors that know nothing of an algorithm; none where sizes differ."""
+    from graphbench.data.trajectory_batch import shaped_values
+
+    if len(np.unique(samples.num_nodes)) > 1:
+        return {}
+    truth = shaped_values(samples, card.outputs)
+    predicted: dict[str, dict[str, NDArray[Any]]] = {}
+    for feature in card.outputs:
+        known = train.values[feature.name]
+        scored = known[known != -1]
+        rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
+        for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
+            predicted.setdefault(name, {})[feature.name] = values
+    found = {}
+    for name, outputs in predicted.items():
+        scores = OutputScores(card.outputs)
+        scores.update(truth, outputs)
+        found[name] = scores.compute().to_dict()
+    return found
+
+
+def update_measured(card: Card, progress: bool | None = None) -> Path:
+    """Measure a dataset and write the result beside its card; return the file."""
+    path = measured_path(card.path, card.id.split("/", 1)[1])
+    write_json(path, rounded(measure(card, progress=progress).model_dump(mode="json")))
+    return path
+
+
+def rounded(value: Any) -> Any:
+    """Return a JSON value with floats cut to six significant digits, so that files are stable and readable."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {k: rounded(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(v) for v in value]
+    return value

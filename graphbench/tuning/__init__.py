@@ -1,0 +1,1 @@
+"""Hyperparameter tuning: search spaces, resumable multi-fidelity search, reports."""

@@ -1,0 +1,212 @@
+"""Trials on a Dask cluster: every thread of its workers runs one trial at a time, in a process that it watches.
+
+What crosses the network is small: the pickled training method, one job, one outcome. Checkpoints lie in the run's
+output folder, which all machines must see under the same path.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+from graphbench.errors import GraphBenchError, MissingDependency, TuningError
+from graphbench.tuning.execution import LOGS, TRIES, Limits, WorkerProcess
+from graphbench.tuning.journal import utc_now
+from graphbench.tuning.trials import Status
+from graphbench.tuning.worker import Job, Outcome
+
+logger = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 30
+_CLOSE_SECONDS = 5
+_IDLE_SECONDS = 60.0  # that a process on a cluster's worker outlives its last trial
+_POLL_SECONDS = 0.2
+_COUNT_SECONDS = 5.0  # between two looks at the size of the cluster
+_LOST = "finished trials are kept: run the same command again when the cluster is back"
+
+_idle: defaultdict[str, list[WorkerProcess]] = defaultdict(list)  # on a cluster's worker: processes by training method
+_idle_lock = threading.Lock()
+
+
+class ClusterExecution:
+    """Runs trials on a Dask cluster.
+
+    Args:
+        method: From :func:`~.execution.pickled`.
+        cluster: Address of the scheduler, or a client, which is left open.
+        limits: Of each trial.
+        output: Folder of the run.
+
+    Raises:
+        TuningError: If the scheduler cannot be reached.
+        MissingDependency: If Dask is absent.
+    """
+
+    def __init__(self, method: bytes, cluster: Any, limits: Limits, output: Path) -> None:
+        self._client, self._own = _client(cluster)
+        self._method, self._limits, self._output = method, limits, output.absolute()
+        self._jobs: dict[str, tuple[Job, Any]] = {}
+        self._done: SimpleQueue[str] = SimpleQueue()
+        self._capacity, self._counted = 1, -_COUNT_SECONDS
+
+    @property
+    def capacity(self) -> int:
+        """Threads of the cluster's workers now; at least 1, so that a trial waits for the first one."""
+        if time.monotonic() - self._counted > _COUNT_SECONDS and self._client.status == "running":
+            with suppress(OSError, TimeoutError):
+                self._capacity = max(1, sum(self._client.nthreads().values()))
+            self._counted = time.monotonic()
+        return self._capacity
+
+    def start(self, job: Job) -> None:
+        """Submit a trial; Dask gives it to another worker where one is lost."""
+        key = f"trial-{job.number}-{uuid4().hex[:8]}"
+        future = self._client.submit(run_on_cluster, self._method, job, self._limits, self._output, key=key, pure=False)
+        self._jobs[key] = (job, future)
+        future.add_done_callback(lambda done: self._done.put(done.key))
+
+    def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
+        """Return the trials that ended, at the latest after a time.
+
+        Raises:
+            TuningError: If the scheduler went away, or the workers cannot run trials.
+        """
+        ended: list[tuple[Job, Outcome]] = []
+        with suppress(Empty):
+            key = self._done.get(timeout=seconds)
+            while True:
+                job, future = self._jobs[key]
+                try:
+                    ended.append((job, _outcome(future)))
+                except TuningError:
+                    if not ended:
+                        raise
+                    self._done.put(key)  # first hand out what did end
+                    return ended
+                del self._jobs[key]
+                key = self._done.get_nowait()
+        return ended
+
+    def close(self) -> None:
+        """Cancel all trials, which ends their processes; close the client where it is ours."""
+        with suppress(Exception):  # of a scheduler that is gone
+            if self._jobs and self._client.status == "running":
+                self._client.cancel([future for _, future in self._jobs.values()], force=True)
+            if self._own:
+                self._client.close(timeout=_CLOSE_SECONDS)
+        self._jobs.clear()
+
+
+def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path) -> Outcome:
+    """Run one trial in a process beside a cluster's worker; called on that worker.
+
+    The process ends with the worker, and when nobody wants the result any more: because it was cancelled, or its
+    client or the scheduler died.
+
+    Raises:
+        TuningError: If this machine does not see the output folder.
+        CancelledError: If nobody wants the result.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    if not output.is_dir():
+        raise TuningError(
+            f"the worker {worker.name} does not see the output folder {output}; choose one on a disk that all machines "
+            "share, under the same path"
+        )
+    key = worker.get_current_task()
+    kind = sha256(method).hexdigest() + repr(limits)
+    tries, outcome = 0, None
+    while outcome is None or (outcome.status is Status.WORKER_DIED and tries < TRIES):
+        process = _take_process(kind, method, limits, output / LOGS / f"worker-{uuid4().hex[:8]}.log")
+        outcome = _watched(process, job, lambda: _is_wanted(worker, key))
+        if process.is_idle:
+            with _idle_lock:
+                _idle[kind].append(process)
+        tries += 1
+    return replace(outcome, tries=tries)
+
+
+def _watched(process: WorkerProcess, job: Job, is_wanted: Callable[[], bool]) -> Outcome:
+    process.start(job)
+    try:
+        while (outcome := process.outcome()) is None:
+            if not is_wanted():
+                raise CancelledError(f"trial {job.number} was cancelled")
+            process.pipe.poll(_POLL_SECONDS)
+    except BaseException:
+        process.kill()
+        raise
+    return outcome
+
+
+def _is_wanted(worker: Any, key: Any) -> bool:
+    """Return whether the task is still to be done; Dask does not interrupt one that runs."""
+    task = worker.state.tasks.get(key)
+    return task is not None and task.state != "cancelled" and worker.status.name in ("running", "paused")
+
+
+def _take_process(kind: str, method: bytes, limits: Limits, log: Path) -> WorkerProcess:
+    """Return an idle process that has loaded the method, or a new one."""
+    with _idle_lock:
+        while _idle[kind]:
+            process = _idle[kind].pop()
+            if process.is_idle:
+                return process
+            process.kill()
+    return WorkerProcess(method, log, limits, _IDLE_SECONDS)
+
+
+def _client(cluster: Any) -> tuple[Any, bool]:
+    """Return a client, and whether it is ours to close."""
+    if not isinstance(cluster, str):
+        return cluster, False
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingDependency('a cluster needs Dask; install it with: pip install "dask[distributed]"') from error
+    try:
+        client: Any = Client  # it has no types
+        return client(cluster, timeout=_CONNECT_SECONDS, set_as_default=False), True
+    except (OSError, ValueError) as error:
+        raise TuningError(
+            f"there is no Dask scheduler at {cluster} ({error}); start one with: dask scheduler"
+        ) from error
+
+
+def _outcome(future: Any) -> Outcome:
+    from distributed import KilledWorker
+
+    try:
+        found: Outcome = future.result()
+        return found
+    except KilledWorker as error:
+        return Outcome(
+            Status.WORKER_DIED,
+            seconds=0.0,
+            started=utc_now(),
+            worker=str(error.last_worker.address),
+            reason="the cluster lost every worker that ran it",
+            tries=error.allowed_failures + 1,
+        )
+    except CancelledError as error:
+        raise TuningError(f"the Dask scheduler went away; {_LOST}") from error
+    except GraphBenchError:
+        raise
+    except Exception as error:
+        raise TuningError(
+            f"the cluster's workers cannot run trials ({type(error).__name__}: {error}); install the same packages on "
+            "all machines"
+        ) from error

@@ -1,0 +1,361 @@
+"""SMAC's multi-fidelity search as it is used here: its parts, with the traps of version 2.4.1 taken out.
+
+What is changed, and why:
+
+* Rungs are whole steps, counted in integers. SMAC takes the floor of a quotient of logarithms, which loses the smallest
+  rung of e.g. 1 to 243 (``log 243 / log 3`` is 4.99...), and its budgets are fractions of steps.
+* A rung promotes its best configurations, of equal ones those that were better on the rung below. SMAC breaks ties by
+  crowding distance, which for one objective may drop the second best. Failed configurations are never promoted.
+* Promoted configurations come before new ones, so that with several workers a bracket is finished before the next ones
+  use up the trials, and a rung that still waits for results never ends the search.
+* The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and anew
+  when that budget changes even where the number of observations does not.
+* The default configuration is the first trial, and climbs to the largest budget whatever it costs (unless it fails), so
+  that the result can be no worse than it at the same budget. SMAC can add it to its initial design, as the last one.
+* The first configurations are drawn from a stream of their own. SMAC draws its random initial design and its later
+  random samples from the same numbers.
+* Local search starts in an order that does not depend on Python's random hashes of strings.
+* The number of trials is unknown to SMAC, so that it cannot change what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ConfigSpace import Configuration, ConfigurationSpace
+from smac import HyperbandFacade, MultiFidelityFacade, Scenario
+from smac.acquisition.maximizer.local_and_random_search import LocalAndSortedRandomSearch
+from smac.acquisition.maximizer.local_search import LocalSearch
+from smac.facade.abstract_facade import AbstractFacade
+from smac.initial_design import AbstractInitialDesign
+from smac.intensifier.hyperband import Hyperband
+from smac.main.config_selector import ConfigSelector
+from smac.main.exceptions import ConfigurationSpaceExhaustedException
+from smac.model.random_forest.random_forest import RandomForest
+from smac.runhistory import StatusType, TrialInfo
+from smac.runhistory.dataclasses import TrialKey
+
+_UNLIMITED = 2**31 - 1  # trials, as far as SMAC knows
+_DRAWS = 256  # of configurations that were seen before, until a space counts as used up
+_RETRAIN_AFTER = 3
+_TREES = 10
+_CANDIDATES = 5_000
+_LEAVES = 2**12
+
+
+def smac_facade(
+    space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int, modelled: bool, folder: str
+) -> AbstractFacade:
+    """Return SMAC for ask and tell.
+
+    Args:
+        space: The search space; SMAC draws from it, so it must be a copy of the user's.
+        rungs: Budgets, rising by factors of ``eta``.
+        eta: One configuration of ``eta`` is promoted.
+        seed: Of everything random.
+        modelled: Choose new configurations by a random forest, else at random.
+        folder: Where SMAC writes its own files, which nobody needs.
+    """
+    scenario = Scenario(
+        space,
+        name="tuning",
+        output_directory=folder,  # type: ignore[arg-type]
+        deterministic=True,
+        n_trials=_UNLIMITED,
+        min_budget=rungs[0],
+        max_budget=rungs[-1],
+        seed=seed,
+    )
+    intensifier = RungHyperband(scenario, rungs, eta)
+    facade = MultiFidelityFacade if modelled else HyperbandFacade
+    return facade(
+        scenario,
+        None,
+        model=_forest(scenario) if modelled else None,
+        acquisition_maximizer=_Maximizer(space, challengers=_CANDIDATES, seed=seed) if modelled else None,
+        initial_design=DefaultFirst(scenario, max(intensifier.first_rung, len(space) + 1)),
+        config_selector=_Selector(
+            scenario, retrain_after=_RETRAIN_AFTER, max_new_config_tries=_DRAWS, min_trials=len(space) + 1
+        ),
+        intensifier=intensifier,
+        logging_level=False,
+        overwrite=True,
+    )
+
+
+def bracket_sizes(rungs: int, eta: int) -> list[list[int]]:
+    """Return how many configurations each bracket trains on each of its rungs.
+
+    Source: Li et al., Hyperband, JMLR 18 (2018), algorithm 1, in integers.
+
+    Args:
+        rungs: Number of budgets; bracket ``i`` starts on rung ``i``.
+        eta: One configuration of ``eta`` is promoted.
+    """
+    sizes = []
+    for rounds in range(rungs, 0, -1):
+        first = -(-rungs * eta ** (rounds - 1) // rounds)
+        sizes.append([first // eta**done for done in range(rounds)])
+    return sizes
+
+
+def same_form(config: Configuration) -> Configuration:
+    """Return a configuration as if it was sampled.
+
+    Equal configurations of ConfigSpace may have different hashes: those of Python's and NumPy's numbers.
+    """
+    return Configuration(config.config_space, vector=config.get_array())
+
+
+class DefaultFirst(AbstractInitialDesign):  # type: ignore[misc]
+    """The default configuration, then different random ones."""
+
+    def __init__(self, scenario: Scenario, count: int) -> None:
+        super().__init__(scenario, n_configs=count, max_ratio=1.0)
+
+    def select_configurations(self) -> list[Configuration]:
+        """Return the first configurations to train; fewer where the space holds fewer."""
+        space = deepcopy(self._configspace)
+        space.seed(int(np.random.SeedSequence((self._seed, 1)).generate_state(1)[0]))
+        chosen = {same_form(self._configspace.get_default_configuration()): None}
+        for _ in range(_DRAWS + self._n_configs):
+            if len(chosen) >= self._n_configs:
+                break
+            chosen[Configuration(self._configspace, vector=space.sample_configuration().get_array())] = None
+        for config in chosen:
+            config.origin = "Initial design"
+        return list(chosen)
+
+    def _select_configurations(self) -> list[Configuration]:
+        return self.select_configurations()
+
+
+@dataclass(eq=False)
+class _Group:
+    """Configurations that compete on a rung of a bracket.
+
+    Attributes:
+        configs: In the order in which they start.
+        places: How many are still to be added.
+        started: How many of them have started.
+        running: Places of those without a result.
+        costs: Place -> cost; None where the trial failed.
+    """
+
+    bracket: int
+    stage: int
+    configs: list[Configuration]
+    places: int = 0
+    started: int = 0
+    running: set[int] = field(default_factory=set)
+    costs: dict[int, float | None] = field(default_factory=dict)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all results are known."""
+        return self.places == 0 and len(self.costs) == len(self.configs)
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Promoted configurations before new ones, large budgets before small ones."""
+        return self.stage == 0, -self.bracket - self.stage
+
+
+class RungHyperband(Hyperband):  # type: ignore[misc]
+    """Hyperband on whole steps; ``next`` raises ``StopIteration`` while there is nothing to start.
+
+    That may end when a result is told, where configurations of an unfinished rung wait for it.
+
+    Attributes:
+        has_started: Whether it was asked for a trial.
+    """
+
+    def __init__(self, scenario: Scenario, rungs: Sequence[int], eta: int) -> None:
+        self._rungs = [float(rung) for rung in rungs]  # SMAC keeps budgets as floats
+        self._sizes = bracket_sizes(len(rungs), eta)
+        self._default = scenario.configspace.get_default_configuration()
+        self._groups: list[_Group] = []
+        self._filling: _Group | None = None
+        self.has_started = self._used_up = False
+        super().__init__(scenario, eta=eta, n_seeds=1, instance_seed_order=None)
+
+    @property
+    def first_rung(self) -> int:
+        """Configurations on the first rung of the first bracket."""
+        return self._sizes[0][0]
+
+    def __post_init__(self) -> None:
+        """Set the seed of all trials, and how many brackets follow one another."""
+        self._tf_seeds = [self._seed]
+        super().__post_init__()
+        self._s_max = len(self._rungs) - 1
+
+    def __iter__(self) -> Iterator[TrialInfo]:
+        """Return the iterator itself; SMAC asks it for one trial at a time."""
+        self.__post_init__()
+        return self
+
+    def __next__(self) -> TrialInfo:
+        """Return the next trial to start.
+
+        Raises:
+            StopIteration: If there is none before another result is told.
+        """
+        if not self.has_started:
+            self.has_started = True
+            self._adopt_known()
+        while True:
+            self._promote()
+            waiting = [group for group in self._groups if group.started < len(group.configs)]
+            if waiting:
+                return self._start(min(waiting, key=lambda group: group.rank))
+            if not self._draw() and not self._promote():
+                raise StopIteration
+
+    @property
+    def trial_seed(self) -> int:
+        """The seed under which trials are told to SMAC."""
+        return int(self._seed)
+
+    @property
+    def open_configs(self) -> list[Configuration]:
+        """Configurations that wait, run, or may yet be promoted."""
+        return [config for group in self._groups for config in group.configs]
+
+    def _adopt_known(self) -> None:
+        """Put configurations that were told before the first question on the first rung, as whole groups."""
+        known = [config for config in self.runhistory.get_configs() if self._value(config, self._rungs[0]) is not None]
+        size = self.first_rung
+        for start in range(0, len(known) - size + 1, size):
+            self._groups.append(_Group(0, 0, known[start : start + size]))
+
+    def _start(self, group: _Group) -> TrialInfo:
+        group.running.add(group.started)
+        group.started += 1
+        return TrialInfo(group.configs[group.started - 1], seed=self._seed, budget=self._budget(group))
+
+    def _promote(self) -> bool:
+        """Move the best configurations of finished rungs one rung up, and forget those of finished brackets.
+
+        Returns:
+            Whether anything changed.
+        """
+        changed = False
+        groups = list(self._groups)
+        for group in groups:
+            self._read_results(group)
+            last = group.stage == len(self._sizes[group.bracket]) - 1
+            if group.is_finished if not last else group.places == 0 and group.started == len(group.configs):
+                self._groups.remove(group)
+                changed = True
+                best = [] if last else self._best(group)
+                if best:
+                    groups.append(_Group(group.bracket, group.stage + 1, best))
+                    self._groups.append(groups[-1])
+        return changed
+
+    def _read_results(self, group: _Group) -> None:
+        """Take the results that were told since, and those of trials that another search has run."""
+        while group.started < len(group.configs) and self._value_in(group, group.started) is not None:
+            group.running.add(group.started)
+            group.started += 1
+        for place in sorted(group.running):
+            value = self._value_in(group, place)
+            if value is not None and value.status != StatusType.RUNNING:
+                group.running.discard(place)
+                group.costs[place] = float(value.cost) if value.status == StatusType.SUCCESS else None
+
+    def _best(self, group: _Group) -> list[Configuration]:
+        """Return those to promote: the best, of equal ones those that were better below; the default; none failed."""
+        ranked = sorted((cost, place) for place, cost in group.costs.items() if cost is not None)
+        configs = [group.configs[place] for _, place in ranked]
+        count = self._sizes[group.bracket][group.stage + 1]
+        return configs[:count] + [config for config in configs[count:] if config == self._default]
+
+    def _draw(self) -> bool:
+        """Put a new configuration on the first rung that is being filled; False where there is none left.
+
+        It is chosen only now that it can start, so that the surrogate knows all results so far.
+        """
+        if self._used_up:
+            return False
+        if self._filling is None or self._filling.places == 0:
+            bracket = self._get_next_bracket()
+            self._filling = _Group(bracket, 0, [], places=self._sizes[bracket][0])
+            self._groups.append(self._filling)
+        config = self._new_config()
+        if config is None:
+            self._used_up = True
+            self._filling.places = 0
+            return False
+        self._filling.configs.append(config)
+        self._filling.places -= 1
+        return True
+
+    def _new_config(self) -> Configuration | None:
+        for _ in range(_DRAWS):
+            try:
+                config = next(self.config_generator)
+            except (StopIteration, ConfigurationSpaceExhaustedException):
+                return None
+            if not self.runhistory.has_config(config):
+                return config
+        return None
+
+    def _budget(self, group: _Group) -> float:
+        return self._rungs[group.bracket + group.stage]
+
+    def _value_in(self, group: _Group, place: int) -> Any:
+        return self._value(group.configs[place], self._budget(group))
+
+    def _value(self, config: Configuration, budget: float) -> Any:
+        """Return what SMAC knows of a trial; None where it was not started."""
+        if not self.runhistory.has_config(config):
+            return None
+        return self.runhistory.get(TrialKey(self.runhistory.get_config_id(config), None, self._seed, budget))
+
+
+class _Selector(ConfigSelector):  # type: ignore[misc]
+    """Trains the surrogate again also when only the budget it looks at has changed."""
+
+    def _collect_data(self) -> tuple[Any, Any, Any]:
+        before = self._considered_budgets
+        data: tuple[Any, Any, Any] = super()._collect_data()
+        if self._considered_budgets != before:
+            self._previous_entries = -1
+        return data
+
+
+class _LocalSearch(LocalSearch):  # type: ignore[misc]
+    """Starts in an order that is the same in every process."""
+
+    def _get_init_points_from_previous_configs(self, *args: Any, **options: Any) -> list[Configuration]:
+        return sorted(super()._get_init_points_from_previous_configs(*args, **options), key=str)
+
+
+class _Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
+    def __init__(self, space: ConfigurationSpace, challengers: int, seed: int) -> None:
+        super().__init__(space, challengers=challengers, local_search_iterations=10, seed=seed)
+        self._local_search = _LocalSearch(space, seed=seed)
+
+
+def _forest(scenario: Scenario) -> RandomForest:
+    """Return SMAC's forest for hyperparameters, in one thread, which is faster for trees this small.
+
+    SMAC allows 2**20 leaves, for which scikit-learn reserves 150 MB per tree before the first split.
+    """
+    return RandomForest(
+        scenario.configspace,
+        log_y=True,
+        n_trees=_TREES,
+        ratio_features=1.0,
+        min_samples_split=2,
+        min_samples_leaf=1,
+        max_leaf_nodes=_LEAVES,
+        seed=scenario.seed,
+        n_jobs=1,
+    )

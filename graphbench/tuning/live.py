@@ -1,0 +1,287 @@
+"""The display of a running search: a table in a terminal, log lines elsewhere."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from graphbench.evaluation.pages import counted
+from graphbench.progress import human_number
+from graphbench.tuning.history import busy_seconds
+from graphbench.tuning.parameters import config_text
+from graphbench.tuning.records import title_of
+from graphbench.tuning.scores import Measure
+from graphbench.tuning.trials import Asked, Trial, incumbent_of
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+    from rich.table import Table
+
+logger = logging.getLogger(__name__)
+
+_PER_SECOND = 4  # drawings; events only change counters
+_MOST_RUNNING = 8  # trials shown
+_LINES = 20  # log lines of a whole run, about
+_SILENCE = 600.0  # seconds after which the end of a trial is logged in any case
+
+
+@dataclass
+class _Rung:
+    done: int = 0
+    failed: int = 0
+    best: float | None = None
+
+
+@dataclass
+class RunState:
+    """What is known of a run: counters that every event changes and every drawing reads.
+
+    Attributes:
+        title: What is tuned, in a line.
+        measure: How costs are shown.
+        trials: Trials asked for in all; 0 where unknown.
+        limit: Seconds the run may take; None for no limit.
+        running: Trials that run, by number, with the time they started at.
+        rungs: Budget -> what was done there.
+        incumbent: The best trial so far.
+        done: Trials that ended.
+        failed: Those of them that failed.
+        steps: Optimizer steps done.
+        saved: Optimizer steps that continuing saved.
+    """
+
+    title: str = "Tuning"
+    measure: Measure = field(default_factory=Measure)
+    trials: int = 0
+    limit: float | None = None
+    running: dict[int, tuple[Asked, float]] = field(default_factory=dict)
+    rungs: dict[int, _Rung] = field(default_factory=dict)
+    incumbent: Trial | None = None
+    done: int = 0
+    failed: int = 0
+    steps: int = 0
+    saved: int = 0
+
+    def ask(self, asked: Asked) -> None:
+        """Count a trial that starts."""
+        self.running[asked.number] = (asked, time.monotonic())
+        self.rungs.setdefault(asked.budget, _Rung())
+
+    def finish(self, trial: Trial) -> None:
+        """Count a trial that ended."""
+        self.running.pop(trial.number, None)
+        rung = self.rungs.setdefault(trial.budget, _Rung())
+        self.done += 1
+        self.steps += trial.steps
+        self.saved += trial.continued_from
+        rung.done += 1
+        if not trial.succeeded:
+            self.failed += 1
+            rung.failed += 1
+            return
+        rung.best = trial.cost if rung.best is None else min(rung.best, trial.cost)
+        self.incumbent = incumbent_of([trial] if self.incumbent is None else [self.incumbent, trial])
+
+    def best_text(self) -> str:
+        """Return the incumbent's score and where it was reached."""
+        if self.incumbent is None:
+            return "none yet"
+        score = self.measure.text(self.incumbent.cost)
+        return f"{score} at {self.incumbent.budget:,} steps (configuration {self.incumbent.config_id})"
+
+    def config_text(self) -> str:
+        """Return the incumbent's configuration in one line."""
+        return config_text(self.incumbent.config) if self.incumbent is not None else ""
+
+    def trials_text(self) -> str:
+        """Return how many trials ended, run and failed."""
+        total = f" of {self.trials}" if self.trials else ""
+        return f"{self.done}{total} done, {len(self.running)} running, {self.failed} failed"
+
+    def steps_text(self) -> str:
+        """Return the optimizer steps done, and those that continuing saved."""
+        alone = self.steps + self.saved
+        saved = f", {human_number(self.saved)} saved by continuing ({self.saved / alone:.0%})" if self.saved else ""
+        return f"{human_number(self.steps)} done{saved}"
+
+
+class LiveDisplay:
+    """Shows a run while it goes on; an :class:`~graphbench.tuning.trials.Observer`.
+
+    In a terminal a table is redrawn a few times per second by a thread of its own. Elsewhere a line is logged every few
+    trials, and when a larger budget is first reached. It can be used as a context manager: the terminal is restored
+    however the block ends, and at the end of the process at the latest.
+    """
+
+    def __init__(self, progress: bool | None = None, console: Console | None = None) -> None:
+        """Prepare the display.
+
+        Args:
+            progress: True or False to force the table or log lines; None shows the table in terminals only.
+            console: Where the table is drawn; None for standard error.
+        """
+        self._enabled = sys.stderr.isatty() if progress is None else progress
+        self._console = console
+        self._live: Live | None = None
+        self._lock = Lock()
+        self._started = self._logged_at = time.monotonic()  # of the run: times of earlier runs are counted
+        self._logged = 0
+        self.state = RunState()
+
+    def __enter__(self) -> LiveDisplay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.on_end()
+
+    def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
+        """Take the settings and the trials of earlier runs, and show the display."""
+        self._logged_at = time.monotonic()
+        self._started = self._logged_at - busy_seconds(trials)
+        self.state = _state_of(settings)
+        for trial in trials:
+            self.state.finish(trial)
+        self._logged = self.state.done
+        if trials:
+            logger.info(
+                "%s: continued after %s; best %s",
+                self.state.title,
+                counted(len(trials), "trial"),
+                self.state.best_text(),
+            )
+        if self._enabled:
+            self._show()
+
+    def on_asked(self, asked: Asked) -> None:
+        """Take a trial that starts."""
+        with self._lock:
+            self.state.ask(asked)
+
+    def on_finished(self, trial: Trial) -> None:
+        """Take a trial that ended."""
+        with self._lock:
+            before = self.state.incumbent
+            self.state.finish(trial)
+            risen = (
+                before is not None and self.state.incumbent is not None and self.state.incumbent.budget > before.budget
+            )
+        if self._live is None and (risen or self._is_time_to_log()):
+            self._log()
+
+    def on_end(self) -> None:
+        """Leave the last state of the table in the terminal, or log it; further calls do nothing."""
+        live, self._live = self._live, None
+        if live is not None:
+            atexit.unregister(self.on_end)
+            with suppress(OSError, ValueError):  # a terminal that is gone needs no restoring
+                live.stop()
+        elif self.state.done > self._logged:
+            self._log()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = self._console or Console(stderr=True)
+        live = Live(get_renderable=self.render, console=console, refresh_per_second=_PER_SECOND)
+        self._live = live
+        atexit.register(self.on_end)
+        live.start()
+
+    def _is_time_to_log(self) -> bool:
+        every = max(1, self.state.trials // _LINES)
+        return self.state.done - self._logged >= every or time.monotonic() - self._logged_at > _SILENCE
+
+    def _log(self) -> None:
+        state = self.state
+        self._logged, self._logged_at = state.done, time.monotonic()
+        elapsed = clock(time.monotonic() - self._started)
+        logger.info("%s: %s; steps %s; best %s", elapsed, state.trials_text(), state.steps_text(), state.best_text())
+
+    def render(self) -> RenderableType:
+        """Return the display as it stands."""
+        from rich.console import Group
+        from rich.text import Text
+
+        with self._lock:
+            elapsed = time.monotonic() - self._started
+            parts: list[RenderableType] = [Text(self.state.title, style="bold"), _facts(self.state, elapsed)]
+            if self.state.rungs:
+                parts.append(_rung_table(self.state))
+            if self.state.running:
+                parts.append(_running_table(self.state))
+        return Group(*parts)
+
+
+def _state_of(settings: Mapping[str, Any]) -> RunState:
+    what, limits = settings.get("what", {}), settings.get("limits", {})
+    about = [title_of(what), *([what["method"]] if "method" in what else [])]
+    if "seed" in what:
+        about.append(f"seed {what['seed']}")
+    return RunState(
+        title=", ".join(about),
+        measure=Measure(what.get("metric")),
+        trials=limits.get("trials") or 0,
+        limit=limits.get("walltime_limit"),
+    )
+
+
+def clock(seconds: float) -> str:
+    """Return a time as ``m:ss`` or ``h:mm:ss``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _facts(state: RunState, elapsed: float) -> Table:
+    from rich.table import Table
+
+    limit = f" of {clock(state.limit)}" if state.limit is not None else ""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_row("best so far", state.best_text(), style="")
+    if state.incumbent is not None:
+        table.add_row("", state.config_text())
+    table.add_row("trials", state.trials_text())
+    table.add_row("steps", state.steps_text())
+    table.add_row("time", clock(elapsed) + limit)
+    return table
+
+
+def _rung_table(state: RunState) -> Table:
+    table = _plain_table("budget", "running", "done", "failed", f"best {state.measure.head}")
+    for budget, rung in sorted(state.rungs.items()):
+        running = sum(asked.budget == budget for asked, _ in state.running.values())
+        best = "" if rung.best is None else state.measure.text(rung.best, named=False)
+        table.add_row(f"{budget:,}", str(running or ""), str(rung.done), str(rung.failed or ""), best)
+    return table
+
+
+def _running_table(state: RunState) -> Table:
+    table = _plain_table("trial", "configuration", "budget", "time")
+    now = time.monotonic()
+    shown = sorted(state.running.items())[:_MOST_RUNNING]
+    for number, (asked, started) in shown:
+        table.add_row(str(number), str(asked.config_id), f"{asked.budget:,}", clock(now - started))
+    if len(state.running) > len(shown):
+        table.add_row("...", f"{len(state.running) - len(shown)} more", "", "")
+    return table
+
+
+def _plain_table(*heads: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    return table

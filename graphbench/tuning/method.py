@@ -1,0 +1,362 @@
+"""Our own models as a training method: a dataset and a model configuration in, the cost of a validation out."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.names import catalog
+from graphbench.data.store import default_root
+from graphbench.errors import CheckpointError, ConfigError
+from graphbench.evaluation.metrics.registry import METRICS
+from graphbench.evaluation.texts import asks_for_text
+from graphbench.training.config import RunConfig, load_config, parse_overrides
+from graphbench.tuning.trials import TrialResult
+
+if TYPE_CHECKING:
+    from graphbench.loader import Splits
+    from graphbench.training.fit import Fit
+    from graphbench.tuning.optimizer import Optimizer
+
+logger = logging.getLogger(__name__)
+
+_OF_THE_SEARCH = {
+    "training.steps": "the budgets say how long is trained",
+    "training.schedule_steps": "the largest budget is the end of the schedule",
+    "training.eval_at": "every budget is validated",
+    "training.seed": "the seed is the search's",
+}
+_OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
+
+
+@dataclass(frozen=True)
+class DatasetMethod:
+    """Trains a model of ours on a dataset and returns the cost of its validation; knows no test split.
+
+    A configuration is trained along the schedule of the largest budget, whatever the budget of the trial, and is
+    validated at every budget of the ladder besides the trainer's own interval. So one that is promoted goes on from its
+    checkpoint exactly as if it had been trained to the larger budget at once, to the bit on a CPU.
+
+    The score of a trial is the best validation of its run so far, of which the trainer keeps the weights. The cost is
+    ``1 - score`` for metrics between 0 and 1 of which more is better, ``-score`` for others of which more is better,
+    and the score itself for errors and losses.
+
+    An instance is small and can be pickled; each process opens the dataset once.
+
+    Args:
+        dataset: Id or alias of one dataset.
+        model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
+            default.
+        budgets: The ladder: budgets in optimizer steps, rising. The last one ends the schedule.
+        overrides: Changes of the configuration that hold for all trials: dotted key -> value, or ``key=value`` strings.
+        limit: Train and validate on the first ``limit`` samples of the splits.
+        val_limit: Validate on the first ``val_limit`` samples instead.
+        root: Folder of the datasets; None for the default root. Workers on other machines must see it too.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
+
+    Raises:
+        UnknownDataset: If no dataset has that name.
+        ConfigError: If several datasets are named, the budgets do not rise, or an override sets what the search sets.
+    """
+
+    dataset: str
+    model: str | Path | None = None
+    budgets: Sequence[int] = field(default=(), kw_only=True)
+    overrides: Mapping[str, Any] | Sequence[str] = field(default_factory=dict, kw_only=True)
+    limit: int | None = field(default=None, kw_only=True)
+    val_limit: int | None = field(default=None, kw_only=True)
+    root: str | Path | None = field(default=None, kw_only=True)
+    device: str = field(default="auto", kw_only=True)
+
+    def __post_init__(self) -> None:
+        card = _single_card(self.dataset)
+        if not self.budgets or list(self.budgets) != sorted(set(self.budgets)) or self.budgets[0] < 1:
+            raise ConfigError(f"budgets must rise from at least 1, e.g. (100, 300, 900); got {tuple(self.budgets)}")
+        root = default_root() if self.root is None else Path(self.root).expanduser()
+        model = self.model
+        if model is not None and Path(model).suffix in (".yaml", ".yml"):
+            model = str(Path(model).expanduser().resolve())
+        values = {
+            "dataset": card.id,
+            "model": None if model is None else str(model),
+            "budgets": tuple(self.budgets),
+            "overrides": _flat(parse_overrides(self.overrides)),
+            "root": str(root.resolve()),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        _refuse_keys_of_the_search(self.overrides)
+
+    def __call__(
+        self,
+        config: Mapping[str, Any],
+        seed: int,
+        budget: int,
+        checkpoint: Path | None = None,
+        folder: Path | None = None,
+    ) -> TrialResult:
+        """Train a configuration to a budget and return its cost.
+
+        Args:
+            config: Dotted key -> value, e.g. ``{"training.lr": 3e-4, "model.hidden": 128}``.
+            seed: Seed of weights, data order and dropout.
+            budget: Optimizer steps in all, those before the checkpoint included.
+            checkpoint: What the last smaller budget returned; None where the configuration is new.
+            folder: The configuration's folder. A run that was interrupted in it is continued. None trains in a
+                temporary folder that nothing can be continued from.
+
+        Raises:
+            ConfigError: If the configuration is refused, e.g. a warm-up as long as the largest budget.
+            TrainingError: If the loss is no longer finite (then it is a ``FloatingPointError`` too), or the device's
+                memory is too small.
+        """
+        run = self.run_config(config, seed, budget)
+        if folder is None:
+            with TemporaryDirectory(prefix="graphbench-trial-") as temporary:
+                return self._result(self._fit(run, Path(temporary)), budget, None, None)
+        home = Path(folder) / f"seed{seed}"
+        return self._result(self._fit(run, home), budget, checkpoint, home)
+
+    @property
+    def card(self) -> Card:
+        """The dataset's card."""
+        return catalog().cards[self.dataset]
+
+    @property
+    def metric(self) -> str:
+        """What is validated: the card's primary metric, of models that write texts their ``loss``."""
+        return "loss" if asks_for_text(self.card) else self.card.metrics.primary
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What makes two runs the same search, in JSON values: data, model configuration, overrides, limits."""
+        from graphbench.data.generation import dataset_folder
+
+        plain = load_config(self.dataset, self.model, family=self.card.family)
+        values = plain.model_dump(mode="json", include={"model", "training"}, exclude_defaults=True)
+        return {
+            "dataset": self.dataset,
+            "data": dataset_folder(self.card, Path(str(self.root))).name,
+            "model": plain.model_name,
+            "configuration": _flat(values),
+            "overrides": dict(cast(Mapping[str, Any], self.overrides)),
+            "metric": self.metric,
+            "limit": self.limit,
+            "val_limit": self.val_limit,
+        }
+
+    @property
+    def worst_cost(self) -> float | None:
+        """The largest cost there is; None where there is none, as of errors."""
+        about = METRICS.get(self.metric)
+        if about is None or not about.higher_is_better or math.isinf(about.lowest):
+            return None
+        return cost_of(about.lowest, self.metric)
+
+    def score_of(self, cost: float) -> float:
+        """Return the score in its natural direction that has a cost."""
+        return cost_of(cost, self.metric)  # each of the three rules is its own inverse
+
+    def run_config(self, config: Mapping[str, Any], seed: int = 0, budget: int | None = None) -> RunConfig:
+        """Return the configuration of the run that a trial trains.
+
+        Args:
+            config: Dotted key -> value.
+            seed: Seed of the run.
+            budget: Optimizer steps; None for the largest budget.
+
+        Raises:
+            ConfigError: If a key is unknown, a value is refused, or a key is set that the search sets itself.
+        """
+        _refuse_keys_of_the_search(config)
+        fixed = cast(Mapping[str, Any], self.overrides)
+        _refuse_both(config, fixed)
+        changes = {**fixed, **config}
+        changes |= {"training.schedule_steps": self.budgets[-1], "training.eval_at": list(self.budgets[:-1])}
+        steps = self.budgets[-1] if budget is None else budget
+        return load_config(
+            self.dataset,
+            self.model,
+            family=self.card.family,
+            steps=steps,
+            seed=seed,
+            limit=self.limit,
+            overrides=changes,
+        )
+
+    def baseline(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a configuration file that trains a configuration to the largest budget, as the search did.
+
+        ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless
+        ``val_limit`` lets the search choose them by fewer samples.
+        """
+        run = self.run_config(config).to_dict()
+        training = {key: value for key, value in run["training"].items() if key not in ("seed", "schedule_steps")}
+        model = {key: value for key, value in run["model"].items() if (key, value) != ("kind", "graph")}
+        return {"model": model, "training": training}
+
+    def prepare(self, config: Mapping[str, Any], workers: int | None = None, progress: bool | None = None) -> None:
+        """Check a configuration, and generate the data for training and validation where they are missing.
+
+        Called once before the search, so that its workers only read.
+
+        Args:
+            config: A configuration of the space, e.g. the default one.
+            workers: Processes that generate; None for all cores.
+            progress: Show progress bars; None for terminals only.
+
+        Raises:
+            ConfigError: If the configuration is refused.
+        """
+        from graphbench.training.splits import require_own_splits
+        from graphbench.training.trajectory_trainer import is_streamed
+
+        run = self.run_config(config)
+        require_own_splits(run, self.card)
+        data = _loaded(self.dataset, str(self.root), self._limits(run), workers, progress)
+        for split in (run.training.train_split, run.training.val_split):
+            if not is_streamed(data, split):
+                data[split]
+
+    def _limits(self, run: RunConfig) -> tuple[tuple[str, int], ...]:
+        val = self.limit if self.val_limit is None else self.val_limit
+        wanted = ((run.training.train_split, self.limit), (run.training.val_split, val))
+        return tuple((split, limit) for split, limit in wanted if limit is not None)
+
+    def _fit(self, run: RunConfig, folder: Path) -> Fit:
+        """Train, from the folder's checkpoint where it has a usable one."""
+        from graphbench.training.fit import fit
+
+        data = _opened(self.dataset, str(self.root), self._limits(run))
+        try:
+            return fit(run, data, folder, device=self.device)
+        except CheckpointError as error:
+            logger.warning("trained anew: %s", error)
+            return fit(run, data, folder, device=self.device, resume=False)
+
+    def _result(self, fit: Fit, budget: int, checkpoint: Path | None, home: Path | None) -> TrialResult:
+        if not fit.curve:
+            raise ConfigError(f"the validation split of {self.dataset} is empty; raise val_limit")
+        step, score = fit.best(budget)
+        smaller = max((rung for rung in self.budgets if rung < budget), default=0)
+        continued = 0 if checkpoint is None else min(smaller, fit.started_at)
+        return TrialResult(
+            cost=cost_of(score, fit.metric),
+            metrics={f"val_{fit.metric}": score, "best_step": step},
+            model=fit.model if fit.steps <= budget else None,
+            checkpoint=home,
+            steps=0 if fit.started_at > budget else fit.steps - continued,
+        )
+
+
+def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any) -> Optimizer:
+    """Return the optimizer of :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
+
+    The default configuration of the search is the model's own, where it lies in the space.
+
+    Args:
+        dataset: Id or alias of one dataset.
+        model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
+            default.
+        settings: Settings of the run, and arguments of :class:`DatasetMethod` but the budgets. ``space`` may be a name
+            in ``hpo/<domain>/``, and defaults to the model's; ``output`` defaults to
+            ``runs/tune/<dataset>/<model>-seed<seed>``.
+
+    Raises:
+        ConfigError: If a setting, the space or the model's configuration is refused.
+        UnknownDataset: If no dataset has that name.
+        UnknownModel: If no model configuration has that name.
+    """
+    from graphbench.tuning.optimizer import Optimizer
+    from graphbench.tuning.settings import OptimizationArgs
+    from graphbench.tuning.space import defaults_from
+
+    of_method = {name: settings.pop(name) for name in _OF_THE_METHOD & settings.keys()}
+    card = _single_card(dataset)
+    about = load_config(card.id, model, family=card.family)
+    seed = settings.get("seed", 0)
+    output = Path("runs", "tune", *card.id.replace(":", "-").split("/"), f"{about.model_name}-seed{seed}")
+    args = OptimizationArgs.of({"output": output, **settings, **_space_settings(card, about, settings)})
+    method = DatasetMethod(card.id, model, budgets=args.budgets, **of_method)
+    _refuse_keys_of_the_search(args.space)
+    _refuse_both(args.space, cast(Mapping[str, Any], method.overrides))
+    return Optimizer(args.model_copy(update={"space": defaults_from(method.run_config({}), args.space)}), method)
+
+
+def _space_settings(card: Card, about: RunConfig, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the space of a run; where it is a file's, also the budgets, eta and trials that are not given."""
+    from graphbench.tuning.space_file import load_tuning_file
+
+    wanted = settings.get("space")
+    if wanted is None:
+        wanted = about.model_name
+    if not isinstance(wanted, str | Path):
+        return {"space": wanted}
+    file = load_tuning_file(wanted, card.domain)
+    largest, smallest = settings.get("max_budget"), settings.get("min_budget")
+    if all(value is None or type(value) is int for value in (largest, smallest)) and (largest or smallest):
+        file = file.for_budget(largest or file.budget.max, smallest)
+    own = {"min_budget": file.budget.min, "max_budget": file.budget.max, "eta": file.budget.eta, "trials": file.trials}
+    kept = {key: settings[key] if settings.get(key) is not None else value for key, value in own.items()}
+    return {**kept, "space": file.configuration_space(), "space_file": file.name}
+
+
+def cost_of(score: float, metric: str) -> float:
+    """Return what is minimised for a score: ``1 - score``, ``-score``, or the score itself of errors and losses.
+
+    Args:
+        score: The score in its natural direction.
+        metric: Name of the metric, or ``loss``.
+    """
+    about = METRICS.get(metric)
+    if about is None or not about.higher_is_better:
+        return score
+    return 1.0 - score if (about.lowest, about.highest) == (0, 1) else -score
+
+
+@lru_cache(maxsize=2)
+def _opened(dataset: str, root: str, limits: tuple[tuple[str, int], ...]) -> Splits:
+    """Return the dataset, opened once per process."""
+    return _loaded(dataset, root, limits, 1, False)
+
+
+def _loaded(
+    dataset: str, root: str, limits: tuple[tuple[str, int], ...], workers: int | None, progress: bool | None
+) -> Splits:
+    from graphbench.loader import Loader
+
+    limit = dict(limits) or None
+    return cast("Splits", Loader(dataset, root=root, limit=limit, workers=workers, progress=progress).load(()))
+
+
+def _single_card(dataset: str) -> Card:
+    ids = catalog().resolve(dataset)
+    if len(ids) != 1:
+        raise ConfigError(f"one dataset is tuned at a time, {dataset!r} stands for {len(ids)}; name one")
+    return catalog().cards[ids[0]]
+
+
+def _refuse_keys_of_the_search(keys: Any) -> None:
+    for key, why in _OF_THE_SEARCH.items():
+        if key in keys:
+            raise ConfigError(f"{key} cannot be tuned or set here: {why}; leave it out")
+
+
+def _refuse_both(tuned: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    for key in sorted(fixed.keys() & tuned.keys()):
+        raise ConfigError(f"{key} is tuned and set to {fixed[key]!r} at once; leave one of the two out")
+
+
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as dotted key -> value."""
+    found: dict[str, Any] = {}
+    for key, value in nested.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found

@@ -1,0 +1,205 @@
+"""Tuning: find the configuration of a search space that a training method likes best, and stop and continue at will."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench.errors import TuningError
+from graphbench.tuning.execution import LOGS, Limits, make_execution
+from graphbench.tuning.journal import CLOSED, OPENED, Journal, open_journal
+from graphbench.tuning.loop import TRIALS, Loop, Stop
+from graphbench.tuning.records import RESULT, SETTINGS, check_identity, result_record, settings_record, write_json
+from graphbench.tuning.resume import Progress, resume
+from graphbench.tuning.search import make_search
+from graphbench.tuning.settings import OptimizationArgs
+from graphbench.tuning.trials import Observer, Trial, incumbent_of
+from graphbench.tuning.worker import Job, TrainingMethod, call, optional_arguments
+
+if TYPE_CHECKING:
+    from graphbench.tuning.search import Search
+
+logger = logging.getLogger(__name__)
+
+REPORT = "report"
+
+
+@dataclass(frozen=True)
+class Best:
+    """What a tuning run found.
+
+    Attributes:
+        config: The best configuration: hyperparameters by name.
+        cost: Its cost at the largest budget that was reached.
+        score: The same in the metric's natural direction for our own models; the cost for other training methods.
+        trials: The history: all finished trials in the order they were asked for.
+        model: The configuration's model at ``max_budget``, where the training method returns one; else None.
+        path: Folder of the run.
+    """
+
+    config: dict[str, Any]
+    cost: float
+    score: float
+    trials: tuple[Trial, ...]
+    model: Any
+    path: Path
+
+
+class Optimizer:
+    """Tunes a training method by multi-fidelity search; a run that was interrupted is continued.
+
+    Every trial runs in a process of its own. One that raises, returns NaN, takes too long, needs too much memory or
+    dies is recorded with its reason and does not end the run. A configuration that is promoted to a larger budget is
+    given the checkpoint it returned before.
+
+    Args:
+        optimization_args: The settings, see :class:`~graphbench.tuning.settings.OptimizationArgs`: a mapping, a
+            dataclass, or any object with these attributes.
+        training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) to a budget in
+            optimizer steps, and returns a cost, lower is better, or a
+            :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it is given the path
+            that the last smaller budget of the configuration returned, or None; where it has ``folder``, a folder of
+            the configuration's own, which exists until the configuration can no longer be promoted. It travels to
+            other processes, so it must be possible to pickle it; functions of a script or notebook are.
+
+    Raises:
+        ConfigError: If a setting is unknown, missing or refused.
+
+    Source: Lindauer et al., SMAC3, JMLR 23 (2022); Li et al., Hyperband, JMLR 18 (2018).
+    """
+
+    def __init__(self, optimization_args: Any, training_method: TrainingMethod) -> None:
+        self.args = OptimizationArgs.of(optimization_args)
+        self.method = training_method
+        self._output = self.args.output.expanduser().absolute()
+
+    @classmethod
+    def for_dataset(cls, dataset: str, *, model: str | Path | None = None, **settings: Any) -> Optimizer:
+        """Return an optimizer for one of our models on a dataset; it sees training and validation data only.
+
+        Args:
+            dataset: Id or alias of one dataset.
+            model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
+                default.
+            settings: Settings of the run as in :class:`~graphbench.tuning.settings.OptimizationArgs`, and arguments of
+                :class:`~graphbench.tuning.method.DatasetMethod`. The space defaults to the model's in ``hpo/``, with
+                its budgets, and the output folder to ``runs/tune/<dataset>/<model>-seed<seed>``.
+
+        Raises:
+            ConfigError: If a setting, the space or the model's configuration is refused.
+            UnknownDataset: If no dataset has that name.
+            UnknownModel: If no model configuration has that name.
+        """
+        from graphbench.tuning.method import optimizer_for
+
+        return optimizer_for(dataset, model, **settings)
+
+    def optimize(self, observers: Sequence[Observer] = (), *, report: bool = True, refit: bool = True) -> Best:
+        """Run the search, or continue it, and return the best configuration.
+
+        The same settings and seed with one worker give the same trials, also across interruptions. ``result.json`` is
+        written whenever the run stops, also by an error or Ctrl-C; the report only when it stops by itself.
+
+        Args:
+            observers: Told of every trial, e.g. a :class:`~graphbench.tuning.live.LiveDisplay`.
+            report: Write the report page, ``<output>/report/report.html``.
+            refit: Make the model of the best configuration, in this process, where the training method returns models;
+                one that was trained to the largest budget before is only loaded if the method knows how to.
+
+        Raises:
+            ConfigError: If the output folder holds another run.
+            TuningError: If the folder is in use, the cluster went away, no trial succeeded, or the best configuration's
+                model could not be made.
+            StoreError: If the folder cannot be written.
+        """
+        with open_journal(self._output) as journal:
+            settings = settings_record(self.args, self.method)
+            check_identity(journal, settings, self._output)
+            if prepare := getattr(self.method, "prepare", None):
+                prepare(self._default())
+            journal.append(OPENED, settings=settings)
+            write_json(self._output / SETTINGS, settings)
+            progress = resume(journal, self._make_search, self._output)
+            try:
+                self._run(progress, journal, settings, observers)
+            finally:
+                journal.append(CLOSED)
+                result = self._write_result(progress, journal, settings)
+        if report:
+            self._write_report(result)
+        return self._best(progress, refit)
+
+    def _run(
+        self, progress: Progress, journal: Journal, settings: Mapping[str, Any], observers: Sequence[Observer]
+    ) -> None:
+        args = self.args
+        limits = Limits(args.trial_limit, args.memory_limit)
+        worst = args.worst_cost if args.worst_cost is not None else getattr(self.method, "worst_cost", None)
+        stop = Stop(args.trials, args.walltime_limit, worst)
+        with closing(make_execution(self.method, args.workers, args.cluster, limits, self._output)) as execution:
+            try:
+                for observer in observers:
+                    observer.on_start(settings, tuple(progress.trials))
+                continues = "checkpoint" in optional_arguments(self.method)
+                Loop(progress, execution, journal, stop, self._output, continues, observers).run()
+            finally:
+                for observer in observers:
+                    observer.on_end()
+
+    def _make_search(self) -> Search:
+        args = self.args
+        return make_search(args.method, args.space, args.budgets, args.eta, args.seed)
+
+    def _default(self) -> dict[str, Any]:
+        from graphbench.tuning.space import to_plain
+
+        return to_plain(self.args.space.get_default_configuration())
+
+    def _write_result(self, progress: Progress, journal: Journal, settings: Mapping[str, Any]) -> dict[str, Any]:
+        best = incumbent_of(progress.trials)
+        baseline = getattr(self.method, "baseline", None)
+        file = baseline(best.config) if best is not None and baseline is not None else None
+        result = result_record(settings, progress.trials, journal, progress.lanes, file)
+        write_json(self._output / RESULT, result)
+        return result
+
+    def _write_report(self, result: Mapping[str, Any]) -> None:
+        from graphbench.tuning.report import write_report
+
+        write_report(result, self._output / REPORT)
+
+    def _best(self, progress: Progress, refit: bool) -> Best:
+        best = incumbent_of(progress.trials)
+        if best is None:
+            first = progress.trials[0].reason if progress.trials else "none was started"
+            raise TuningError(
+                f"none of {len(progress.trials)} trials succeeded; the first: {first}. What they printed is in "
+                f"{self._output / LOGS}. Choose another output folder to start anew"
+            )
+        score_of = getattr(self.method, "score_of", None)
+        return Best(
+            config=dict(best.config),
+            cost=best.cost,
+            score=best.cost if score_of is None else score_of(best.cost),
+            trials=tuple(sorted(progress.trials, key=lambda trial: trial.number)),
+            model=self._model(progress, best) if refit and progress.has_model else None,
+            path=self._output,
+        )
+
+    def _model(self, progress: Progress, best: Trial) -> Any:
+        """Return the model of a configuration: trained in this process to the largest budget, from its checkpoint."""
+        budget = self.args.max_budget
+        _, checkpoint = progress.checkpoint_of(best.config_id, budget)
+        folder = self._output / TRIALS / str(best.config_id)
+        try:
+            result = call(self.method, Job(best.number, best.config, best.seed, budget, checkpoint, folder))
+        except Exception as error:
+            raise TuningError(
+                f"the search is done ({self._output / RESULT}), but the model of its best configuration could not be "
+                f"made: {type(error).__name__}: {error}"
+            ) from error
+        return getattr(result, "model", None)

@@ -1,0 +1,157 @@
+"""What a run writes for people and reports: ``settings.json`` at its start, ``result.json`` whenever it stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphbench.data.store import atomic_path
+from graphbench.errors import ConfigError
+from graphbench.evaluation.results import hardware
+from graphbench.tuning.journal import OPENED, Journal, utc_now
+from graphbench.tuning.settings import OptimizationArgs
+from graphbench.tuning.space import describe
+from graphbench.tuning.trials import Trial, incumbent_of
+
+SETTINGS = "settings.json"
+RESULT = "result.json"
+SCHEMA = 1
+
+_SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
+_LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
+_UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
+
+
+def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
+    """Return the settings of a run: ``what`` and ``space``, which identify it, and ``limits``, which may change.
+
+    Args:
+        args: The settings.
+        method: The training method; its mapping ``description``, where it has one, is part of ``what``.
+    """
+    about = getattr(method, "description", None)
+    if not isinstance(about, Mapping):
+        name = getattr(method, "__qualname__", None) or type(method).__qualname__
+        about = {"training_method": name}
+    return {
+        "schema": SCHEMA,
+        "what": {**about, **{key: getattr(args, key) for key in _SEARCH}},
+        "space": describe(args.space),
+        "limits": {key: getattr(args, key) for key in _LIMITS}
+        | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
+        "graphbench_version": _version(),
+    }
+
+
+def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) -> None:
+    """Compare the settings of a run with those its journal was begun with.
+
+    Raises:
+        ConfigError: If they are of another search; the message names all that differs.
+    """
+    first = next((event for event in journal.past if event["event"] == OPENED), None)
+    if first is None:
+        return
+    before = {key: first["settings"][key] for key in ("what", "space")}
+    now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
+    changes = [text for text in _differences(before, now)]
+    if changes:
+        raise ConfigError(
+            f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
+            "as they were; trials, workers and limits may change"
+        )
+
+
+def _differences(before: Any, now: Any, place: str = "") -> list[str]:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = [key for key in {**before, **now} if key not in _UNIMPORTANT]
+        missing = "nothing"
+        return [
+            text
+            for key in keys
+            for text in _differences(
+                before.get(key, missing), now.get(key, missing), f"{place}.{key}".removeprefix(".")
+            )
+        ]
+    return [] if before == now else [f"{place} was {before!r}, is now {now!r}"]
+
+
+def result_record(
+    settings: Mapping[str, Any],
+    trials: Sequence[Trial],
+    journal: Journal,
+    lanes: int,
+    baseline: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the content of ``result.json``.
+
+    Args:
+        settings: From :func:`settings_record`.
+        trials: All finished trials.
+        journal: The run's journal.
+        lanes: The most trials that ran at once; wall time of a lane that no trial fills is overhead.
+        baseline: The incumbent as a file for training, of our own models.
+    """
+    best = incumbent_of(trials)
+    defaults = [trial for trial in trials if trial.config_id == 0 and trial.succeeded]
+    training = sum(trial.seconds for trial in trials)
+    wall = journal.seconds
+    started = next((event["time"] for event in journal.past if event["event"] == OPENED), None)
+    return {
+        "schema": SCHEMA,
+        "title": title_of(settings["what"]),
+        "what": settings["what"],
+        "space": settings["space"],
+        "incumbent": _short(best),
+        "default": _short(max(defaults, key=lambda trial: trial.budget, default=None)),
+        "trials": [trial.to_json() for trial in sorted(trials, key=lambda trial: trial.number)],
+        "steps": _steps(trials),
+        "seconds": {
+            "training": round(training, 3),
+            "overhead_per_trial": round(max(0.0, wall * lanes - training) / len(trials), 3) if trials else None,
+            "wall": round(wall, 3),
+        },
+        "hardware": hardware(),
+        "graphbench_version": _version(),
+        "started": started or utc_now(),
+        "finished": utc_now(),
+        **({} if baseline is None else {"baseline": dict(baseline)}),
+    }
+
+
+def title_of(what: Mapping[str, Any]) -> str:
+    """Return what is tuned, in a line."""
+    if what.get("dataset") and what.get("model"):
+        return f"Tuning {what['model']} on {what['dataset']}"
+    return f"Tuning {what.get('training_method', '')}".strip()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, whole or not at all.
+
+    Raises:
+        StoreError: If it cannot be written.
+    """
+    with atomic_path(path) as aside:
+        aside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _steps(trials: Sequence[Trial]) -> dict[str, Any]:
+    done = sum(trial.steps for trial in trials)
+    alone = sum(trial.steps + trial.continued_from for trial in trials)
+    return {"done": done, "without_continuing": alone, "saved_share": round(1 - done / alone, 4) if alone else 0.0}
+
+
+def _short(trial: Trial | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    record = trial.to_json()
+    return {key: record[key] for key in ("config_id", "config", "cost", "budget", "metrics")}
+
+
+def _version() -> str:
+    import graphbench
+
+    return graphbench.__version__

@@ -1,0 +1,141 @@
+"""Continuing a run: a new search is asked and told what the journal holds, and is then where the old one was."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphbench.errors import TuningError
+from graphbench.tuning.journal import Event, Journal
+from graphbench.tuning.search import Search
+from graphbench.tuning.trials import Asked, Trial
+from graphbench.tuning.worker import is_there
+
+logger = logging.getLogger(__name__)
+
+ASKED = "asked"
+FINISHED = "finished"
+ANEW = "searched_anew"  # from here on by a new search that was only told the trials before
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        search: In the state after the last event.
+        trials: Finished trials, in the order of their ends.
+        pending: Trials that were asked for and are not finished, by number.
+        checkpoints: Configuration -> budget -> what the training method returned; it may have been removed since.
+        has_model: Whether some trial's training method returned a model.
+        lanes: The most trials that ran at once.
+    """
+
+    search: Search
+    trials: list[Trial] = field(default_factory=list)
+    pending: dict[int, Asked] = field(default_factory=dict)
+    checkpoints: dict[int, dict[int, Path]] = field(default_factory=dict)
+    has_model: bool = False
+    lanes: int = 1
+
+    def note_asked(self, asked: Asked) -> None:
+        """Remember a trial that waits or runs."""
+        self.pending[asked.number] = asked
+        self.lanes = max(self.lanes, len(self.pending))
+
+    def note_finished(self, trial: Trial, checkpoint: Path | None, has_model: bool) -> None:
+        """Remember how a trial ended."""
+        self.pending.pop(trial.number, None)
+        self.trials.append(trial)
+        self.has_model = self.has_model or has_model
+        if checkpoint is not None and trial.succeeded:
+            self.checkpoints.setdefault(trial.config_id, {})[trial.budget] = checkpoint
+
+    def checkpoint_of(self, config_id: int, budget: int) -> tuple[int, Path | None]:
+        """Return the largest budget up to ``budget`` from which a configuration can be continued, and its checkpoint.
+
+        Returns:
+            (0, None) where it starts from scratch.
+        """
+        kept = self.checkpoints.get(config_id, {})
+        usable = [smaller for smaller, path in kept.items() if smaller <= budget and is_there(path)]
+        return (max(usable), kept[max(usable)]) if usable else (0, None)
+
+
+def resume(journal: Journal, make_search: Callable[[], Search], output: Path) -> Progress:
+    """Return the progress that a journal holds, ready to go on.
+
+    A search that answers otherwise than the journal says (of another version of a library) is replaced, with a warning,
+    by a new one that is told all finished trials; the journal notes it, so that later continuations do the same.
+
+    Args:
+        journal: The run's journal.
+        make_search: Returns a new search, always the same.
+        output: The run's folder, to which checkpoints are relative.
+
+    Raises:
+        TuningError: If an event is malformed.
+    """
+    events = [event for event in journal.past if event["event"] in (ASKED, FINISHED, ANEW)]
+    start = max((place for place, event in enumerate(events, start=1) if event["event"] == ANEW), default=0)
+    progress = _informed(make_search(), events[:start], output)
+    for event in events[start:]:
+        if event["event"] == ASKED and (answer := progress.search.ask()) != (asked := _asked(event)):
+            logger.warning(
+                "the search answers %s where the journal has %s: a library has another version than before. The trials "
+                "so far are kept, new ones are chosen anew",
+                answer,
+                asked,
+            )
+            journal.append(ANEW)
+            return _informed(make_search(), events, output)
+        _note(progress, event, output)
+        if event["event"] == FINISHED:
+            progress.search.tell(progress.trials[-1])
+    return progress
+
+
+def asked_event(asked: Asked) -> dict[str, Any]:
+    """Return the content of the event that a trial was asked for."""
+    return asdict(asked)
+
+
+def finished_event(trial: Trial, checkpoint: Path | None, has_model: bool, output: Path) -> dict[str, Any]:
+    """Return the content of the event that a trial ended."""
+    place = None
+    if checkpoint is not None:
+        inside = checkpoint.is_relative_to(output)
+        place = str(checkpoint.relative_to(output) if inside else checkpoint)
+    return {"trial": trial.to_json(), "checkpoint": place, "has_model": has_model}
+
+
+def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress:
+    """Return the progress of events, with a search that was told of them without having been asked."""
+    progress = Progress(search)
+    for event in events:
+        if event["event"] == ASKED:
+            search.adopt(_asked(event))
+        _note(progress, event, output)
+    for trial in progress.trials:
+        search.tell(trial)
+    return progress
+
+
+def _note(progress: Progress, event: Event, output: Path) -> None:
+    if event["event"] == ASKED:
+        progress.note_asked(_asked(event))
+    elif event["event"] == FINISHED:
+        place = event.get("checkpoint")
+        progress.note_finished(
+            Trial.from_json(event["trial"]), None if place is None else output / place, bool(event.get("has_model"))
+        )
+
+
+def _asked(event: Mapping[str, Any]) -> Asked:
+    try:
+        return Asked(**{name: event[name] for name in Asked.__dataclass_fields__})
+    except KeyError as error:
+        raise TuningError(f"an event of the journal has no {error}: {dict(event)}; choose another folder") from error

@@ -1,0 +1,208 @@
+"""Which trial comes next: SMAC, plain Hyperband or random search behind one small interface.
+
+A search is a function of (space, rungs, eta, seed) and of what it was asked and told, in this order. So a search that
+is asked and told again what the journal of a run holds is in the same state as the one that wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from graphbench.errors import ConfigError
+from graphbench.tuning.settings import Method
+from graphbench.tuning.space import to_plain
+from graphbench.tuning.trials import Asked, Trial
+
+if TYPE_CHECKING:
+    from ConfigSpace import Configuration, ConfigurationSpace
+    from smac.runhistory import TrialInfo, TrialValue
+
+_DRAWS = 1000  # of configurations seen before, until random search counts a space as used up
+
+
+class Search(ABC):
+    """Proposes trials and learns from their ends; numbers trials and configurations in the order of its answers."""
+
+    def __init__(self, space: ConfigurationSpace, seed: int) -> None:
+        self._space, self._seed = deepcopy(space), seed
+        self._number = 0
+        self._known: dict[str, tuple[int, Mapping[str, Any]]] = {}  # a configuration's text -> its id and values
+
+    def ask(self) -> Asked | None:
+        """Return the next trial to start; None where there is none before another result is told."""
+        proposed = self._propose(self._number)
+        if proposed is None:
+            return None
+        config, budget = proposed
+        config_id, values = self._known.setdefault(_text(config), (len(self._known), to_plain(config)))
+        self._number += 1
+        return Asked(self._number - 1, config_id, values, budget, self._seed)
+
+    @abstractmethod
+    def tell(self, trial: Trial) -> None:
+        """Learn how a trial ended; it need not be one that was asked for."""
+
+    @abstractmethod
+    def promotable(self) -> set[int]:
+        """Return the ids of configurations that may yet be trained to a larger budget."""
+
+    def adopt(self, asked: Asked) -> None:
+        """Count a trial that another search asked for, so that its numbers are not given twice."""
+        self._number = max(self._number, asked.number + 1)
+        self._known.setdefault(_text(self._configuration(asked.config)), (asked.config_id, asked.config))
+
+    @abstractmethod
+    def _propose(self, number: int) -> tuple[Configuration, int] | None:
+        """Return configuration and budget of the trial that gets this number."""
+
+    def _configuration(self, config: Mapping[str, Any]) -> Configuration:
+        from ConfigSpace import Configuration
+
+        given = Configuration(self._space, values=dict(config))
+        return Configuration(self._space, vector=given.get_array())  # the form, and so the hash, of sampled ones
+
+
+class RandomSearch(Search):
+    """Trains the default, then different random configurations, each to the largest budget."""
+
+    def __init__(self, space: ConfigurationSpace, rungs: Sequence[int], seed: int) -> None:
+        super().__init__(space, seed)
+        self._budget = rungs[-1]
+        self._space.seed(seed)
+
+    def tell(self, trial: Trial) -> None:
+        """Do nothing: what comes next does not depend on results."""
+
+    def promotable(self) -> set[int]:
+        """Return nothing: every configuration is trained once."""
+        return set()
+
+    def _propose(self, number: int) -> tuple[Configuration, int] | None:
+        config = self._space.get_default_configuration()
+        for _ in range(_DRAWS):
+            if _text(config) not in self._known:
+                return config, self._budget
+            config = self._space.sample_configuration()
+        return None
+
+
+class SmacSearch(Search):
+    """Hyperband over the rungs, its configurations chosen by SMAC's random forest or at random.
+
+    Args:
+        space: The search space.
+        rungs: Budgets, rising.
+        eta: One configuration of ``eta`` is promoted.
+        seed: Of the search; also what every trial is given.
+        modelled: Choose by the random forest, else at random.
+
+    Raises:
+        ConfigError: If SMAC cannot search the space.
+    """
+
+    def __init__(self, space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int, modelled: bool) -> None:
+        super().__init__(space, seed)
+        with _quiet(), TemporaryDirectory(prefix="graphbench-smac-") as folder:
+            from graphbench.tuning.halving import RungHyperband, smac_facade
+
+            try:
+                self._smac = smac_facade(self._space, rungs, eta, seed % 2**32, modelled, folder)
+            except ValueError as error:
+                raise ConfigError(f"SMAC cannot search this space: {error}; change it, or use method=random") from error
+        assert isinstance(self._smac.intensifier, RungHyperband)
+        self._hyperband = self._smac.intensifier
+        self._asked: dict[int, TrialInfo] = {}
+        self._failed: list[tuple[TrialInfo, float]] = []
+        self._worst = -math.inf
+
+    def tell(self, trial: Trial) -> None:
+        """Learn how a trial ended.
+
+        A failure never looks better than a success: as costs larger than its own become known, it is given those.
+        """
+        info = self._asked.pop(trial.number, None) or self._foreign(trial)
+        cost = trial.cost if trial.succeeded else max(trial.cost, self._worst)
+        with _quiet():
+            self._smac.tell(info, _value(cost, trial.succeeded), save=False)
+        if not trial.succeeded:
+            self._failed.append((info, cost))
+        elif trial.cost > self._worst:
+            self._worst = trial.cost
+            for failed, least in self._failed:
+                self._raise_cost(failed, max(least, self._worst))
+
+    def promotable(self) -> set[int]:
+        """Return the ids of all configurations of rungs that are not finished, or may be put on a rung yet."""
+        if not self._hyperband.has_started:
+            return {config_id for config_id, _ in self._known.values()}
+        texts = [_text(config) for config in self._hyperband.open_configs]
+        return {self._known[text][0] for text in texts if text in self._known}
+
+    def _propose(self, number: int) -> tuple[Configuration, int] | None:
+        with _quiet():
+            try:
+                info = self._smac.ask()
+            except StopIteration:
+                return None
+        self._asked[number] = info
+        return info.config, round(info.budget or 0)
+
+    def _raise_cost(self, failed: TrialInfo, cost: float) -> None:
+        value = _value(cost, succeeded=False)
+        self._smac.runhistory.add(
+            failed.config, value.cost, status=value.status, seed=failed.seed, budget=failed.budget, force_update=True
+        )
+
+    def _foreign(self, trial: Trial) -> TrialInfo:
+        from smac.runhistory import TrialInfo
+
+        config = self._configuration(trial.config)
+        return TrialInfo(config, seed=self._hyperband.trial_seed, budget=float(trial.budget))
+
+
+def make_search(method: Method, space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int) -> Search:
+    """Return a new search.
+
+    Args:
+        method: ``smac`` (Hyperband with SMAC's model), ``hyperband`` (without) or ``random`` (at the largest budget).
+        space: The search space; it is copied.
+        rungs: Budgets in optimizer steps, rising.
+        eta: One configuration of ``eta`` is promoted.
+        seed: Of the search; also what every trial is given.
+    """
+    if method == "random":
+        return RandomSearch(space, rungs, seed)
+    return SmacSearch(space, rungs, eta, seed, modelled=method == "smac")
+
+
+def _text(config: Configuration) -> str:
+    return json.dumps(to_plain(config), sort_keys=True)
+
+
+def _value(cost: float, succeeded: bool) -> TrialValue:
+    from smac.runhistory import StatusType, TrialValue
+
+    return TrialValue(cost=cost, status=StatusType.SUCCESS if succeeded else StatusType.CRASHED)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep SMAC's running commentary from the user's screen."""
+    logger = logging.getLogger("smac")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

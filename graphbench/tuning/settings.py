@@ -1,0 +1,186 @@
+"""The settings of a tuning run, and the ladder of budgets they make."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from graphbench.errors import ConfigError
+from graphbench.tuning.space_parts import did_you_mean, listed
+
+Method = Literal["smac", "hyperband", "random"]
+
+
+def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
+    """Return the budgets of trials, rising to ``max_budget`` by factors of ``eta``, in whole steps.
+
+    As in SMAC's successive halving and Hyperband, they are the largest budget divided by powers of ``eta``, down to the
+    last that is no smaller than ``min_budget``; here rounded to the nearest whole number. SMAC finds the last power by
+    a quotient of logarithms, whose rounding error loses the smallest budget of e.g. 1 to 243; it is kept here.
+
+    Args:
+        min_budget: Smallest budget that is allowed; the ladder's own smallest is less than ``eta`` times as large.
+        max_budget: Largest budget.
+        eta: Ratio of neighbouring budgets.
+
+    Raises:
+        ConfigError: If a budget is below 1, the largest is below the smallest, or eta is below 2.
+    """
+    if min_budget < 1 or max_budget < min_budget or eta < 2:
+        raise ConfigError(
+            f"no budgets lead from {min_budget} to {max_budget} by factors of {eta}; "
+            "give 1 <= min_budget <= max_budget and eta >= 2"
+        )
+    budgets, divisor = [max_budget], eta
+    while min_budget * divisor <= max_budget:
+        budgets.append((2 * max_budget + divisor) // (2 * divisor))
+        divisor *= eta
+    return budgets[::-1]
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_no_truth_value)]
+Limit = Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, allow_inf_nan=False)]
+
+
+class OptimizationArgs(BaseModel):
+    """The settings of a tuning run.
+
+    Attributes:
+        space: What is searched: a ``ConfigSpace.ConfigurationSpace``; a mapping from names to hyperparameters, e.g.
+            ``{"lr": {"type": "float", "range": [1e-6, 0.1], "log": True}}`` (see
+            :func:`graphbench.tuning.space.space_from`); the name of a file in ``hpo/``, e.g. ``algoreas/gin``; or the
+            path of such a file. A file also gives budgets, eta and trials where they are not given here. Always a
+            ``ConfigurationSpace`` afterwards.
+        min_budget: Smallest budget of a trial, in optimizer steps.
+        max_budget: Largest budget of a trial, in optimizer steps.
+        trials: Trials in all, over all restarts.
+        walltime_limit: Seconds after which no trial is started any more, over all restarts; None for no limit.
+        eta: Ratio of neighbouring budgets; one of ``eta`` configurations is promoted.
+        seed: Seed of the search.
+        workers: Processes on this machine that train at the same time.
+        cluster: Address of a Dask scheduler, or a ``dask.distributed.Client``, instead of processes on this machine.
+        output: Folder of the run; a run with the same folder is continued.
+        trial_limit: Seconds that a trial may take; None for no limit.
+        memory_limit: GiB that a worker may use; None for no limit.
+        method: ``smac`` (Hyperband, with configurations proposed by a model of their costs), ``hyperband``
+            (configurations drawn at random), or ``random`` (drawn at random, always the largest budget).
+        worst_cost: Cost of a trial that fails; None for the largest cost seen so far, or 1.0 before any.
+        space_file: The file that ``space`` was read from; set by itself.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    space: Any
+    min_budget: Count = Field(ge=1)
+    max_budget: Count = Field(ge=1)
+    trials: Count = Field(100, ge=1)
+    walltime_limit: Limit | None = None
+    eta: Count = Field(3, ge=2)
+    seed: Count = Field(0, ge=0, lt=2**32)
+    workers: Count = Field(1, ge=1)
+    cluster: Any = None
+    output: Path
+    trial_limit: Limit | None = None
+    memory_limit: Limit | None = None
+    method: Method = "smac"
+    worst_cost: Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)] | None = None
+    space_file: str | None = None
+
+    @classmethod
+    def of(cls, settings: Any) -> OptimizationArgs:
+        """Return the settings that a mapping, a dataclass or any object with such attributes holds.
+
+        Raises:
+            ConfigError: If a setting is unknown, missing or refused; the message names it, its value and the remedy.
+        """
+        if isinstance(settings, OptimizationArgs):
+            return settings
+        try:
+            return cls.model_validate(_with_file(_as_mapping(settings)))
+        except ValidationError as error:
+            raise ConfigError("; ".join(_complaint(item) for item in error.errors(include_url=False))) from error
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets of trials, in optimizer steps, rising."""
+        return ladder(self.min_budget, self.max_budget, self.eta)
+
+    @field_validator("space", mode="after")
+    @classmethod
+    def _as_configuration_space(cls, value: Any) -> Any:
+        from graphbench.tuning.space import describe, space_from
+
+        space = space_from(value)
+        describe(space)  # refuses values that no record of the run could hold
+        return space
+
+    @field_validator("cluster", mode="after")
+    @classmethod
+    def _is_a_cluster(cls, value: Any) -> Any:
+        if value is None or hasattr(value, "submit") or (isinstance(value, str) and ":" in value):
+            return value
+        raise ValueError("expected an address such as tcp://host:8786, or a dask.distributed.Client")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> OptimizationArgs:
+        if self.max_budget < self.min_budget:
+            raise ValueError(f"max_budget {self.max_budget} is below min_budget {self.min_budget}; swap them")
+        if self.cluster is not None and self.workers > 1:
+            raise ValueError(
+                f"workers {self.workers} and cluster {self.cluster!r} exclude each other: a cluster brings its own "
+                "workers; give one of the two"
+            )
+        return self
+
+
+def _as_mapping(settings: Any) -> dict[str, Any]:
+    if isinstance(settings, Mapping):
+        return {str(key): value for key, value in settings.items()}
+    if dataclasses.is_dataclass(settings) and not isinstance(settings, type):
+        return {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
+    if hasattr(settings, "__dict__") and not isinstance(settings, type):
+        return {key: value for key, value in vars(settings).items() if not key.startswith("_")}
+    raise ConfigError(
+        f"optimization_args: expected a mapping, a dataclass or an object with attributes, got {settings!r}; "
+        f"it holds {listed(OptimizationArgs.model_fields)}"
+    )
+
+
+def _with_file(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings whose space is a file's name with that file's space, budgets, eta and trials where not given."""
+    space = settings.get("space")
+    if not isinstance(space, str | Path):
+        return settings
+    from graphbench.tuning.space_file import load_tuning_file
+
+    file = load_tuning_file(space)
+    asked = settings.get("max_budget")
+    if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 1:
+        file = file.for_budget(asked)
+    own = {"min_budget": file.budget.min, "max_budget": file.budget.max, "eta": file.budget.eta, "trials": file.trials}
+    return {**own, **settings, "space": file.configuration_space(), "space_file": file.name}
+
+
+def _complaint(item: Any) -> str:
+    if isinstance(cause := item.get("ctx", {}).get("error"), ConfigError):
+        return f"optimization_args: {cause}"
+    key = ".".join(str(part) for part in item["loc"]) or "settings"
+    known = OptimizationArgs.model_fields
+    if item["type"] == "extra_forbidden":
+        return f"optimization_args: unknown key {key!r}{did_you_mean(key, known)} (keys: {listed(known)})"
+    if item["type"] == "missing":
+        return f"optimization_args: the key {key!r} is missing"
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "value_error" and not item["loc"]:
+        return f"optimization_args: {message}"
+    return f"optimization_args: {key} = {item['input']!r} is refused: {message}"

@@ -1,0 +1,324 @@
+"""Files of search spaces: ``hpo/<domain>/<model>.yaml`` and those of users. Every mistake is named with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
+from pydantic.fields import FieldInfo
+
+from graphbench.catalog.resources import hpo_dir
+from graphbench.errors import ConfigError, UnknownModel
+from graphbench.tuning.settings import ladder
+from graphbench.tuning.space import space_from
+from graphbench.tuning.space_parts import Source, did_you_mean, listed, values_of
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+
+    from graphbench.training.config import RunConfig
+    from graphbench.tuning.space_parts import Parameter
+
+try:
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:  # PyYAML built without libyaml
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+Place = tuple[str | int, ...]
+YAML_SUFFIXES = (".yaml", ".yml")
+
+_COUNTED_IN_STEPS = ("training.warmup",)
+_NOT_SPACES = ("results",)
+_SET_BY_THE_SEARCH = {
+    "training.steps": "the budget says how long is trained; change `budget`",
+    "training.schedule_steps": "the schedule ends at the largest budget; change `budget`",
+    "training.eval_at": "every budget is validated",
+    "training.seed": "the search gives the seed",
+    "training.train_split": "all trials must be trained on the same data",
+    "training.val_split": "costs of trials must be comparable",
+    "model.kind": "it follows from the model",
+}
+
+
+class Budget(BaseModel):
+    """Optimizer steps of the smallest and the largest trial, and how many trials of one budget share one promotion."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: int = Field(ge=1)
+    max: int = Field(ge=1)
+    eta: int = Field(3, ge=2)
+
+    @model_validator(mode="after")
+    def _rises(self) -> Budget:
+        if self.max < self.min:
+            raise ValueError(f"max {self.max} is below min {self.min}; swap them")
+        return self
+
+
+class TuningFile(BaseModel):
+    """One search space with its budget, as a YAML file holds it.
+
+    Attributes:
+        title: What is tuned, in a line.
+        source: Where the ranges come from.
+        model: The configuration that is tuned, by its name in ``baselines/<domain>/``, or as ``<domain>/<name>`` in a
+            file that lies in no domain's folder. The names in ``space`` are then dotted keys of the configuration, as
+            ``graphbench train --set`` takes them. None for another training method, whose names are free.
+        space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`.
+        conditions: When hyperparameters exist.
+        forbidden: Combinations that never occur.
+        fidelity: What a budget counts: optimizer steps.
+        budget: Smallest and largest budget and ``eta``.
+        trials: Trials of one search.
+        note: Anything else worth knowing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    source: str | dict[str, Any] = ""
+    model: str | None = None
+    space: dict[str, Any] = Field(min_length=1)
+    conditions: Any = ()
+    forbidden: Any = ()
+    fidelity: Literal["steps"] = "steps"
+    budget: Budget
+    trials: int = Field(100, ge=1)
+    note: str = ""
+    _source: Source = PrivateAttr(default_factory=Source)
+    _domain: str = PrivateAttr(default="")
+
+    @property
+    def name(self) -> str:
+        """The file, for messages and records: ``hpo/algoreas/gin.yaml``, or the path of a user's own file."""
+        return self._source.name
+
+    @property
+    def domain(self) -> str:
+        """The domain whose model is tuned."""
+        return self._domain
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets of trials, in optimizer steps, rising."""
+        return ladder(self.budget.min, self.budget.max, self.budget.eta)
+
+    def configuration_space(self) -> ConfigurationSpace:
+        """Return the search space.
+
+        Raises:
+            ConfigError: If something is wrong with it, or a name is no key of the model's configuration, or a value is
+                one that this key refuses. The message names file, line, value and remedy.
+        """
+        space = space_from(self.space, self.conditions, self.forbidden, self._source)
+        if self.model is not None:
+            self._check_keys(space, self._configuration(self.model))
+        return space
+
+    def for_budget(self, largest: int, smallest: int | None = None) -> TuningFile:
+        """Return the file for other budgets.
+
+        Ranges that count steps, those of the warm-up, keep their share of a smaller largest budget, as a baseline's own
+        warm-up does in shorter runs; so every configuration still fits. A larger budget leaves them as they are.
+
+        Args:
+            largest: Largest budget in optimizer steps.
+            smallest: Smallest budget; None to keep the file's share of the largest.
+
+        Raises:
+            ConfigError: If the budgets are none.
+        """
+        if largest < 1 or (smallest is not None and not 1 <= smallest <= largest):
+            raise ConfigError(f"budgets from {smallest or 1} to {largest} are none; give 1 <= smallest <= largest")
+        if smallest is None:
+            smallest = max(1, self.budget.min * largest // self.budget.max)
+        share = min(1.0, largest / self.budget.max)
+        scaled = {name: _scaled(self.space[name], share, largest) for name in _COUNTED_IN_STEPS if name in self.space}
+        budget = self.budget.model_copy(update={"min": smallest, "max": largest})
+        return self.model_copy(update={"budget": budget, "space": {**self.space, **scaled}})
+
+    def _configuration(self, model: str) -> RunConfig:
+        from graphbench.training.config import load_config
+
+        domain, _, name = model.rpartition("/") if Path(model).suffix not in YAML_SUFFIXES else ("", "", model)
+        try:
+            return load_config(f"{domain or self._domain}/any", name)
+        except UnknownModel as error:
+            raise ConfigError(f"{self._source.at('model')}: {error}; or write <domain>/<model>") from error
+
+    def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
+        keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
+        for name in self.space:
+            place = self._source.at("space", name)
+            if name in _SET_BY_THE_SEARCH:
+                raise ConfigError(f"{place}: this key cannot be tuned: {_SET_BY_THE_SEARCH[name]}")
+            owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
+            if owner is None:
+                what = f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
+                raise ConfigError(f"{place}: {name!r} is {what}{did_you_mean(name, keys)}")
+            if owner == name:
+                _check_values(space[name], keys[name], place)
+            elif keys[owner].annotation != dict[str, Any]:
+                raise ConfigError(f"{place}: {owner!r} holds a value and no keys of its own; tune {owner!r} itself")
+
+
+def list_spaces(domain: str | None = None) -> list[str]:
+    """Return the search spaces that ship with the package, as ``<domain>/<model>``, sorted."""
+    files = hpo_dir().glob(f"{domain or '*'}/*.yaml")
+    return sorted(f"{file.parent.name}/{file.stem}" for file in files if file.parent.name not in _NOT_SPACES)
+
+
+def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
+    """Return a search space's file, checked but for its hyperparameters, which ``configuration_space`` checks.
+
+    Args:
+        name: ``<domain>/<model>``, or ``<model>`` where the domain is given; or the path of a YAML file.
+        domain: Domain of the dataset that is tuned on; None for that of the name, or the folder of a path.
+
+    Raises:
+        ConfigError: If no such file exists, or it is malformed; the message names file, line, value and remedy.
+    """
+    path = _path_of(name, domain)
+    shipped = path.resolve().is_relative_to(hpo_dir().resolve())
+    shown = str(path.resolve().relative_to(hpo_dir().resolve().parent)) if shipped else str(path)
+    content, lines = read_with_lines(path, shown)
+    source = Source(shown, lines)
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"{shown}: expected a mapping with the keys {listed(TuningFile.model_fields)}, got {content!r}"
+        )
+    try:
+        file = TuningFile.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_complaints(error, source))) from error
+    file._source, file._domain = source, domain or path.resolve().parent.name
+    return file
+
+
+def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
+    """Return the content of a YAML file and the line, from 1, of every key and list item.
+
+    Numbers such as ``1e-6`` are numbers, as in YAML 1.2 (PyYAML takes them for text).
+
+    Raises:
+        ConfigError: If the file cannot be read, is not YAML, or holds a key twice.
+    """
+    try:
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        lines = dict(_lines(node, (), shown))
+        return (None if node is None else loader.construct_document(node)), lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{shown}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f":{mark.line + 1}"
+        raise ConfigError(f"{shown}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+
+
+class _Loader(_SafeLoader):
+    """A safe YAML loader that knows numbers with an exponent and no point."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def _lines(node: yaml.Node | None, place: Place, shown: str) -> Iterator[tuple[Place, int]]:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*place, index), item.start_mark.line + 1
+            yield from _lines(item, (*place, index), shown)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            line, name = key.start_mark.line + 1, str(key.value)
+            if name in seen:
+                raise ConfigError(f"{shown}:{line}: the key {name!r} appears twice; remove one")
+            seen.add(name)
+            yield (*place, name), line
+            yield from _lines(value, (*place, name), shown)
+
+
+def _path_of(name: str | Path, domain: str | None) -> Path:
+    path = Path(name)
+    if path.suffix in YAML_SUFFIXES:
+        if not path.is_file():
+            raise ConfigError(f"the search space {str(path)!r} does not exist; `hpo/` holds {listed(list_spaces())}")
+        return path
+    wanted = str(name) if domain is None or "/" in str(name) else f"{domain}/{name}"
+    known = list_spaces()
+    if wanted not in known:
+        own = wanted.partition("/")[0]
+        there = listed(space for space in known if space.startswith(f"{own}/")) or listed(known)
+        raise ConfigError(
+            f"unknown search space {wanted!r}{did_you_mean(wanted, known)} (there are {there}; "
+            "or give the path of a .yaml file)"
+        )
+    return hpo_dir() / f"{wanted}.yaml"
+
+
+def _complaints(error: ValidationError, source: Source) -> Iterator[str]:
+    for item in error.errors(include_url=False):
+        place = source.at(*item["loc"])
+        if item["type"] == "extra_forbidden":
+            known = list(Budget.model_fields if item["loc"][0] == "budget" else TuningFile.model_fields)
+            yield f"{place}: unknown key{did_you_mean(item['loc'][-1], known)} (keys: {listed(known)})"
+        elif item["type"] == "missing":
+            yield f"{place}: the key is missing"
+        else:
+            yield f"{place}: {item['input']!r} is refused: {item['msg'].removeprefix('Value error, ')}"
+
+
+def _scaled(written: Any, share: float, largest: int) -> Any:
+    """Return a hyperparameter that counts steps for a smaller budget; what is no range of its type stays."""
+    bounds = written.get("range") if isinstance(written, Mapping) else None
+    if share == 1 or not isinstance(bounds, list) or not all(isinstance(bound, int) for bound in bounds):
+        return written
+    lower, upper = (round(bound * share) for bound in bounds)
+    if written.get("log"):
+        lower = max(1, lower)
+    upper = min(upper, largest - 1)
+    if lower >= upper:
+        return {"type": "constant", "value": max(0, upper)}
+    kept = {key: value for key, value in written.items() if key != "quantum"} | {"range": [lower, upper]}
+    if isinstance(default := written.get("default"), int):
+        kept["default"] = min(max(round(default * share), lower), upper)
+    return kept
+
+
+def _keys_of(schema: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the dotted keys of a configuration's schema that hold values."""
+    for name, field in schema.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys_of(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+def _is_section(name: str, keys: Mapping[str, FieldInfo]) -> bool:
+    return any(key.startswith(f"{name}.") for key in keys)
+
+
+def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
+    """Refuse a hyperparameter one of whose values the configuration's key does not take."""
+    annotation: Any = field.annotation
+    probe = create_model("Probe", value=(annotation, field))
+    known = values_of(parameter)
+    for value in _some_of(parameter) if known is None else known:
+        try:
+            probe.model_validate({"value": value})
+        except ValidationError as error:
+            raise ConfigError(f"{place}: the value {value!r} is refused: {error.errors()[0]['msg']}") from error
+
+
+def _some_of(parameter: Any) -> list[float]:
+    """Return the bounds of a range and a value that is whole only where all are."""
+    inside = parameter.lower + (parameter.upper - parameter.lower) / 3**0.5
+    return [parameter.lower, type(parameter.default_value)(inside), parameter.upper]

@@ -1,0 +1,118 @@
+"""Files of predictions, read, refused or scored."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import graphbench
+from graphbench.cli.predictions import read_predictions, read_texts, score_predictions
+from graphbench.errors import EvaluationError
+
+
+def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):
+    np.save(tmp_path / "good.npy", np.arange(3))
+    np.savez(tmp_path / "good.npz", y_pred=np.arange(3), other=np.ones(1))
+    for name in ("good.npy", "good.npz"):
+        assert read_predictions(tmp_path / name).tolist() == [0, 1, 2]
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "damaged.npz").write_bytes((tmp_path / "good.npz").read_bytes()[:-30])
+    np.savez(tmp_path / "unnamed.npz", other=np.ones(1))
+    np.save(tmp_path / "single.npy", np.array(3.0))
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object))
+    (tmp_path / "words.csv").write_text("aunt\nuncle\n")
+    messages = {
+        "empty.npy": "empty.npy are an empty file; write them with numpy.save",
+        "damaged.npz": "cannot read predictions from",
+        "unnamed.npz": "holds other; name the array y_pred",
+        "single.npy": "holds the single value 3.0; save one row per item",
+        "objects.npy": "objects.npy: it holds Python objects, not numbers; write them with numpy.save",
+        "words.csv": r"words.csv is no array file; write numbers with numpy.save .*into a .txt or .jsonl file",
+        "absent.npy": "cannot read predictions from",
+    }
+    for name, message in messages.items():
+        with pytest.raises(EvaluationError, match=message):
+            read_predictions(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", ["strings.jsonl", "objects.jsonl", "lines.txt"])
+def test_answers_are_scored_by_split_and_size(ending, tmp_path):
+    splits = graphbench.Loader("clrs_text/bfs", root=tmp_path, limit=6, workers=1).load(())
+    answers = [splits["test"][i].reference.strip() for i in range(5)] + ["I do not know"]
+    rows = {
+        "strings.jsonl": [json.dumps(f"My answer:\n{answer}\n") for answer in answers],
+        "objects.jsonl": [json.dumps({"prompt": 1, "output": answer}) for answer in answers],
+        "lines.txt": answers,
+    }[ending]
+    path = tmp_path / ending
+    path.write_text("\n".join(rows) + "\n")
+    found = score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+    assert {name: score["exact_match"] for name, score in found.items()} == {
+        "test": pytest.approx(5 / 6), **{f"test_n{size}": float(size < 9) for size in range(4, 10)}
+    }  # fmt: skip
+    path.write_text("\n".join(rows[:-1]))
+    with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* \(--limit N"):
+        score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+
+
+def test_answers_are_read_or_refused_with_a_remedy(tmp_path):
+    (tmp_path / "plain.txt").write_text('4\n\n"5"\n')
+    assert read_texts(tmp_path / "plain.txt") == ["4", "", '"5"']
+    (tmp_path / "lines.jsonl").write_text('"a\\nb"\n{"output": ""}')
+    assert read_texts(tmp_path / "lines.jsonl") == ["a\nb", ""]
+    contents = {
+        "empty.jsonl": ("", "empty.jsonl are an empty file; write one answer per line"),
+        "number.jsonl": ('"4"\n4\n', "number.jsonl, line 2 is '4'; write a string, or an object whose 'output' is one"),
+        "other.jsonl": ('{"answer": "4"}\n', 'line 1 is \'{"answer": "4"}\'; write a string'),
+        "plain.jsonl": ("[0 1]\n", "plain.jsonl, line 1 is no JSON"),
+        "answers.npy": ("", "answers.npy has no texts; write one answer per line into a .jsonl or .txt file"),
+    }
+    for name, (content, message) in contents.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(EvaluationError, match=message):
+            read_texts(tmp_path / name)
+    (tmp_path / "latin.txt").write_bytes(b"\xe9\n")
+    for name in ("latin.txt", "absent.txt"):
+        with pytest.raises(EvaluationError, match="cannot read answers from"):
+            read_texts(tmp_path / name)
+
+
+@pytest.fixture
+def words(tmp_path):
+    """The right answers to the first ten test puzzles of clutrr/gen_23, as words."""
+    splits = graphbench.Loader("clutrr/gen_23", root=tmp_path, limit=10, workers=1).load(["test"])
+    names = splits.card.classes["answer"]
+    return [names[int(splits.test[i].answer)] for i in range(10)]
+
+
+@pytest.mark.parametrize("ending", ["lines.txt", "strings.jsonl", "objects.jsonl"])
+def test_classes_are_scored_by_their_names(ending, words, tmp_path):
+    wrong = "father" if words[9] != "father" else "mother"
+    given = [words[0].upper(), f" {words[1]}", *words[2:9], wrong]
+    lines = {
+        "lines.txt": given,
+        "strings.jsonl": [json.dumps(word) for word in given],
+        "objects.jsonl": [json.dumps({"output": word, "id": 1}) for word in given],
+    }[ending]
+    path = tmp_path / ending
+    path.write_text("\n".join(lines) + "\n")
+    options = {"root": tmp_path, "limit": 10}
+    score = score_predictions("gen_23", "test", path, "probability", **options)["test"]
+    assert score["accuracy"] == pytest.approx(0.9) and score.graphs == 10
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(EvaluationError, match="9"):
+        score_predictions("gen_23", "test", path, "probability", **options)
+
+
+def test_words_that_name_no_class_say_where(words, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join([*words[:3], "unkle", *words[4:]]))
+    with pytest.raises(
+        EvaluationError, match=r"words\.txt, line 4: 'unkle' is no class of 'answer'; did you mean 'uncle'"
+    ):
+        score_predictions("clutrr/gen_23", "test", path, "probability", root=tmp_path, limit=10)
+    message = r"words\.txt holds words, but algoreas/mst_easy asks for edge mask, whose values have no names"
+    with pytest.raises(EvaluationError, match=message):
+        score_predictions("mst_easy", "test", path, "probability", root=tmp_path, limit=3)

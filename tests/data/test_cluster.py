@@ -1,0 +1,186 @@
+"""Generation on a Dask cluster of separate processes writes the same bytes, and leaves nothing behind."""
+
+import json
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphbench import Loader
+from graphbench.catalog.cards import Card
+from graphbench.cli.app import main
+from graphbench.data.cluster import connected, shared_needs
+from graphbench.data.cluster_jobs import ClusterExecutor
+from graphbench.data.generation import ensure_split
+from graphbench.data.shards import is_whole
+
+from .clusters import Watched, build, wait_until
+
+distributed = pytest.importorskip("distributed")
+cloudpickle = pytest.importorskip("cloudpickle")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import the tests
+Facts = Callable[[Path], dict[str, Any]]
+
+
+def test_a_cluster_writes_the_same_bytes(
+    watched_card: Card, undisturbed: dict[str, Any], address: str, watched: Watched, tmp_path: Path, facts_of: Facts
+) -> None:
+    found = facts_of(build(watched_card, tmp_path / "cluster", address))
+    assert found == undisturbed
+    assert found["redrawn"] > 3
+    assert watched.drawn() == list(range(0, 200, 20)), "the workers did not draw the shards"
+
+
+def test_a_client_and_its_executor_write_the_same_bytes(
+    watched_card: Card, undisturbed: dict[str, Any], running: Any, tmp_path: Path, facts_of: Facts
+) -> None:
+    with distributed.Client(running, set_as_default=False) as client:
+        assert facts_of(build(watched_card, tmp_path / "client", client)) == undisturbed
+        with client.get_executor() as executor:
+            path = ensure_split(watched_card, "train", tmp_path / "executor", executor=executor, shard_size=20)
+            assert facts_of(path) == undisturbed
+        assert client.status == "running"
+
+
+def test_the_folder_may_be_given_relative_to_this_process(
+    watched_card: Card,
+    undisturbed: dict[str, Any],
+    address: str,
+    tmp_path: Path,
+    facts_of: Facts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert facts_of(build(watched_card, Path("here"), address)) == undisturbed
+    assert (tmp_path / "here").is_dir()
+
+
+def test_nothing_of_a_build_stays(
+    watched_card: Card, running: Any, address: str, tmp_path: Path, leftovers: Callable[[Path], list[str]]
+) -> None:
+    build(watched_card, tmp_path, address)
+    assert leftovers(tmp_path) == []
+    assert not list(tmp_path.rglob(".token*"))
+    wait_until(lambda: not [c for c in running.scheduler.clients if c.startswith("graphbench")], 10)
+    wait_until(lambda: not running.scheduler.tasks, 10)
+
+
+def test_graphs_never_go_through_the_scheduler(
+    watched_card: Card, running: Any, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+
+    class Plugin(distributed.SchedulerPlugin):  # type: ignore[misc,name-defined]
+        sizes: dict[str, int]
+
+        def transition(self, key: str, start: str, finish: str, *_: Any, **options: Any) -> None:
+            if finish == "memory":
+                self.sizes[key] = running.scheduler.tasks[key].nbytes
+
+    plugin = Plugin()
+    plugin.sizes = {}
+    real = ClusterExecutor.submit
+
+    def submit(self: ClusterExecutor, function: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        sent.append(len(pickle.dumps((function, arguments))))
+        future = real(self, function, *arguments, **options)
+        future.add_done_callback(lambda done: sent.append(len(pickle.dumps(done.result()))))
+        return future
+
+    monkeypatch.setattr(ClusterExecutor, "submit", submit)
+    running.scheduler.add_plugin(plugin, name="sizes")
+    try:
+        path = build(watched_card, tmp_path, address)
+    finally:
+        running.scheduler.remove_plugin("sizes")
+    assert len(plugin.sizes) >= 10
+    assert all(0 < size < 100 for size in plugin.sizes.values())
+    assert max(sent) < 8_000 < path.stat().st_size
+
+
+def test_workers_load_compiled_kernels_from_the_cache(
+    watched_card: Card, running: Any, address: str, tmp_path: Path
+) -> None:
+    build(watched_card, tmp_path, address)
+    with connected(address) as client:
+        for hits, misses in client.run(kernel_cache).values():
+            assert hits > 0
+            assert misses == 0
+
+
+def kernel_cache() -> tuple[int, int]:
+    from graphbench.domains.algoreas.mst import label_shard
+
+    stats = label_shard.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+
+
+def test_numeric_libraries_use_one_thread_in_a_job(address: str, tmp_path: Path) -> None:
+    with connected(address) as client, shared_needs(tmp_path) as needs:
+        pools, limits = ClusterExecutor(client, needs).submit(threads).result()
+    assert set(limits.values()) == {"1"}
+    assert pools
+    assert set(pools) == {1}
+
+
+def threads() -> tuple[list[int], dict[str, str]]:
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    np.dot(np.ones((9, 9)), np.ones((9, 9)))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return [pool["num_threads"] for pool in threadpool_info()], {name: os.environ[name] for name in names}
+
+
+def test_loader_and_command_line_take_a_cluster(
+    address: str, tmp_path: Path, watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[Any] = []
+    real = ClusterExecutor.submit
+    monkeypatch.setattr(ClusterExecutor, "submit", lambda *a, **o: (submitted.append(a[1:]), real(*a, **o))[1])
+    limit = {"test": 600}  # three shards
+    data = Loader("mst_easy", root=tmp_path / "loader", limit=limit, cluster=address).load("test").test
+    assert len(data) == 600
+    assert len(submitted) == 3
+    words = ["generate", "mst_easy", "--splits", "test", "--limit", "600", "--cluster", address, "--json"]
+    with pytest.raises(SystemExit) as end:
+        main([*words, "--root", str(tmp_path / "command")])
+    assert end.value.code == 0
+    assert len(submitted) == 6
+    (row,) = json.loads(capsys.readouterr().out)
+    assert Path(row["file"]).read_bytes() == data.path.read_bytes()
+
+
+def test_ctrl_c_takes_back_what_is_handed_out(
+    watched_card: Card,
+    undisturbed: dict[str, Any],
+    running: Any,
+    address: str,
+    watched: Watched,
+    tmp_path: Path,
+    facts_of: Facts,
+) -> None:
+    def interrupt() -> None:
+        watched.held()
+        wait_until(lambda: len(list(tmp_path.rglob("0*.h5"))) >= 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watched.hold(20)
+    with distributed.Client(running, set_as_default=False) as client:  # an open client does not let go by itself
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            build(watched_card, tmp_path / "stopped", client)
+        thread.join()
+        wait_until(lambda: not running.scheduler.tasks, 10)
+        watched.go_on()
+        finished = [path for path in (tmp_path / "stopped").rglob("0*.h5") if is_whole(path)]
+        assert 1 <= len(finished) < 10
+        assert facts_of(build(watched_card, tmp_path / "stopped", client)) == undisturbed

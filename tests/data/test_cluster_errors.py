@@ -1,0 +1,181 @@
+"""Addresses, clients and workers that cannot be used are told, with what to do."""
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphbench import Loader
+from graphbench.catalog.cards import Card
+from graphbench.data import cluster as cluster_module
+from graphbench.data import workers
+from graphbench.data.cluster import (
+    GENERATION,
+    Needs,
+    check_workers,
+    connect,
+    connected,
+    run_checked,
+    shared_needs,
+    versions_here,
+)
+from graphbench.data.cluster_jobs import ClusterExecutor
+from graphbench.data.generation import ensure_split
+from graphbench.errors import ClusterError, GenerationError, MissingDependency, StoreError
+
+from .clusters import Watched, build, silent_listener, started_scheduler, started_worker
+
+distributed = pytest.importorskip("distributed")
+Facts = Callable[[Path], dict[str, Any]]
+
+
+def test_an_address_where_nobody_answers() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    with silent_listener() as silent:
+        for address in (nobody, silent):
+            started = time.monotonic()
+            with pytest.raises(
+                ClusterError, match=f"no Dask scheduler answers at {address} within 0.5 s; is it running"
+            ):
+                connect(address, timeout=0.5)
+            assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("somewhere", r"'somewhere' is no address of a Dask scheduler \(missing port number.*tcp://host:8786"),
+        ("http://localhost:8787", r"'http://localhost:8787' is no address .*unknown address scheme 'http'"),
+        ("", r"cluster is ''; give the address"),
+        (8786, r"cluster is 8786; give the address of a scheduler \(tcp://host:8786\), its scheduler file"),
+        ("missing.json", r"missing.json is no scheduler file \(FileNotFoundError.*dask scheduler --scheduler-file"),
+    ],
+)
+def test_what_is_no_address(place: Any, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ClusterError, match=problem):
+        connect(place)
+
+
+def test_a_damaged_scheduler_file(tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.json"
+    path.write_text("{}")
+    with pytest.raises(ClusterError, match=r"scheduler.json is no scheduler file \(KeyError: 'address'\)"):
+        connect(str(path))
+
+
+def test_the_address_of_a_worker(running: Any, address: str) -> None:
+    worker = next(iter(running.scheduler.workers))
+    with pytest.raises(ClusterError, match=f"{worker} is a Dask Worker; give the address of its scheduler, {address}"):
+        connect(worker)
+
+
+def test_clients_that_cannot_be_used(running: Any) -> None:
+    client = distributed.Client(running, set_as_default=False)
+    client.close()
+    with pytest.raises(ClusterError, match="the Dask client is closed; create a new one"):
+        connect(client)
+
+    async def connect_in_a_loop() -> None:
+        async with distributed.Client(running.scheduler_address, asynchronous=True, set_as_default=False) as waiting:
+            connect(waiting)
+
+    with pytest.raises(ClusterError, match="asynchronous; create it without"):
+        asyncio.run(connect_in_a_loop())
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[cluster\]'"):
+        connect("tcp://127.0.0.1:8786")
+
+
+def test_a_cluster_stands_alone(watched_card: Card, tmp_path: Path) -> None:
+    with pytest.raises(GenerationError, match="workers 2 and cluster 'tcp://a:1' exclude each other"):
+        Loader("mst_easy", workers=2, cluster="tcp://a:1")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(GenerationError, match=r"executor <.* and cluster"):
+        ensure_split(watched_card, "train", tmp_path, executor=executor, cluster="tcp://a:1")
+
+
+def test_other_versions_on_the_workers(
+    watched_card: Card, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here())
+    monkeypatch.setattr(cluster_module, "versions_here", lambda parts: other)
+    with pytest.raises(
+        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0: .*install"
+    ):
+        build(watched_card, tmp_path, address)
+    assert not list(tmp_path.rglob("*.h5"))
+
+
+@pytest.mark.slow
+def test_workers_without_the_package_and_a_scheduler_that_needs_none(
+    watched_card: Card, undisturbed: dict[str, Any], watched: Watched, tmp_path: Path, facts_of: Facts
+) -> None:
+    watched.clear()
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "sitecustomize.py").write_text("import sys\nsys.modules['graphbench'] = None\n")
+    problem = r"worker tcp://.* has no graphbench, or another version of it \(ModuleNotFoundError: .*install there"
+    with started_scheduler(tmp_path, PYTHONPATH=str(bare)) as (_, place):
+        with started_worker(place, PYTHONPATH=str(bare)):
+            with pytest.raises(ClusterError, match=problem):
+                build(watched_card, tmp_path / "bare", place)
+            with connected(place) as client, shared_needs(tmp_path) as needs:  # as one does that joined later
+                failure = ClusterExecutor(client, needs).submit(os.getpid).exception(timeout=60)
+                assert isinstance(failure, ModuleNotFoundError)
+                assert len(client.nthreads()) == 1, "the worker ended"
+        with started_worker(place):
+            assert facts_of(build(watched_card, tmp_path / "good", place)) == undisturbed
+
+
+@pytest.mark.slow
+def test_a_worker_on_a_machine_with_other_folders(watched_card: Card, watched: Watched, tmp_path: Path) -> None:
+    own = tmp_path / "shared"
+    own.mkdir()
+    alone = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(own))
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a folder")
+    watched.clear()
+    with (
+        started_scheduler(tmp_path) as (_, place),
+        started_worker(place, *alone),
+        pytest.raises(ClusterError, match=rf"does not see the folder {own}.*choose a --root on a shared file system"),
+    ):
+        build(watched_card, own, place)
+    assert not list(own.rglob("*.h5"))
+
+
+def test_a_worker_that_does_not_see_the_folder(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_LOOK_SECONDS", (0.0,))
+    needs = Needs(versions_here(), GENERATION, tmp_path / "elsewhere" / ".token")
+    problem = rf"the Dask worker tcp://.* does not see the folder {needs.token.parent}; all workers must share it"
+    with connected(address) as client:
+        with pytest.raises(ClusterError, match=problem):
+            check_workers(client, needs)
+        with pytest.raises(ClusterError, match=problem):  # one that joined later says so itself
+            client.submit(run_checked, needs, os.getpid, pure=False).result(timeout=60)
+
+
+def test_files_of_other_machines_may_appear_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_APPEAR_SECONDS", 0.5)
+    late = tmp_path / "late.h5"
+    threading.Timer(0.1, late.touch).start()
+    workers.await_files([late])
+    with pytest.raises(
+        StoreError, match=r"1 of 2 files that workers wrote are not seen here .*missing.h5; workers and"
+    ):
+        workers.await_files([late, tmp_path / "missing.h5"])

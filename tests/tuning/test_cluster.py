@@ -1,0 +1,277 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphbench.errors import MissingDependency, TuningError
+from graphbench.tuning import cluster
+from graphbench.tuning.cluster import ClusterExecution
+from graphbench.tuning.execution import TRIES, Limits, pickled
+from graphbench.tuning.journal import read_journal
+from graphbench.tuning.optimizer import Optimizer
+from graphbench.tuning.trials import Status
+from graphbench.tuning.worker import Job, Outcome
+
+from .runs import continuing, essence, settings
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as local, distributed.Client(local, set_as_default=False) as found:
+        yield found
+
+
+@pytest.fixture
+def start(client: Any, tmp_path: Path) -> Iterator[Callable[..., ClusterExecution]]:
+    """Return a function that gives an execution on the cluster, closed after the test."""
+    opened: list[ClusterExecution] = []
+
+    def make(method: Callable[..., Any], limits: Limits | None = None) -> ClusterExecution:
+        opened.append(ClusterExecution(pickled(method), client, limits or Limits(), tmp_path))
+        return opened[-1]
+
+    yield make
+    for execution in opened:
+        execution.close()
+
+
+def _job(tmp_path: Path, number: int = 0, **config: Any) -> Job:
+    return Job(number, config, 5, 9, None, tmp_path / "trials" / str(number))
+
+
+def _ended(execution: ClusterExecution, count: int = 1, seconds: float = 60.0) -> dict[int, Outcome]:
+    found: dict[int, Outcome] = {}
+    deadline = time.monotonic() + seconds
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"only {sorted(found)} ended"
+        found |= {job.number: outcome for job, outcome in execution.wait(1.0)}
+    return found
+
+
+def _until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_search_on_a_cluster_uses_all_its_workers_and_leaves_the_client_open(client: Any, tmp_path: Path) -> None:
+    run = settings(tmp_path / "far", method="hyperband", trials=40)
+    best = Optimizer(run | {"cluster": client}, continuing(0.02)).optimize(report=False)
+    workers = {int(trial.worker.split(":")[1]) for trial in best.trials}
+    assert len(workers) == 2 and os.getpid() not in workers
+    assert best.model == {"process": os.getpid(), **best.config}
+    assert any(trial.continued_from for trial in best.trials)
+    assert len(best.trials) == 40 == len({trial.number for trial in best.trials})
+    assert client.status == "running"
+    here = Optimizer(run | {"output": tmp_path / "near"}, continuing()).optimize(report=False)
+    assert essence(here.trials)[:20] == essence(best.trials)[:20]  # the first rung does not depend on results
+
+
+def test_time_and_death_are_handled_beside_the_clusters_worker(
+    start: Callable[..., ClusterExecution], tmp_path: Path
+) -> None:
+    def train(config: dict[str, Any], seed: int, budget: int) -> float:
+        if config["how"] == "slow":
+            time.sleep(60)
+        if config["how"] == "die":
+            os._exit(5)
+        if config["how"] == "raise":
+            raise ValueError("bad")
+        return 1.0
+
+    execution = start(train, Limits(seconds=2.0))
+    assert execution.capacity == 2
+    for number, how in enumerate(("slow", "die", "raise", "well")):
+        execution.start(_job(tmp_path, number, how=how))
+    ended = _ended(execution, 4)
+    kinds = [Status.TIMEOUT, Status.WORKER_DIED, Status.RAISED, Status.SUCCESS]
+    assert [ended[number].status for number in range(4)] == kinds
+    assert ended[1].tries == TRIES and "exit code 5" in ended[1].reason
+
+
+def test_a_worker_killed_in_a_trial_costs_a_retry_and_nothing_else(
+    client: Any, start: Callable[..., ClusterExecution], tmp_path: Path
+) -> None:
+    def train(config: dict[str, Any], seed: int, budget: int) -> float:
+        with Path(config["file"]).open("a") as file:
+            file.write(f"{config['which']} {os.getpid()} {os.getppid()}\n")
+        time.sleep(3.0)
+        return float(config["which"])
+
+    execution, file = start(train), tmp_path / "starts"
+    for number in range(2):
+        execution.start(_job(tmp_path, number, which=number, file=str(file)))
+    _until(lambda: file.exists() and len(file.read_text().splitlines()) == 2)
+    lost, process, worker = (int(word) for word in file.read_text().splitlines()[0].split())
+    os.kill(worker, signal.SIGKILL)
+    ended = _ended(execution, 2)
+    assert {number: outcome.cost for number, outcome in ended.items()} == {0: 0.0, 1: 1.0}
+    assert not _is_alive(process)
+    starts = [int(line.split()[0]) for line in file.read_text().splitlines()]
+    assert sorted(starts) == sorted([0, 1, lost])
+    client.wait_for_workers(2, timeout=30)
+
+
+def test_cancelled_trials_end(client: Any, start: Callable[..., ClusterExecution], tmp_path: Path) -> None:
+    def train(config: dict[str, Any], seed: int, budget: int) -> float:
+        Path(config["file"]).write_text(str(os.getpid()))
+        time.sleep(600)
+        return 1.0
+
+    execution, file = start(train), tmp_path / "process"
+    execution.start(_job(tmp_path, file=str(file)))
+    _until(lambda: file.exists() and file.read_text())
+    execution.close()
+    _until(lambda: not _is_alive(int(file.read_text())), 5.0)
+    assert client.status == "running"
+
+
+def test_a_folder_that_workers_do_not_see_is_a_clear_error(client: Any, tmp_path: Path) -> None:
+    execution = ClusterExecution(pickled(lambda *_: 1.0), client, Limits(), tmp_path / "elsewhere")
+    execution.start(_job(tmp_path))
+    with pytest.raises(TuningError, match=r"does not see the output folder .*elsewhere"):
+        _ended(execution)
+    execution.close()
+
+
+def test_what_ended_is_handed_out_before_an_error_is_raised(
+    start: Callable[..., ClusterExecution], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = start(lambda *_: 1.0)
+    outcomes = iter([Outcome(Status.SUCCESS, 0.0, "", ""), TuningError("lost"), TuningError("lost")])
+
+    def answer(future: Any) -> Outcome:
+        found = next(outcomes)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(cluster, "_outcome", answer)
+    for number in range(2):
+        execution.start(_job(tmp_path, number))
+    _until(lambda: execution._done.qsize() == 2)
+    assert len(execution.wait(1.0)) == 1
+    with pytest.raises(TuningError, match="lost"):
+        execution.wait(1.0)
+
+
+def test_no_scheduler_and_no_dask_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 1)
+    with pytest.raises(TuningError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+        ClusterExecution(b"", "tcp://127.0.0.1:9", Limits(), tmp_path)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingDependency, match="pip install"):
+        ClusterExecution(b"", "tcp://127.0.0.1:9", Limits(), tmp_path)
+
+
+_RUN = """
+import json, os, sys, time
+from pathlib import Path
+import graphbench
+
+STARTS, SECONDS = sys.argv[3], float(sys.argv[4])
+
+def train(config, seed, budget):
+    with open(STARTS, "a") as file:
+        file.write(f"{os.getpid()}\\n")
+    time.sleep(SECONDS)
+    return config["lr"]
+
+space = {"lr": {"type": "float", "range": [1e-4, 0.1], "log": True}}
+settings = {"space": space, "min_budget": 1, "max_budget": 9, "output": sys.argv[1], "method": "random", "trials": 12}
+settings |= {} if sys.argv[2] == "here" else {"cluster": sys.argv[2]}
+best = graphbench.Optimizer(settings, train).optimize(report=False)
+print(json.dumps([trial.number for trial in best.trials]))
+"""
+
+
+@pytest.fixture
+def cluster_of_processes() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """Give the address of a scheduler with one worker, and the scheduler's process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address, quiet = f"tcp://127.0.0.1:{port}", {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    scheduler = subprocess.Popen([*command, "--dashboard-address", "127.0.0.1:0"], **quiet)  # type: ignore[call-overload]
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen([*command, "--death-timeout", "20"], **quiet)  # type: ignore[call-overload]
+    yield address, scheduler
+    for process in (worker, scheduler):
+        process.terminate()
+        process.wait(timeout=30)
+
+
+Run = Callable[[str, float], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """Return a function that starts a search on the cluster of an address, or ``here``."""
+    started: list[subprocess.Popen[str]] = []
+    (tmp_path / "run.py").write_text(_RUN)
+
+    def start(address: str, seconds: float) -> "subprocess.Popen[str]":
+        command = [sys.executable, "run.py", str(tmp_path / "run"), address, str(tmp_path / "starts"), str(seconds)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        started.append(subprocess.Popen(command, cwd=tmp_path, text=True, **pipes))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def _started(folder: Path) -> list[int]:
+    file = folder / "starts"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def test_a_scheduler_that_goes_away_is_a_clear_error_and_the_run_can_go_on(
+    cluster_of_processes: tuple[str, "subprocess.Popen[bytes]"], run: Run, tmp_path: Path
+) -> None:
+    address, scheduler = cluster_of_processes
+    process = run(address, 0.5)
+    _until(lambda: len(_started(tmp_path)) >= 3, 60)
+    scheduler.kill()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "TuningError: the Dask scheduler went away; finished trials are kept: run the same command again" in errors
+    done = [event for event in read_journal(tmp_path / "run") if event["event"] == "finished"]
+    assert 2 <= len(done) < 12
+    assert len(json.loads((tmp_path / "run" / "result.json").read_text())["trials"]) == len(done)
+    answer, errors = run("here", 0.0).communicate(timeout=60)
+    assert json.loads(answer) == list(range(12)), errors
+
+
+@pytest.mark.slow
+def test_trials_of_a_killed_run_end_on_the_cluster(
+    cluster_of_processes: tuple[str, "subprocess.Popen[bytes]"], run: Run, tmp_path: Path
+) -> None:
+    process = run(cluster_of_processes[0], 600)
+    _until(lambda: _started(tmp_path), 60)
+    trial = _started(tmp_path)[0]
+    assert _is_alive(trial)
+    process.kill()
+    process.communicate()
+    _until(lambda: not _is_alive(trial), 20.0)
