@@ -66,7 +66,7 @@ def build(root: str, way: str, limit: int) -> dict[str, Any]:
         return _timed(Path(root), limit, workers={"one": 1, "local": 2}[way])
     from distributed import LocalCluster
 
-    options = {"processes": True, "dashboard_address": None, "silence_logs": logging.ERROR}
+    options = {"processes": True, "dashboard_address": ":0", "silence_logs": logging.ERROR}
     with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster:
         return _timed(Path(root), limit, cluster=cluster.scheduler_address)
 

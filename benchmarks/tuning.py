@@ -19,7 +19,7 @@ LADDER = (8, 16, 32, 64, 128, 256)
 KEPT = FOLDER.parent / "hpo" / "results" / "algoreas"
 SETTINGS = {
     "search": f"{MODEL} on {DATASET}, first 20,000 graphs of train, 1,000 of val; budgets 8, 16, ... 256 steps; SMAC3 "
-    "asks for 60 trials, one worker; cost 1 - F1 on val, best of a run's validations",
+    "asks for 160 trials (a round of all brackets), one worker; cost 1 - F1 on val, best of a run's validations",
     "random": "as many configurations of the same space at 256 steps each as the search's steps allow, rounded up",
     "default": "the configuration of baselines/ at 256 steps",
     "overhead": "100 trials of a method that returns at once, 6 floats, budgets 27 to 729; everything but the method",
@@ -31,7 +31,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     limits = {"limit": sizes(20_000, 300), "val_limit": sizes(1_000, 50)}
     seeds = SEEDS[: sizes(len(SEEDS), 1)]
     with scratch_folder() as folder:
-        found = [_compare(seed, sizes(60, 12), folder, limits, keep=not sizes.quick) for seed in seeds]
+        found = [_compare(seed, sizes(160, 12), folder, limits, keep=not sizes.quick) for seed in seeds]
         n = {"ours": len(seeds), "peer": len(seeds)}
         best = [run["smac"] for run in found]
         for peer, of in (("random", "of random search with the same steps"), ("default", "of the default")):

@@ -145,4 +145,6 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes = seconds / 60
-    return f"{minutes:.3g} min" if minutes < 100 else f"{minutes / 60:,.3g} h"
+    if minutes < 100:
+        return f"{minutes:.3g} min"
+    return f"{minutes / 60:.3g} h" if minutes < 60_000 else f"{minutes / 60:,.0f} h"

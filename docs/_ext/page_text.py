@@ -134,7 +134,12 @@ def _features(card: Card) -> str:
     kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
     metrics = f"Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
     note = f"Graphs are {kind}. {metrics}"
-    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}"
+    named = "".join(f"\n\nClasses of {code(name)}: {_numbered(words)}." for name, words in card.classes.items())
+    return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}{named}"
+
+
+def _numbered(words: Sequence[str]) -> str:
+    return ", ".join(f"{number} {word}" for number, word in enumerate(words))
 
 
 # --------------------------------------------------------------------------------------------------------------------

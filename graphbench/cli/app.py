@@ -180,10 +180,10 @@ def verify(
     from graphbench.verification import verify as run_checks
 
     ids, files = catalog().resolve(datasets), files_of(source, folder)
-    if update and (data_seed or folder):
-        raise typer.BadParameter(
-            "what stands beside the card is of data seed 0, generated; leave --update or --data-seed and --source out"
-        )
+    if update and data_seed:
+        raise typer.BadParameter("what stands beside the card is of data seed 0; leave --data-seed or --update out")
+    if update and folder is not None:
+        raise typer.BadParameter("what stands beside the card is of generated data; leave --source or --update out")
     if update:
         for id_ in ids:
             path = update_measured(catalog().cards[id_])

@@ -60,7 +60,7 @@ class ClusterPool(Pool):
         self._opened = ExitStack()
         self._client: Client | None = None
         self._needs: Needs | None = None
-        self._waits = False
+        self._waits = self._shares = False  # what has been told of the workers
 
     def executor(self) -> Executor:
         """Return an executor on the cluster, whose workers have been checked."""
@@ -102,6 +102,10 @@ class ClusterPool(Pool):
         if not threads and not self._waits:
             _LOG.warning("the Dask cluster at %s has no workers; waiting for some", client.scheduler.address)
         self._waits = not threads
+        several = next((worker for worker, number in threads.items() if number > 1), None)
+        if several is not None and not self._shares:
+            _LOG.warning("the Dask worker %s has %d threads: one per worker is faster", several, threads[several])
+            self._shares = True
 
     def cancel(self, futures: Collection[Future[Any]]) -> None:
         """Take back all jobs; those running end in their own time."""

@@ -119,7 +119,7 @@ def watched_domain(plugins: Path, folder: Path) -> Iterator[Watched]:
 def local_cluster(count: int) -> Iterator[Any]:
     """Yield a cluster whose scheduler is in this process; its workers are processes with one thread, and nannies."""
     distributed = pytest.importorskip("distributed")
-    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    options = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with distributed.LocalCluster(n_workers=count, worker_dashboard_address=None, **options) as found:
         yield found
 

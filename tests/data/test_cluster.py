@@ -1,8 +1,10 @@
 """Generation on a Dask cluster of separate processes writes the same bytes, and leaves nothing behind."""
 
+import asyncio
 import json
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -16,10 +18,12 @@ import pytest
 from graphbench import Loader
 from graphbench.catalog.cards import Card
 from graphbench.cli.app import main
-from graphbench.data.cluster import connected, shared_needs
+from graphbench.data import cluster as cluster_module
+from graphbench.data.cluster import GENERATION, Needs, check_workers, connect, connected, shared_needs, versions_here
 from graphbench.data.cluster_jobs import ClusterExecutor
 from graphbench.data.generation import ensure_split
 from graphbench.data.shards import is_whole
+from graphbench.errors import ClusterError
 
 from .clusters import Watched, build, wait_until
 
@@ -47,6 +51,15 @@ def test_a_client_and_its_executor_write_the_same_bytes(
             path = ensure_split(watched_card, "train", tmp_path / "executor", executor=executor, shard_size=20)
             assert facts_of(path) == undisturbed
         assert client.status == "running"
+
+
+def test_threads_of_one_worker_write_the_same_bytes_and_are_told(
+    watched_card: Card, undisturbed: dict[str, Any], tmp_path: Path, facts_of: Facts, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"processes": False, "dashboard_address": ":0", "set_as_default": False}
+    with distributed.Client(n_workers=1, threads_per_worker=4, **options) as client:
+        assert facts_of(build(watched_card, tmp_path / "threads", client)) == undisturbed
+    assert re.search("the Dask worker .* has 4 threads: one per worker is faster", caplog.text)
 
 
 def test_the_folder_may_be_given_relative_to_this_process(
@@ -184,3 +197,46 @@ def test_ctrl_c_takes_back_what_is_handed_out(
         finished = [path for path in (tmp_path / "stopped").rglob("0*.h5") if is_whole(path)]
         assert 1 <= len(finished) < 10
         assert facts_of(build(watched_card, tmp_path / "stopped", client)) == undisturbed
+
+
+# What cannot be used
+
+
+def test_the_address_of_a_worker(running: Any, address: str) -> None:
+    worker = next(iter(running.scheduler.workers))
+    with pytest.raises(ClusterError, match=f"{worker} is a Dask Worker; give the address of its scheduler, {address}"):
+        connect(worker)
+
+
+def test_clients_that_cannot_be_used(running: Any) -> None:
+    client = distributed.Client(running, set_as_default=False)
+    client.close()
+    with pytest.raises(ClusterError, match="the Dask client is closed; create a new one"):
+        connect(client)
+
+    async def connect_in_a_loop() -> None:
+        async with distributed.Client(running.scheduler_address, asynchronous=True, set_as_default=False) as waiting:
+            connect(waiting)
+
+    with pytest.raises(ClusterError, match="asynchronous; create it without"):
+        asyncio.run(connect_in_a_loop())
+
+
+def test_other_versions_on_the_workers(
+    watched_card: Card, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here())
+    monkeypatch.setattr(cluster_module, "versions_here", lambda parts: other)
+    with pytest.raises(
+        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0: .*install"
+    ):
+        build(watched_card, tmp_path, address)
+    assert not list(tmp_path.rglob("*.h5"))
+
+
+def test_a_worker_that_does_not_see_the_folder(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_LOOK_SECONDS", (0.0,))
+    needs = Needs(versions_here(), GENERATION, tmp_path / "elsewhere" / ".token")
+    problem = rf"the Dask worker tcp://.* does not see the folder {needs.token.parent}; all workers must share it"
+    with connected(address) as client, pytest.raises(ClusterError, match=problem):
+        check_workers(client, needs)

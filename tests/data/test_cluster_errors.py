@@ -1,6 +1,5 @@
 """Addresses, clients and workers that cannot be used are told, with what to do."""
 
-import asyncio
 import os
 import shutil
 import socket
@@ -17,17 +16,11 @@ import pytest
 
 from graphbench import Loader
 from graphbench.catalog.cards import Card
-from graphbench.data import cluster as cluster_module
-from graphbench.data import workers
+from graphbench.data import cluster_jobs, workers
 from graphbench.data.cluster import (
-    GENERATION,
-    Needs,
-    check_workers,
     connect,
     connected,
-    run_checked,
     shared_needs,
-    versions_here,
 )
 from graphbench.data.cluster_jobs import ClusterExecutor
 from graphbench.data.generation import ensure_split
@@ -76,26 +69,6 @@ def test_a_damaged_scheduler_file(tmp_path: Path) -> None:
         connect(str(path))
 
 
-def test_the_address_of_a_worker(running: Any, address: str) -> None:
-    worker = next(iter(running.scheduler.workers))
-    with pytest.raises(ClusterError, match=f"{worker} is a Dask Worker; give the address of its scheduler, {address}"):
-        connect(worker)
-
-
-def test_clients_that_cannot_be_used(running: Any) -> None:
-    client = distributed.Client(running, set_as_default=False)
-    client.close()
-    with pytest.raises(ClusterError, match="the Dask client is closed; create a new one"):
-        connect(client)
-
-    async def connect_in_a_loop() -> None:
-        async with distributed.Client(running.scheduler_address, asynchronous=True, set_as_default=False) as waiting:
-            connect(waiting)
-
-    with pytest.raises(ClusterError, match="asynchronous; create it without"):
-        asyncio.run(connect_in_a_loop())
-
-
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[cluster\]'"):
@@ -107,18 +80,6 @@ def test_a_cluster_stands_alone(watched_card: Card, tmp_path: Path) -> None:
         Loader("mst_easy", workers=2, cluster="tcp://a:1")
     with ThreadPoolExecutor(1) as executor, pytest.raises(GenerationError, match=r"executor <.* and cluster"):
         ensure_split(watched_card, "train", tmp_path, executor=executor, cluster="tcp://a:1")
-
-
-def test_other_versions_on_the_workers(
-    watched_card: Card, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here())
-    monkeypatch.setattr(cluster_module, "versions_here", lambda parts: other)
-    with pytest.raises(
-        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0: .*install"
-    ):
-        build(watched_card, tmp_path, address)
-    assert not list(tmp_path.rglob("*.h5"))
 
 
 @pytest.mark.slow
@@ -143,31 +104,26 @@ def test_workers_without_the_package_and_a_scheduler_that_needs_none(
 
 
 @pytest.mark.slow
-def test_a_worker_on_a_machine_with_other_folders(watched_card: Card, watched: Watched, tmp_path: Path) -> None:
+@pytest.mark.parametrize("joins", ["before", "later"])
+def test_a_worker_on_a_machine_with_other_folders(
+    watched_card: Card, watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joins: str
+) -> None:
     own = tmp_path / "shared"
     own.mkdir()
     alone = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(own))
     if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True).returncode:
         pytest.skip("needs the right to mount a folder")
     watched.clear()
+    if joins == "later":  # than the check of all workers
+        monkeypatch.setattr(cluster_jobs, "check_workers", lambda client, needs: None)
+    problem = rf"^the Dask worker tcp://.* does not see the folder {own}.*choose a --root on a shared file system$"
     with (
         started_scheduler(tmp_path) as (_, place),
         started_worker(place, *alone),
-        pytest.raises(ClusterError, match=rf"does not see the folder {own}.*choose a --root on a shared file system"),
+        pytest.raises(ClusterError, match=problem),
     ):
         build(watched_card, own, place)
     assert not list(own.rglob("*.h5"))
-
-
-def test_a_worker_that_does_not_see_the_folder(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_LOOK_SECONDS", (0.0,))
-    needs = Needs(versions_here(), GENERATION, tmp_path / "elsewhere" / ".token")
-    problem = rf"the Dask worker tcp://.* does not see the folder {needs.token.parent}; all workers must share it"
-    with connected(address) as client:
-        with pytest.raises(ClusterError, match=problem):
-            check_workers(client, needs)
-        with pytest.raises(ClusterError, match=problem):  # one that joined later says so itself
-            client.submit(run_checked, needs, os.getpid, pure=False).result(timeout=60)
 
 
 def test_files_of_other_machines_may_appear_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
