@@ -38,7 +38,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports --no-cache
 
 test: lint
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope -q

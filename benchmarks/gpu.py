@@ -125,7 +125,7 @@ def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) 
     chosen = card(dataset)
     config = load_config(
         dataset, model, family=chosen.family, steps=options.steps, seed=seed, limit=options.limit, overrides=options.set
-    ).model_dump(mode="json")
+    ).to_dict()
     for record in load_records(dataset, root=folder):
         same = record.model == model and record.seed == seed and record.dataset_version == chosen.version
         if same and record.config == config:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphbench._version import __version__
+
 if TYPE_CHECKING:
     from graphbench.catalog.names import card, list_datasets
     from graphbench.evaluation.evaluator import Evaluator, Score
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from graphbench.training.trainer import train
     from graphbench.training.trajectory_trainer import train_together
     from graphbench.tuning.optimizer import Optimizer
-
-__version__ = "0.1.0"
 
 _LAZY = {
     "Loader": "graphbench.loader",

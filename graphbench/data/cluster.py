@@ -63,7 +63,7 @@ def connect(cluster: str | Client, timeout: float = _CONNECT_SECONDS) -> Client:
         from distributed import Client
     except ImportError as error:
         raise MissingDependency(
-            "a Dask cluster needs the package distributed; install it with: pip install 'graphbench[cluster]'"
+            "a Dask cluster needs the package distributed; install it with: pip install 'distributed'"
         ) from error
     if isinstance(cluster, Client):
         return _usable(cluster)
@@ -284,8 +284,8 @@ def _require(who: str, found: Any, needs: Needs) -> None:
 
 def _differs(who: str, name: str, there: str, here: str) -> str:
     return (
-        f"{who} has {name} {there}, this machine has {here}: the bytes could differ; install the same versions "
-        "everywhere, and start it again"
+        f"{who} has {name} {there}, this machine has {here}; results could differ: install the same versions "
+        "everywhere, and start the cluster again"
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from graphbench._version import __version__
 from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.data.store import existing_parent, write_json
 from graphbench.errors import ConfigError
@@ -296,8 +297,6 @@ def _record(
     loop: TrainingLoop, data: Splits, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], path: Path
 ) -> RunRecord:
     """Return the record of a run; scores in an earlier record of the same weights at ``path`` are kept."""
-    from graphbench import __version__
-
     config, state, card = loop.config, loop.state, loop.card
     timed = loop.val if loop.val is not None else loop.train
     alone, together = latencies_ms(loop.model, card.features, timed, loop.world.device, loop.precision)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from graphbench._version import __version__
 from graphbench.catalog.names import Selector, catalog
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.store import write_json
@@ -281,8 +282,6 @@ def _score(loop: TrajectoryLoop, id_: str, data: Splits, evaluate: Sequence[str]
 def _record(
     loop: TrajectoryLoop, id_: str, data: Splits, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score]
 ) -> RunRecord:
-    from graphbench import __version__
-
     config, state, task = loop.config, loop.state, loop.tasks[id_]
     alone, together = _latencies_ms(loop, id_)
     stored = {loop.settings.val_split: task.val}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphbench._version import __version__
 from graphbench.data.store import atomic_path
 from graphbench.errors import ConfigError
 from graphbench.evaluation.results import hardware
@@ -41,7 +42,7 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
         "space": describe(args.space),
         "limits": {key: getattr(args, key) for key in _LIMITS}
         | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
-        "graphbench_version": _version(),
+        "graphbench_version": __version__,
     }
 
 
@@ -114,7 +115,7 @@ def result_record(
             "wall": round(wall, 3),
         },
         "hardware": hardware(),
-        "graphbench_version": _version(),
+        "graphbench_version": __version__,
         "started": started or utc_now(),
         "finished": utc_now(),
         **({} if baseline is None else {"baseline": dict(baseline)}),
@@ -149,9 +150,3 @@ def _short(trial: Trial | None) -> dict[str, Any] | None:
         return None
     record = trial.to_json()
     return {key: record[key] for key in ("config_id", "config", "cost", "budget", "metrics")}
-
-
-def _version() -> str:
-    import graphbench
-
-    return graphbench.__version__

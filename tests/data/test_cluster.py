@@ -228,7 +228,7 @@ def test_other_versions_on_the_workers(
     other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here())
     monkeypatch.setattr(cluster_module, "versions_here", lambda parts: other)
     with pytest.raises(
-        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0: .*install"
+        ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0; .*install"
     ):
         build(watched_card, tmp_path, address)
     assert not list(tmp_path.rglob("*.h5"))
