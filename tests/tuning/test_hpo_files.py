@@ -45,7 +45,7 @@ def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str
     cards = families(file.domain)
     assert cards and file.title and file.source and file.trials >= 50
     assert f"{file.domain}/{file.model}" == name
-    assert len(file.budgets) == 4, "the ladder of four budgets"
+    assert len(file.budgets) == 6, "the ladder of six budgets"
     assert file.budgets[0] <= file.budget.min + 1
     space = file.configuration_space()
     describe(space)
@@ -102,11 +102,11 @@ def test_a_positional_encoding_has_a_size_where_there_is_one() -> None:
 @pytest.mark.parametrize(
     ("largest", "warmup", "budgets"),
     [
-        (100_000, {"range": [119, 2376]}, [3704, 11111, 33333, 100000]),
-        (11_880, {"range": [119, 2376]}, [440, 1320, 3960, 11880]),
-        (300, {"range": [3, 60]}, [11, 33, 100, 300]),
-        (9, {"range": [0, 2]}, [1, 3, 9]),
-        (2, {"type": "constant", "value": 0}, [2]),
+        (100_000, {"range": [119, 2376]}, [3125, 6250, 12500, 25000, 50000, 100000]),
+        (11_880, {"range": [119, 2376]}, [371, 743, 1485, 2970, 5940, 11880]),
+        (300, {"range": [3, 60]}, [9, 19, 38, 75, 150, 300]),
+        (9, {"range": [0, 2]}, [1, 2, 5, 9]),
+        (2, {"type": "constant", "value": 0}, [1, 2]),
         (1, {"type": "constant", "value": 0}, [1]),
     ],
 )
@@ -122,7 +122,7 @@ def test_other_budgets_keep_the_share_of_the_warmup(largest: int, warmup: dict[s
 
 def test_other_budgets_can_be_given_whole() -> None:
     file = load_tuning_file("algoreas/gin")
-    assert file.for_budget(900, 100).budgets == [100, 300, 900]
+    assert file.for_budget(900, 100).budgets == [113, 225, 450, 900]
     for largest, smallest in ((0, None), (10, 11), (10, 0)):
         with pytest.raises(ConfigError, match=r"budgets from .* are none; give 1 <= smallest <= largest"):
             file.for_budget(largest, smallest)
@@ -311,4 +311,4 @@ def test_the_example_of_the_readme_is_a_space(write: Write) -> None:
     example = text.partition("```yaml\n")[2].partition("```")[0]
     file = load_tuning_file(write(example))
     assert len(file.configuration_space()) == 4
-    assert file.budgets == [27, 81, 243, 729]
+    assert file.budgets == [23, 46, 91, 182, 365, 729]
