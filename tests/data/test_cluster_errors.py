@@ -71,7 +71,7 @@ def test_a_damaged_scheduler_file(tmp_path: Path) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[cluster\]'"):
+    with pytest.raises(MissingDependency, match=r"pip install 'distributed'"):
         connect("tcp://127.0.0.1:8786")
 
 

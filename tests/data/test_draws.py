@@ -28,8 +28,8 @@ FOLDERS = {  # of data that people have
     "algoreas/mst_easy": "v1-5552034c68b1",
     "clrs/bfs": "v1-8a2645180af7",
     "clrs_text/bfs": "v1-37fa6d9768f3",
-    "clutrr/gen_23": "v1-459aed3f1790",
-    "clutrr/paper_gen_23": "v1-7709919592aa",
+    "clutrr/gen_23": "v1-0b3973ed9be1",
+    "clutrr/paper_gen_23": "v1-133fa42ae3fa",
 }
 
 

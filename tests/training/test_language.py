@@ -106,6 +106,7 @@ def test_a_run_leaves_a_record_with_a_score_for_every_size(texts, tiny, tmp_path
         "best.safetensors",
         "checkpoint.safetensors",
         "config.json",
+        "data.json",
         "record.json",
     ]
     record = read_record(result.path / "record.json")

@@ -50,11 +50,11 @@ def test_the_models_own_values_are_tried_first():
 @pytest.mark.parametrize(
     ("given", "budgets"),
     [
-        ({"min_budget": 3, "max_budget": 27}, [3, 9, 27]),
-        ({"max_budget": 243}, [9, 27, 81, 243]),
-        ({"min_budget": 243}, [243, 729]),
+        ({"min_budget": 3, "max_budget": 27}, [3, 7, 14, 27]),
+        ({"max_budget": 243}, [8, 15, 30, 61, 122, 243]),
+        ({"min_budget": 243}, [365, 729]),
         ({"eta": 9}, [81, 729]),
-        ({"min_budget": None, "max_budget": None, "eta": None}, [27, 81, 243, 729]),
+        ({"min_budget": None, "max_budget": None, "eta": None}, [23, 46, 91, 182, 365, 729]),
     ],
 )
 def test_budgets_that_are_given_come_before_the_files(given, budgets):
@@ -95,7 +95,7 @@ def test_arguments_of_the_method_reach_it(tmp_path):
     assert found.method == DatasetMethod(
         "mst_easy",
         "gin_small",
-        budgets=(27, 81, 243, 729),
+        budgets=(23, 46, 91, 182, 365, 729),
         overrides={"model.hidden": 16},
         limit=20,
         val_limit=10,

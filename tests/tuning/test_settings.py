@@ -119,12 +119,12 @@ def test_a_file_gives_what_is_not_given() -> None:
     file = load_tuning_file("algoreas/gin_small")
     args = OptimizationArgs.of({"space": "algoreas/gin_small", "output": "x"})
     assert args.space == file.configuration_space()
-    assert (args.min_budget, args.max_budget, args.eta, args.trials) == (27, 729, 3, 60)
+    assert (args.min_budget, args.max_budget, args.eta, args.trials) == (22, 729, 2, 60)
     assert args.space_file == "hpo/algoreas/gin_small.yaml"
     own = OptimizationArgs.of({"space": "algoreas/gin_small", "output": "x", "trials": 7, "eta": 2, "min_budget": 30})
     assert (own.trials, own.eta, own.budgets) == (7, 2, [46, 91, 182, 365, 729])
     short = OptimizationArgs.of({"space": "algoreas/gin_small", "output": "x", "max_budget": 81})
-    assert short.budgets == [3, 9, 27, 81]
+    assert short.budgets == [3, 5, 10, 20, 41, 81]
     assert (short.space["training.warmup"].lower, short.space["training.warmup"].upper) == (1, 16)
 
 
