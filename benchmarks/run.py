@@ -14,6 +14,7 @@ NAMES = (
     "generation",
     "build",
     "cluster",
+    "tuning",
     "loading",
     "encodings",
     "training",

@@ -7,12 +7,13 @@ output folder, which all machines must see under the same path.
 from __future__ import annotations
 
 import logging
+import pickle
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +21,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
-from graphbench.errors import GraphBenchError, MissingDependency, TuningError
+from graphbench.data.cluster import PACKAGE, check_workers, connected, run_checked, shared_needs, shipped
+from graphbench.errors import ClusterError, GraphBenchError
 from graphbench.tuning.execution import LOGS, TRIES, Limits, WorkerProcess
 from graphbench.tuning.journal import utc_now
 from graphbench.tuning.trials import Status
@@ -28,8 +30,6 @@ from graphbench.tuning.worker import Job, Outcome
 
 logger = logging.getLogger(__name__)
 
-_CONNECT_SECONDS = 30
-_CLOSE_SECONDS = 5
 _IDLE_SECONDS = 60.0  # that a process on a cluster's worker outlives its last trial
 _POLL_SECONDS = 0.2
 _COUNT_SECONDS = 5.0  # between two looks at the size of the cluster
@@ -44,18 +44,22 @@ class ClusterExecution:
 
     Args:
         method: From :func:`~.execution.pickled`.
-        cluster: Address of the scheduler, or a client, which is left open.
+        cluster: Address of the scheduler, its scheduler file, or a client, which is left open.
         limits: Of each trial.
-        output: Folder of the run.
+        output: Folder of the run, which all workers share with this machine.
 
     Raises:
-        TuningError: If the scheduler cannot be reached.
+        ClusterError: If the scheduler cannot be reached, or a worker lacks the folder or the packages of this machine.
         MissingDependency: If Dask is absent.
     """
 
     def __init__(self, method: bytes, cluster: Any, limits: Limits, output: Path) -> None:
-        self._client, self._own = _client(cluster)
         self._method, self._limits, self._output = method, limits, output.absolute()
+        with ExitStack() as opening:
+            self._client: Any = opening.enter_context(connected(cluster))  # it has no types
+            self._needs = opening.enter_context(shared_needs(output, PACKAGE))
+            check_workers(self._client, self._needs)
+            self._opened = opening.pop_all()
         self._jobs: dict[str, tuple[Job, Any]] = {}
         self._done: SimpleQueue[str] = SimpleQueue()
         self._capacity, self._counted = 1, -_COUNT_SECONDS
@@ -72,7 +76,8 @@ class ClusterExecution:
     def start(self, job: Job) -> None:
         """Submit a trial; Dask gives it to another worker where one is lost."""
         key = f"trial-{job.number}-{uuid4().hex[:8]}"
-        future = self._client.submit(run_on_cluster, self._method, job, self._limits, self._output, key=key, pure=False)
+        call = shipped(run_checked, self._needs, run_on_cluster, self._method, job, self._limits, self._output)
+        future = self._client.submit(pickle.loads, call, key=key, pure=False)
         self._jobs[key] = (job, future)
         future.add_done_callback(lambda done: self._done.put(done.key))
 
@@ -80,7 +85,7 @@ class ClusterExecution:
         """Return the trials that ended, at the latest after a time.
 
         Raises:
-            TuningError: If the scheduler went away, or the workers cannot run trials.
+            ClusterError: If the scheduler went away, or the workers cannot run trials.
         """
         ended: list[tuple[Job, Outcome]] = []
         with suppress(Empty):
@@ -89,7 +94,7 @@ class ClusterExecution:
                 job, future = self._jobs[key]
                 try:
                     ended.append((job, _outcome(future)))
-                except TuningError:
+                except ClusterError:
                     if not ended:
                         raise
                     self._done.put(key)  # first hand out what did end
@@ -103,9 +108,8 @@ class ClusterExecution:
         with suppress(Exception):  # of a scheduler that is gone
             if self._jobs and self._client.status == "running":
                 self._client.cancel([future for _, future in self._jobs.values()], force=True)
-            if self._own:
-                self._client.close(timeout=_CLOSE_SECONDS)
         self._jobs.clear()
+        self._opened.close()
 
 
 def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path) -> Outcome:
@@ -115,17 +119,11 @@ def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path) -> Out
     client or the scheduler died.
 
     Raises:
-        TuningError: If this machine does not see the output folder.
         CancelledError: If nobody wants the result.
     """
     from distributed import get_worker
 
     worker = get_worker()
-    if not output.is_dir():
-        raise TuningError(
-            f"the worker {worker.name} does not see the output folder {output}; choose one on a disk that all machines "
-            "share, under the same path"
-        )
     key = worker.get_current_task()
     kind = sha256(method).hexdigest() + repr(limits)
     tries, outcome = 0, None
@@ -169,23 +167,6 @@ def _take_process(kind: str, method: bytes, limits: Limits, log: Path) -> Worker
     return WorkerProcess(method, log, limits, _IDLE_SECONDS)
 
 
-def _client(cluster: Any) -> tuple[Any, bool]:
-    """Return a client, and whether it is ours to close."""
-    if not isinstance(cluster, str):
-        return cluster, False
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise MissingDependency('a cluster needs Dask; install it with: pip install "dask[distributed]"') from error
-    try:
-        client: Any = Client  # it has no types
-        return client(cluster, timeout=_CONNECT_SECONDS, set_as_default=False), True
-    except (OSError, ValueError) as error:
-        raise TuningError(
-            f"there is no Dask scheduler at {cluster} ({error}); start one with: dask scheduler"
-        ) from error
-
-
 def _outcome(future: Any) -> Outcome:
     from distributed import KilledWorker
 
@@ -202,11 +183,11 @@ def _outcome(future: Any) -> Outcome:
             tries=error.allowed_failures + 1,
         )
     except CancelledError as error:
-        raise TuningError(f"the Dask scheduler went away; {_LOST}") from error
+        raise ClusterError(f"the Dask scheduler went away; {_LOST}") from error
     except GraphBenchError:
         raise
     except Exception as error:
-        raise TuningError(
+        raise ClusterError(
             f"the cluster's workers cannot run trials ({type(error).__name__}: {error}); install the same packages on "
             "all machines"
         ) from error

@@ -64,11 +64,13 @@ class OptimizationArgs(BaseModel):
         min_budget: Smallest budget of a trial, in optimizer steps.
         max_budget: Largest budget of a trial, in optimizer steps.
         trials: Trials in all, over all restarts.
-        walltime_limit: Seconds after which no trial is started any more, over all restarts; None for no limit.
+        walltime_limit: Seconds of the run, over all restarts, after which no trial is started any more and those
+            running are ended; None for no limit.
         eta: Ratio of neighbouring budgets; one of ``eta`` configurations is promoted.
         seed: Seed of the search.
         workers: Processes on this machine that train at the same time.
-        cluster: Address of a Dask scheduler, or a ``dask.distributed.Client``, instead of processes on this machine.
+        cluster: Address of a Dask scheduler, the scheduler file it wrote (``.json``), or a ``dask.distributed.Client``,
+            instead of processes on this machine.
         output: Folder of the run; a run with the same folder is continued.
         trial_limit: Seconds that a trial may take; None for no limit.
         memory_limit: GiB that a worker may use; None for no limit.
@@ -127,9 +129,13 @@ class OptimizationArgs(BaseModel):
     @field_validator("cluster", mode="after")
     @classmethod
     def _is_a_cluster(cls, value: Any) -> Any:
-        if value is None or hasattr(value, "submit") or (isinstance(value, str) and ":" in value):
+        if value is None or hasattr(value, "submit"):
             return value
-        raise ValueError("expected an address such as tcp://host:8786, or a dask.distributed.Client")
+        if isinstance(value, str) and (":" in value or value.endswith(".json")):
+            return value
+        raise ValueError(
+            "expected an address such as tcp://host:8786, a scheduler file (.json) or a dask.distributed.Client"
+        )
 
     @model_validator(mode="after")
     def _consistent(self) -> OptimizationArgs:

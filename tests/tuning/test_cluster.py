@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphbench.errors import MissingDependency, TuningError
+from graphbench.data import cluster as data_cluster
+from graphbench.data.cluster import Needs, versions_here
+from graphbench.errors import ClusterError, MissingDependency
 from graphbench.tuning import cluster
 from graphbench.tuning.cluster import ClusterExecution
 from graphbench.tuning.execution import TRIES, Limits, pickled
@@ -145,19 +148,25 @@ def test_cancelled_trials_end(client: Any, start: Callable[..., ClusterExecution
     assert client.status == "running"
 
 
-def test_a_folder_that_workers_do_not_see_is_a_clear_error(client: Any, tmp_path: Path) -> None:
-    execution = ClusterExecution(pickled(lambda *_: 1.0), client, Limits(), tmp_path / "elsewhere")
-    execution.start(_job(tmp_path))
-    with pytest.raises(TuningError, match=r"does not see the output folder .*elsewhere"):
-        _ended(execution)
-    execution.close()
+def test_a_folder_that_workers_do_not_see_is_a_clear_error(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def unseen(folder: Path, parts: tuple[str, ...]) -> Iterator[Needs]:
+        yield Needs(versions_here(parts), parts, folder / "elsewhere" / "token")
+
+    monkeypatch.setattr(cluster, "shared_needs", unseen)
+    monkeypatch.setattr(data_cluster, "_LOOK_SECONDS", (0.0,))
+    with pytest.raises(ClusterError, match=r"does not see the folder .*elsewhere"):
+        ClusterExecution(pickled(lambda *_: 1.0), client, Limits(), tmp_path)
+    assert client.status == "running"
 
 
 def test_what_ended_is_handed_out_before_an_error_is_raised(
     start: Callable[..., ClusterExecution], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execution = start(lambda *_: 1.0)
-    outcomes = iter([Outcome(Status.SUCCESS, 0.0, "", ""), TuningError("lost"), TuningError("lost")])
+    outcomes = iter([Outcome(Status.SUCCESS, 0.0, "", ""), ClusterError("lost"), ClusterError("lost")])
 
     def answer(future: Any) -> Outcome:
         found = next(outcomes)
@@ -170,17 +179,19 @@ def test_what_ended_is_handed_out_before_an_error_is_raised(
         execution.start(_job(tmp_path, number))
     _until(lambda: execution._done.qsize() == 2)
     assert len(execution.wait(1.0)) == 1
-    with pytest.raises(TuningError, match="lost"):
+    with pytest.raises(ClusterError, match="lost"):
         execution.wait(1.0)
 
 
 def test_no_scheduler_and_no_dask_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 1)
-    with pytest.raises(TuningError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
         ClusterExecution(b"", "tcp://127.0.0.1:9", Limits(), tmp_path)
+    with pytest.raises(ClusterError, match=r"nowhere\.json is no scheduler file"):
+        ClusterExecution(b"", str(tmp_path / "nowhere.json"), Limits(), tmp_path)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependency, match="pip install"):
         ClusterExecution(b"", "tcp://127.0.0.1:9", Limits(), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 _RUN = """
@@ -256,7 +267,7 @@ def test_a_scheduler_that_goes_away_is_a_clear_error_and_the_run_can_go_on(
     scheduler.kill()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "TuningError: the Dask scheduler went away; finished trials are kept: run the same command again" in errors
+    assert "ClusterError: the Dask scheduler went away; finished trials are kept: run the same command again" in errors
     done = [event for event in read_journal(tmp_path / "run") if event["event"] == "finished"]
     assert 2 <= len(done) < 12
     assert len(json.loads((tmp_path / "run" / "result.json").read_text())["trials"]) == len(done)
