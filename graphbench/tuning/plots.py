@@ -59,7 +59,7 @@ def _draw_moments(axes: Axes, history: History, at: Sequence[float]) -> None:
     _draw_best(axes, history, at)
     failed = [x for x, moment in zip(at, history.moments, strict=True) if not moment.trial.succeeded]
     worse_end = 0.0 if history.measure.higher_is_better else 1.0
-    axes.set_xlim(0, max(at) * 1.02)
+    axes.set_xlim(0, max(at) * 1.02 or 1)  # trials may take no time
     if failed:
         axes.plot(
             failed, [worse_end] * len(failed), linestyle="", marker="x", markersize=5.5, markeredgewidth=1.4, color=RED,
