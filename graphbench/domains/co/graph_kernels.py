@@ -184,8 +184,9 @@ def _add_constraint(
     linked: NDArray[np.bool_],
     choices: NDArray[np.int64],
 ) -> None:
-    """Link ``count`` uniform unlinked pairs of cliques ``first`` < ``second`` (all, if there are fewer).
+    """Link ``count`` uniform pairs of cliques ``first`` and ``second`` that were not linked in this order yet.
 
+    All, if there are fewer. Row u, column v of ``linked`` is the pair (u, v) linked from the clique of u to that of v.
     ``spare``: the pair of their first nodes is never linked. ``choices`` is scratch.
     """
     available = 0
@@ -205,22 +206,22 @@ def _add_constraint(
 def _draw_model_rb(
     state: NDArray[np.uint64], cliques: int, size: int, p: float, planted: bool, linked: NDArray[np.bool_]
 ) -> None:
-    """Mark the edges of a graph of model RB in ``linked[u, v]`` for u < v; clique c is nodes c * size and following.
+    """Mark the edges of a graph of model RB in ``linked``, at (u, v), (v, u) or both; clique c is nodes c * size on.
 
     A planted solution is the first node of every clique: ids are shuffled later.
     """
     n = cliques * size
     for u in range(n):
         last_of_clique = u - u % size + size - 1
-        for v in range(u + 1, n):
-            linked[u, v] = v <= last_of_clique
+        for v in range(n):
+            linked[u, v] = u < v <= last_of_clique
     choices = np.empty(size * size + 1, np.int64)
     count = count_joined_pairs(size, p)
     for _ in range(count_constraints(cliques, size, p)):
         a = below(state, cliques)
         b = below(state, cliques - 1)
         b += 1 if b >= a else 0
-        _add_constraint(state, min(a, b), max(a, b), size, count, planted, linked, choices)
+        _add_constraint(state, a, b, size, count, planted, linked, choices)
 
 
 @kernel
@@ -255,7 +256,7 @@ def draw_model_rb_graphs(
         for u in range(n):
             for v in range(u + 1, n):
                 pairs[m, 0], pairs[m, 1] = u, v
-                m += 1 if linked[u, v] else 0
+                m += 1 if linked[u, v] or linked[v, u] else 0
         if used + m > edges.shape[0]:
             edges = _with_rows(edges, used, 2 * (used + m))
         _write_sorted(n, pairs[:m], _shuffled_ids(state, n), edges, used)

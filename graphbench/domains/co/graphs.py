@@ -7,11 +7,12 @@ there are r N log N constraints. A constraint takes two cliques and adds p K^2 e
 of N nodes is a solution.
 
 The details follow the generator that work on learning has used since Toenshoff et al. (2021), from whom GraphBench has
-its parameters: the number of constraints is r N log N - 1, rounded down, and that of edges p K^2, rounded down; a pair
-of cliques drawn again receives edges it does not have yet, as far as there are any; and no solution is planted. (In
-the model of Xu and Li, constraints on the same pair are drawn independently and may overlap.) With ``planted``, one
-node of every clique is set aside and no edge joins two of them, so that the largest independent set has N nodes
-("forced satisfiable").
+its parameters: the number of constraints is r N log N - 1, rounded down, and that of edges p K^2, rounded down; a
+constraint takes two cliques in an order, and constraints on the same cliques in the same order add different edges, as
+far as there are any, while those in the other order are drawn independently; and no solution is planted. The means of
+nodes and edges then are those of GraphBench's table 2. (In the model of Xu and Li all constraints are drawn
+independently.) With ``planted``, one node of every clique is set aside and no edge joins two of them, so that the
+largest independent set has N nodes ("forced satisfiable").
 
 Node ids are shuffled, so they tell neither a node's clique nor its age.
 """

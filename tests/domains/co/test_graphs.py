@@ -23,16 +23,17 @@ def draw(parameters, count, first=0, attempt=0, key=KEY):
 def model_rb(cliques, size, p, rng, planted=False):
     """Return the edges of one graph of model RB, from the definition."""
     parts = [range(c * size, (c + 1) * size) for c in range(cliques)]
-    edges = {pair for part in parts for pair in itertools.combinations(part, 2)}
+    arcs = set()
     alpha = math.log(size) / math.log(cliques)
     r = -alpha / math.log(1 - p)
     for _ in range(max(int(r * cliques * math.log(cliques) - 1), 0)):
-        first, second = sorted(rng.sample(range(cliques), 2))
-        pairs = [pair for pair in itertools.product(parts[first], parts[second]) if pair not in edges]
+        first, second = rng.sample(range(cliques), 2)
+        pairs = [pair for pair in itertools.product(parts[first], parts[second]) if pair not in arcs]
         if planted:
             pairs = [(u, v) for u, v in pairs if u % size or v % size]
-        edges.update(rng.sample(pairs, min(int(p * size * size), len(pairs))))
-    return edges
+        arcs.update(rng.sample(pairs, min(int(p * size * size), len(pairs))))
+    within = {pair for part in parts for pair in itertools.combinations(part, 2)}
+    return within | {(min(arc), max(arc)) for arc in arcs}
 
 
 def degrees(graphs):
@@ -150,6 +151,14 @@ def test_model_rb_equals_its_definition_in_distribution(cliques, size, p, plante
     for measure in (np.max, np.min, np.var):
         assert agree([measure(d) for d in degrees(ours)], [measure(d) for d in degrees(theirs)])
     assert agree(*([count_triangles(n, edges) for _, edges in part] for part in (ours, theirs)))
+
+
+@pytest.mark.parametrize(("family", "nodes", "edges"), [("rb_small", 241.0, 9016.1), ("rb_large", 1027.8, 102644.8)])
+def test_model_rb_has_the_published_means_of_table_2(families, family, nodes, edges):
+    count = 4000 if family == "rb_small" else 300
+    num_nodes, num_edges, _ = draw_graphs(families[family], KEY, np.arange(count), np.zeros(count, np.int64))
+    for values, published in ((num_nodes, nodes), (2 * num_edges, edges)):  # table 2 counts both directions
+        assert abs(values.mean() - published) < 4 * values.std() / math.sqrt(count)
 
 
 def test_model_rb_counts():
