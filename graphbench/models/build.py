@@ -15,7 +15,7 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.errors import ConfigError
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
-from graphbench.models.encoders import InputEncoder, feature_values
+from graphbench.models.encoders import DegreeEncoder, InputEncoder, feature_values
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
@@ -31,9 +31,10 @@ __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "buil
 class Model(nn.Module):
     """A model for one dataset: ``model(batch)`` returns the raw value of every output feature.
 
-    Input features are embedded and summed, the positional encoding is added, and a residual feed-forward network
-    (LN, d -> d -> d) follows. The paper's text does not mention that network; with its 2 d^2 weights the parameter
-    counts of tables 24 and 25 come out within 1 %, without it they are 11 % (GIN) and 2 % (GT) short.
+    Input features and, where asked for, degrees are embedded and summed, the positional encoding is added, and a
+    residual feed-forward network (LN, d -> d -> d) follows, unless left out. The text of the paper does not mention it;
+    with its 2 d^2 weights the parameter counts of tables 24 and 25 come out within 1 %, without it they
+    are 11 % (GIN) and 2 % (GT) short. Those of table 26 come out without it.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class Model(nn.Module):
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed, widths=widths
         )
+        self.degrees = DegreeEncoder(config.hidden) if config.degrees else None
         self.positional = positional_encoder(config.positional, config.hidden)
-        self.input_network = FeedForward(config.hidden, config.activation, config.dropout)
+        network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
+        self.input_network: nn.Module = network or nn.Identity()
         self.processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
         self.decoders = nn.ModuleList(
@@ -84,6 +87,7 @@ class Model(nn.Module):
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
+        nodes = nodes if self.degrees is None else nodes + self.degrees(layout).float()
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
@@ -112,6 +116,8 @@ class Model(nn.Module):
             batch: Training graphs, a few thousand at most; never validation or test data.
         """
         self.encoder.fit_normalisation(batch)
+        if self.degrees is not None:
+            self.degrees.fit_normalisation(Layout.of(batch, self.directed))
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)

@@ -37,6 +37,8 @@ class ModelConfig(BaseModel):
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.
+        input_network: Whether a residual feed-forward network stands between the encoder and the processor.
+        degrees: Whether nodes know their degrees, in undirected graphs their numbers of neighbours.
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
         pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
             ``mean``.
@@ -63,6 +65,8 @@ class ModelConfig(BaseModel):
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
     activation: Literal["gelu", "relu"] = "gelu"
     positional: PositionalConfig = PositionalConfig()
+    input_network: bool = True
+    degrees: bool = False
     stochastic_depth: float = Field(default=0.1, ge=0.0, lt=1.0)
     pooling: Literal["auto", "mean", "sum", "cls"] = "auto"
     readout: Literal["pooled", "query", "marked"] = "pooled"

@@ -69,6 +69,29 @@ class ScalarEncoder(nn.Module):
         return embedded
 
 
+class DegreeEncoder(nn.Module):
+    """The logarithm of one more than a node's degree, standardised, then one linear layer, 1 -> d."""
+
+    def __init__(self, hidden: int) -> None:
+        """Create the encoder."""
+        super().__init__()
+        self.scale = Standardiser(1)
+        self.linear = nn.Linear(1, hidden)
+
+    def forward(self, layout: Layout) -> Tensor:
+        """Return embeddings [N, d] of the nodes of a batch."""
+        embedded: Tensor = self.linear(self.scale.standardise(_log_degrees(layout).to(self.linear.weight.dtype)))
+        return embedded
+
+    def fit_normalisation(self, layout: Layout) -> None:
+        """Take mean and deviation from a sample of training data."""
+        self.scale.fit(_log_degrees(layout))
+
+
+def _log_degrees(layout: Layout) -> Tensor:
+    return torch.log1p(layout.degrees.double()).unsqueeze(1)
+
+
 class ClassEncoder(nn.Module):
     """One vector per class; a mask has two."""
 

@@ -51,6 +51,11 @@ class Layout:
         return self.ptr[1:] - self.ptr[:-1]
 
     @property
+    def degrees(self) -> Tensor:
+        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or arcs out of it."""
+        return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
+
+    @property
     def edges(self) -> Tensor:
         """int64 [2, M], every undirected edge once, or every arc of directed graphs."""
         return self.edge_index if self.directed else self.edge_index[:, ::2]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import networkx as nx
 import pytest
 import torch
 import yaml
 from torch_geometric.data import Batch, Data
 
+from graphbench.catalog.features import parse_features
 from graphbench.models.build import ModelConfig, build_model, count_parameters
+from graphbench.models.graphs import Layout
 from graphbench.models.losses import loss
 
 from .conftest import PROCESSOR_NAMES, SMALL, TASKS, batch_of, features_of, graph, random_batch, small_model
@@ -41,6 +44,18 @@ def test_parameter_counts_are_those_of_the_paper(processor: str, task: str) -> N
     with torch.device("meta"):
         model = build_model(task_config(processor, task), features_of(task), directed=task == "topological_sort")
     assert count_parameters(model) == pytest.approx(published, rel=0.01)
+
+
+@pytest.mark.parametrize("task", [["graph", "scalar"], ["node", "mask"]])
+@pytest.mark.parametrize("name", ["gin", "gt", "mlp", "deepsets"])
+def test_parameter_counts_of_combinatorial_optimisation_are_those_of_table_26(name: str, task: list[str]) -> None:
+    content = yaml.safe_load((CONFIGS.parent / "co" / f"{name}.yaml").read_text())
+    features = parse_features({"answer": ["output", *task]})
+    with torch.device("meta"):
+        model = build_model(ModelConfig.model_validate(content["model"]), features, directed=False)
+    assert set(content["parameters"]) == {"rb", "er", "ba"}
+    for published in content["parameters"].values():
+        assert count_parameters(model) == pytest.approx(published, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["gin", "gt", "mlp", "deepsets", "gin_small", "gt_small"])
@@ -95,8 +110,6 @@ def test_both_directions_of_an_edge_get_exactly_the_same_output(processor: str) 
 
 
 def test_arcs_are_told_from_their_reverses() -> None:
-    from graphbench.catalog.features import parse_features
-
     features = parse_features({"w": ["input", "node", "scalar"], "t": ["output", "edge", "mask"]})
     model = build_model(ModelConfig.model_validate({**SMALL, "processor": "mlp"}), features, directed=True).eval()
     one_way = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), w=torch.tensor([1.0, 2.0, 5.0]), num_nodes=3)
@@ -203,3 +216,17 @@ def test_outputs_are_float32_under_autocast(processor: str) -> None:
         output = model(batch)["in_tree"]
     assert output.dtype == torch.float32
     torch.testing.assert_close(output, expected, atol=0.1, rtol=0.1)
+
+
+def test_degrees_are_what_networkx_counts_and_the_model_sees_them() -> None:
+    batch = random_batch("max_clique")
+    layout = Layout.of(batch, directed=False)
+    graph = nx.Graph(batch.edge_index.t().tolist())
+    graph.add_nodes_from(range(batch.num_nodes))
+    assert layout.degrees.tolist() == [graph.degree[node] for node in range(batch.num_nodes)]
+    mlp = small_model("mlp", "max_clique", positional={"type": "none"}, degrees=True)
+    mlp.fit_normalisation(batch)
+    answer = mlp.eval()(batch)["in_clique"]
+    assert torch.equal((answer[:, None] - answer).abs() < 1e-6, layout.degrees[:, None] == layout.degrees)
+    blind = small_model("mlp", "max_clique", positional={"type": "none"}).eval()(batch)["in_clique"]
+    assert blind.std() < 1e-6
