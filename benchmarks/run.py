@@ -21,6 +21,7 @@ NAMES = (
     "clrs",
     "trajectories",
     "clutrr",
+    "co",
 )
 
 
