@@ -22,6 +22,7 @@ NAMES = (
     "trajectories",
     "clutrr",
     "co",
+    "decoding",
 )
 
 

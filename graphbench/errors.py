@@ -58,6 +58,10 @@ class EvaluationError(GraphBenchError, ValueError):
     """Predictions or targets cannot be scored: wrong shape, NaN, missing graphs, empty input."""
 
 
+class DecodingError(EvaluationError):
+    """Scores cannot be turned into a solution, or a solution breaks the rules of its problem: it is never scored."""
+
+
 class TrainingError(GraphBenchError, RuntimeError):
     """Training cannot go on: the loss is no longer finite or the device is out of memory."""
 

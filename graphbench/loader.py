@@ -21,9 +21,11 @@ from graphbench.errors import CardError
 if TYPE_CHECKING:
     from distributed import Client
 
+    from graphbench.check_rows import Row
     from graphbench.data.dataset import GraphDataset
 
 _OFFICIAL = {"clutrr": "graphbench.domains.clutrr.official_dataset"}  # domains that read published files
+_REPORTS = {"clutrr": "graphbench.domains.clutrr.official_report"}
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Splits:
     def __repr__(self) -> str:
         """Return id, draw and split sizes: those of open splits, else those of the card and the limit."""
         sizes = ", ".join(f"{name}={self._size(name)}" for name in self.card.all_splits)
-        return f"Splits({self.card.id}{draw_suffix(self.card.data_seed)}: {sizes})"
+        return f"Splits({self.card.address}{draw_suffix(self.card.data_seed)}: {sizes})"
 
     def _size(self, name: str) -> int:
         if name in self._opened:
@@ -108,7 +110,7 @@ class OodSplits(Mapping[str, "GraphDataset"]):
         """Return one out-of-distribution split."""
         if name not in self._splits.card.ood:
             known = ", ".join(self._splits.card.ood) or "none"
-            raise CardError(f"{self._splits.card.id} has no ood split {name!r}; it has {known}")
+            raise CardError(f"{self._splits.card.address} has no ood split {name!r}; it has {known}")
         return self._splits[name]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -134,7 +136,8 @@ class Loader:
     """Load one or several datasets, generating what is not there yet: on this machine, or on a cluster.
 
     Args:
-        dataset_name: An id (``algoreas/mst_easy``), alias, group, glob, or a list of these.
+        dataset_name: An id (``algoreas/mst_easy``), alias, group, glob, or a list of these; each may be followed by a
+            task (``co/rb_small:mis``), or else it stands for a card's first task.
         pre_filter: ``Data -> bool``; keeps the graphs for which it is True. Decided once, at loading.
         pre_transform: ``Data -> Data``; applied once to every graph at loading, kept in memory.
         transform: ``Data -> Data``; applied at every access.
@@ -182,7 +185,7 @@ class Loader:
         data_seed: int = 0,
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
-        cards = {id_: catalog().cards[id_].with_data_seed(data_seed) for id_ in self.ids}
+        cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in self.ids}
         self._cards = {id_: sourced_card(card, source, folder) for id_, card in cards.items()}
         self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
@@ -204,7 +207,8 @@ class Loader:
                 ``all`` for all. Others are built when first accessed; ``()`` builds nothing yet.
 
         Returns:
-            :class:`Splits` for a single name; ``{id: Splits}`` for a list, group or glob.
+            :class:`Splits` for a single name; ``{name: Splits}`` for a list, group or glob, where a name is an id, or
+            ``id:task`` where a task was named.
         """
         names = (splits,) if isinstance(splits, str) else tuple(splits)
         loaded = {id_: self._load(id_, names) for id_ in self.ids}
@@ -275,6 +279,23 @@ def sourced_card(card: Card, source: str = "generated", folder: str | Path | Non
         raise CardError(f"published files of {card.domain} are not read; only those of {', '.join(_OFFICIAL)} are")
     official: Card = import_module(_OFFICIAL[card.domain]).official_card(card, folder)
     return official
+
+
+def rows_of_files(card: Card, splits: Sequence[str]) -> Iterator[Row]:
+    """Yield what was found in published files, row by row.
+
+    Args:
+        card: A card of :func:`sourced_card` for the source ``official``.
+        splits: The splits that are looked at.
+    """
+    rows: Iterator[Row] = import_module(_REPORTS[card.domain]).rows_of_files(card, splits)
+    return rows
+
+
+def described_as_published(card: Card) -> Card:
+    """Return a card as it speaks of published files, whichever they are: source, licence, nothing measured."""
+    found: Card = import_module(_OFFICIAL[card.domain]).described_as_published(card)
+    return found
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:

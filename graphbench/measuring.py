@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card, Measured, measured_path
+from graphbench.catalog.cards import Card
+from graphbench.catalog.families import measured_path
+from graphbench.catalog.sections import Measured, Numbers
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.store import write_json
 from graphbench.evaluation.floors import trivial_scores
 from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
+from graphbench.measuring_labels import measure_labels
 from graphbench.progress import progress_bar
 
 FIRST = 64  # samples whose bytes the card pins
@@ -64,11 +67,12 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
         floor_samples: Most graphs per split on which the trivial predictors are scored.
         progress: Show a progress bar; None for terminals only.
     """
+    whole, card = card, card.graphs
     generator = find_generator(card.generator)
-    hashes, statistics, counted, floor, solvers = {}, {}, {}, {}, {}
+    hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
-    output = card.outputs[0]
-    with progress_bar(len(card.all_splits), f"measure {card.id}", unit="split", enabled=progress) as bar:
+    parts = len(card.all_splits) * (1 + len(whole.labels))
+    with progress_bar(parts, f"measure {card.id}", unit="split", enabled=progress) as bar:
         for split in card.all_splits:
             parameters, first = generator.parse(card, split), first_samples(card, split)
             hashes[split] = arrays_hash(first)
@@ -76,30 +80,40 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
             samples = train if split == "train" else draw_samples(card, split, np.arange(size))
             counted[split] = len(samples)
             statistics[split] = describe(generator, parameters, samples)
+            if generator.different is not None:
+                different[split] = dict(generator.different(samples))
             if split != "train" and generator.solvers is not None:
                 found = generator.solvers(parameters, train, samples)
                 solvers[split] = {name: dict(scores) for name, scores in found.items()}
-            if split != "train" and card.hints:
-                floor[split] = trivial_trajectory_scores(card, train, samples)
-            elif split != "train":
-                part = samples.part(card, 0, min(len(samples), floor_samples))
-                counts = part.num_nodes if output.location == "node" else part.num_edges
-                batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
-                names = (card.metrics.primary, *card.metrics.also)
-                known, truth = (
-                    s.values[output.name].strings() if output.kind == "text" else s.values[output.name]
-                    for s in (train, part)
-                )
-                floor[split] = trivial_scores(output, known, truth, batch, names)
+            if split != "train" and card.outputs:
+                floor[split] = _floor(card, train, samples, floor_samples)
             bar.update()
+        labels, tasks = measure_labels(whole, bar)
     return Measured(
         version=card.version,
         first_samples=hashes,
         statistics=statistics,
         statistics_samples=counted,
+        different=different,
         floor=floor,
         solvers=solvers,
+        labels=labels,
+        tasks=tasks,
     )
+
+
+def _floor(card: Card, train: Samples, samples: Samples, most: int) -> Numbers:
+    """Return predictor -> scores of trivial predictors on at most ``most`` samples."""
+    if card.hints:
+        return trivial_trajectory_scores(card, train, samples)
+    output = card.outputs[0]
+    part = samples.part(card, 0, min(len(samples), most))
+    counts = part.num_nodes if output.location == "node" else part.num_edges
+    batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
+    known, truth = (
+        s.values[output.name].strings() if output.kind == "text" else s.values[output.name] for s in (train, part)
+    )
+    return trivial_scores(output, known, truth, batch, (card.metrics.primary, *card.metrics.also))
 
 
 def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
@@ -127,7 +141,9 @@ def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> d
 def update_measured(card: Card, progress: bool | None = None) -> Path:
     """Measure a dataset and write the result beside its card; return the file."""
     path = measured_path(card.path, card.id.split("/", 1)[1])
-    write_json(path, rounded(measure(card, progress=progress).model_dump(mode="json")))
+    found = measure(card, progress=progress)
+    without = (set() if card.tasks else {"labels", "tasks"}) | (set() if found.different else {"different"})
+    write_json(path, rounded(found.model_dump(mode="json", exclude=without)))
     return path
 
 

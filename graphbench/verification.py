@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,15 +13,18 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
-from graphbench.data.generation import dataset_folder, draw_samples, find_file
+from graphbench.check_rows import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import sample_hashes
+from graphbench.data.labels import labeller_of
+from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root
 from graphbench.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.shares import means_text
-from graphbench.loader import sourced_card
+from graphbench.loader import rows_of_files, sourced_card
 from graphbench.measuring import (
     FIRST,
     arrays_hash,
@@ -33,6 +35,7 @@ from graphbench.measuring import (
     update_measured,
 )
 from graphbench.progress import progress_bar
+from graphbench.verification_labels import LabelChecks
 
 __all__ = ["Row", "Verification", "arrays_hash", "check_card", "measure", "stored_of", "update_measured", "verify"]
 
@@ -44,18 +47,13 @@ _REDRAWS = 20
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the report: a check, what it looked at, and what it found."""
-
-    split: str
-    check: str
-    passed: bool
-    detail: str
-
-
-@dataclass(frozen=True)
 class Verification:
-    """The outcome for one dataset."""
+    """The outcome for one dataset.
+
+    Attributes:
+        id: Its id, with its task where it has any.
+        rows: The checks.
+    """
 
     id: str
     rows: tuple[Row, ...]
@@ -87,47 +85,54 @@ def verify(
     The card: its metrics can score its outputs, its generator accepts every split and draws such edges as it says.
     Per split: the bytes of the first samples against the card; the first samples and a random one of the stored file
     (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy;
-    what is held out of training; uniqueness; mean statistics against the card's. Between splits: no graph in common.
+    what is held out of training; uniqueness; mean statistics against the card's. Where a task has labels of its own,
+    also: their bytes and statistics against the card's, all solutions by an independent checker, and a random sample
+    of the stored ones against what the solver finds anew. Between splits: no graph in common.
 
     Args:
-        name: Id or alias of the dataset.
+        name: Id or alias of the dataset, with ``:<task>`` for another task than the first.
         root: Folder of all datasets; default as for ``Loader``.
         samples: Graphs per split whose labels are recomputed; None chooses by size.
         splits: Splits to check; None for all.
         progress: Show a progress bar; None for terminals only.
         data_seed: Which draw; the card's hashes and statistics are of the canonical one, 0, alone.
-        source: ``generated``, or ``official`` for published files: nothing stands beside their card.
+        source: ``generated``, or ``official`` for published files: nothing stands beside their card, and rows say what
+            was found in them.
         folder: Folder of the published files.
     """
-    card = sourced_card(catalog().cards[catalog().resolve(name)[0]].with_data_seed(data_seed), source, folder)
+    card = sourced_card(catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed), source, folder)
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
-    with progress_bar(len(chosen) + 1, f"verify {card.id}", unit="split", enabled=progress) as bar:
+    with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="split", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card, split, place, samples)
+            checks[split] = _SplitChecks(card.graphs, split, place, samples)
             rows += checks[split].rows()
+            rows += [] if card.labeller is None else LabelChecks(card, split, place, samples).rows()
             bar.update()
         try:
-            rows += _leakage(card, place, {split: checks[split] for split in chosen if split in card.splits})
+            rows += _leakage(card.graphs, place, {split: checks[split] for split in chosen if split in card.splits})
         except GraphBenchError as failure:
             rows.append(Row("all", "leakage", False, str(failure)))
+        rows += rows_of_files(card, chosen) if source == "official" else ()
         bar.update()
-    return Verification(card.id, tuple(rows))
+    return Verification(card.address, tuple(rows))
 
 
 def check_card(card: Card) -> None:
     """Check what a card says against its generator and the metrics there are.
 
     Raises:
-        CardError: If a metric does not exist or scores no output, if the generator does not exist or refuses a split's
-            parameters, or if it draws arcs where the card has edges, or the other way round.
+        CardError: If a metric does not exist or scores no output, if the generator or a labeller does not exist or
+            refuses a split's parameters or an effort, or if the generator draws arcs where the card has edges, or the
+            other way round.
     """
-    for name in (card.metrics.primary, *card.metrics.also):
-        problems = [problem for output in card.outputs if (problem := _metric_problem(name, output))]
-        if len(problems) == len(card.outputs):
-            raise CardError(f"{card.path} ({card.id}): metrics: {problems[0]}")
+    for view in [card.with_task(task) for task in card.tasks] or [card]:
+        _check_metrics(view)
+        if view.labeller is not None:
+            for split in view.all_splits:
+                labeller_of(view).parse(view, split)
     generator = find_generator(card.generator)
     for split in card.all_splits:
         directed = getattr(generator.parse(card, split), "directed", card.directed)
@@ -138,9 +143,19 @@ def check_card(card: Card) -> None:
             )
 
 
-def _metric_problem(name: str, output: Feature) -> str | None:
+def _check_metrics(card: Card) -> None:
+    for name in (card.metrics.primary, *card.metrics.also):
+        problems = [problem for output in card.outputs if (problem := _metric_problem(name, card, output))]
+        if len(problems) == len(card.outputs):
+            raise CardError(f"{card.path} ({card.address}): metrics: {problems[0]}")
+
+
+def _metric_problem(name: str, card: Card, output: Feature) -> str | None:
     try:
-        metric(name, output)
+        if card.kind == "supervised":
+            metric(name, output)
+        elif metric(name).kinds:
+            return f"the metric {name!r} scores predictions, not solutions of the problem of {card.address}"
     except EvaluationError as error:
         return str(error)
     return None
@@ -189,7 +204,9 @@ class _SplitChecks:
         for name, check in checks:
             try:
                 yield Row(self.split, name, True, check())
-            except (_Failed, GraphBenchError) as failure:
+            except CheckSkipped as reason:
+                yield Row(self.split, name, True, str(reason), "skipped")
+            except (CheckFailed, GraphBenchError) as failure:
                 yield Row(self.split, name, False, str(failure))
             if name == _LABELS:
                 yield from self.hold_outs()
@@ -199,16 +216,17 @@ class _SplitChecks:
         found = arrays_hash(self.first)
         pinned = self.card.measured.first_samples.get(self.split) if self.card.measured else None
         if pinned is None:
-            return f"{len(self.first)} graphs, no hash on the card{'' if self.card.data_seed else ' yet'}"
+            yet = "" if self.card.data_seed or self.card.protocol == "official" else " yet"
+            raise CheckSkipped(f"{len(self.first)} graphs, no hash on the card{yet}")
         if pinned != found:
-            raise _Failed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")
+            raise CheckFailed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")
         return f"{len(self.first)} graphs, bit for bit as on the card ({found[:12]})"
 
     def stored_file(self) -> str:
         """Check the file's checksum; compare its first graphs with the card, these and a random sample with a draw."""
         name = find_file(self.card, self.split, 1, self.folder)
         if name is None:
-            return "not generated here"
+            raise CheckSkipped("not generated here")
         Manifest(self.folder).check(name, full=True)
         path = self.folder / name
         samples = stored_samples(self.card, path)
@@ -224,7 +242,7 @@ class _SplitChecks:
                 redraws.append(index)
         first_drawn = not any(index < few for index in redraws)
         if first_drawn and few == len(self.first) and not self._is_pinned(arrays_hash(samples.part(self.card, 0, few))):
-            raise _Failed(f"the first {few} stored graphs are not those of the card; delete {path}")
+            raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
 
     def _is_pinned(self, found: str) -> bool:
@@ -238,15 +256,15 @@ class _SplitChecks:
         again = task.draw(np.full(_REDRAWS, index), attempts)
         wanted = arrays_hash(stored)
         if not any(arrays_hash(again.part(self.card, a, a + 1)) == wanted for a in range(_REDRAWS)):
-            raise _Failed(f"stored graph {index} is not what the card draws; delete {path} and it will be rebuilt")
+            raise CheckFailed(f"stored graph {index} is not what the card draws; delete {path} and it will be rebuilt")
 
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
-            return "taken as published, not checked"
+            raise CheckSkipped("taken as published, not checked")
         problems = self.generator.check(self.parameters, self.sample)
         if problems:
-            raise _Failed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
+            raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
         return f"{len(self.sample)} graphs checked against independent implementations"
 
     def hold_outs(self) -> Iterator[Row]:
@@ -263,13 +281,13 @@ class _SplitChecks:
     def uniqueness(self) -> str:
         """Check that no two graphs of the split have the same nodes and edges."""
         if not self.generator.unique:
-            return "not asked for"
+            raise CheckSkipped("not asked for")
         stored = stored_of(self.card, self.split, self.folder)
         samples, where = (self.many, "drawn") if stored is None else (stored, "stored")
         hashes = sample_hashes(samples, self.card)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
-            raise _Failed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
+            raise CheckFailed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
         extra = f", {repeats} first draws repeat and are redrawn when built" if repeats else ""
         return f"{len(hashes)} {where} graphs, all different" if not repeats else f"{len(hashes)} {where} graphs{extra}"
 
@@ -284,18 +302,16 @@ class _SplitChecks:
             for name, (mean, deviation) in known.items():
                 error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + _ROUNDING * abs(mean)
                 if abs(found[name][0] - mean) > _SIGMAS * error:
-                    raise _Failed(
+                    raise CheckFailed(
                         f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})"
                     )
-        return means_text(self.card.features, {name: mean for name, (mean, _) in found.items()})
+        words = means_text(self.card.features, {name: mean for name, (mean, _) in found.items()})
+        if measured is None or self.split not in measured.statistics:
+            raise CheckSkipped(f"{words}; nothing on the card to compare with")
+        return words
 
     def _random(self, population: int, size: int) -> NDArray[np.int64]:
-        seed = zlib.crc32(f"{self.card.id}|{self.split}|verify".encode())
-        return np.random.default_rng(seed).choice(population, size, replace=False).astype(np.int64)
-
-
-class _Failed(Exception):
-    """A check that did not pass; the message is the detail of its row."""
+        return random_numbers(self.card, self.split, population, size)
 
 
 def stored_of(card: Card, split: str, folder: Path) -> Samples | None:
@@ -325,4 +341,4 @@ def _leakage(card: Card, folder: Path, checks: Mapping[str, _SplitChecks]) -> It
             detail = f"{common} graphs in common ({len(a)} {where_a}, {len(b)} {where_b})"
             if common and card.overlapping:
                 detail += "; the splits are drawn independently, as published"
-            yield Row(pair, "leakage", common == 0 or card.overlapping, detail)
+            yield Row(pair, "leakage", common == 0 or card.overlapping, detail, "noted" if common else "")

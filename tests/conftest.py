@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 import graphbench
-from graphbench.catalog.cards import Card, load_family
+from graphbench.catalog.cards import Card
+from graphbench.catalog.families import load_family
 
 FAMILY: dict[str, Any] = {
     "version": 1,
@@ -30,6 +31,43 @@ FAMILY: dict[str, Any] = {
         "test": {"count": 20, "parameters": {"nodes": 12}, "shift": "larger graphs"},
     },
     "metrics": {"primary": "f1"},
+    "licence": "Apache-2.0",
+    "source": {"paper": "Toy"},
+}
+
+MIS: dict[str, list[str]] = {
+    "mis": ["meta", "node", "mask"],
+    "mis_value": ["meta", "graph", "scalar"],
+    "mis_bound": ["meta", "graph", "scalar"],
+    "mis_proved": ["meta", "graph", "mask"],
+    "mis_steps": ["meta", "graph", "scalar"],
+    "mis_nodes": ["meta", "graph", "scalar"],
+    "mis_failed": ["meta", "graph", "mask"],
+}
+LABELLED: dict[str, Any] = {
+    "version": 1,
+    "title": "Toy graphs",
+    "summary": "Independent sets.",
+    "generator": "co.er",
+    "features": {},
+    "parameters": {"nodes": [6, 14], "p": 0.3},
+    "tasks": {
+        "mis_size": {
+            "title": "Size",
+            "summary": "How many.",
+            "kind": "supervised",
+            "outputs": ["mis_value"],
+            "metrics": {"primary": "mae"},
+        },
+        "mis": {
+            "title": "Set",
+            "summary": "Which.",
+            "kind": "unsupervised",
+            "outputs": ["mis"],
+            "metrics": {"primary": "set_size"},
+        },
+    },
+    "splits": {"train": {"count": 40}, "val": {"count": 10}, "test": {"count": 10}},
     "licence": "Apache-2.0",
     "source": {"paper": "Toy"},
 }
@@ -62,6 +100,21 @@ def make_card(write_family: WriteFamily) -> Callable[..., Card]:
         splits = {**FAMILY["splits"], "train": {"count": count}}
         merged = {**FAMILY["parameters"], **(parameters or {})}
         return write_family(**{"splits": splits, "parameters": merged, **changes})[0]
+
+    return make
+
+
+@pytest.fixture
+def make_labelled(tmp_path: Path) -> Callable[..., Card]:
+    """Return a function that gives the card ``co/toy``, two tasks on small graphs that share a labeller."""
+
+    def make(effort: dict[str, Any] | None = None, labeller: str = "co.mis", **changes: Any) -> Card:
+        path = tmp_path / "cards" / "co" / "toy.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        labels = {labeller: {"effort": effort or {"steps": 200, "nodes": 50}, "features": MIS}}
+        tasks = {name: {**task, "labels": labeller} for name, task in LABELLED["tasks"].items()}
+        path.write_text(yaml.safe_dump({**LABELLED, "labels": labels, "tasks": tasks, **changes}, sort_keys=False))
+        return load_family(path)[0]
 
     return make
 

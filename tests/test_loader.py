@@ -240,3 +240,16 @@ def test_root_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_small_and_large_limits_agree(root: Path, tmp_path: Path) -> None:
     large, small = load("mst_easy", root, limit=20).train, load("mst_easy", tmp_path, limit=7).train
     assert torch.equal(next(iter(small.batches(7))).weight, next(iter(large.batches(7))).weight)
+
+
+def test_a_task_is_loaded_by_its_address(tmp_path: Path) -> None:
+    splits = Loader("ba_small:chromatic_number", root=tmp_path, limit=2, workers=1).load("val")
+    assert splits.card.address == "co/ba_small:chromatic_number"
+    assert repr(splits) == "Splits(co/ba_small:chromatic_number: train=2, val=2, test=2, large=2)"
+    assert splits.val.y.tolist() == splits.val.coloring_value.tolist()
+    assert sorted(path.parent.name.split("-")[0] for path in tmp_path.rglob("*.h5")) == ["labels", "v1"]
+    several = Loader(["co/ba_small", "co/ba_small:mis", "mst_easy"], root=tmp_path, limit=2, workers=1).load(())
+    assert list(several) == ["co/ba_small", "co/ba_small:mis", "algoreas/mst_easy"]
+    assert several["co/ba_small"].card.task == "mis_size"
+    with pytest.raises(UnknownDataset, match="did you mean 'co/ba_small:max_cut'"):
+        Loader("co/ba_small:maxcut")

@@ -236,13 +236,18 @@ def _statistics(card: Card) -> str:
     shares = share_names(card.features, known)
     names = [name for name in known if not any(name in own for own in shares.values())]
     published_names = [name for name in names if any(name in (printed.get(split) or {}) for split in card.all_splits)]
+    different = card.measured.different if card.measured is not None else {}
+    counted = list(dict.fromkeys(what for found in different.values() for what in found))
     rows = []
     for split in card.all_splits:
+        counts = [f"{different.get(split, {}).get(what, '-')}" for what in counted]
         own = [with_deviation(*ours[split][name]) if split in ours else "-" for name in names]
         theirs = printed.get(split, {})
         largest = [_largest(feature, own_names, ours.get(split, {})) for feature, own_names in shares.items()]
-        rows.append([code(split), *own, *(number(theirs[n]) if n in theirs else "" for n in published_names), *largest])
+        printed_ones = [number(theirs[n]) if n in theirs else "" for n in published_names]
+        rows.append([code(split), *own, *printed_ones, *counts, *largest])
     numbers = ["split", *names, *(f"{name}, published" for name in published_names)]
+    numbers += [f"different {what}" for what in counted]
     head = [*numbers, *(f"largest class of {code(feature)}" for feature in shares)]
     text = table(head, rows, right=range(1, len(numbers)))
     counted = "prompts of this dataset" if is_text(card) else "graphs of this dataset, every undirected edge once"

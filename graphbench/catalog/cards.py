@@ -3,85 +3,35 @@
 A family file holds what its variants share; every variant is one dataset with an id ``<domain>/<family>_<variant>``
 (or ``<domain>/<family>`` where a file has no variants). Measured facts (statistics, scores of the trivial predictors,
 the hash of the first samples) lie beside the cards in ``measured/`` and are written by ``graphbench verify --update``.
+
+Where the same graphs serve several tasks, whose labels may be costly, a card has ``tasks``. Such a dataset is addressed
+as ``<id>:<task>``, the id alone standing for the first task, and a :class:`Card` is always that of one task.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.catalog.features import Feature, Stage, parse_features, select
-from graphbench.catalog.resources import read_yaml
-from graphbench.errors import CardError
+from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Numbers, Source, SplitSpec, TaskSpec
+from graphbench.errors import CardError, UnknownDataset
 
-MEASURED_FOLDER = "measured"
+__all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
+
 CORE_SPLITS = ("train", "val", "test")
-_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed"}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SplitSpec(_Strict):
-    """One split: how many samples, drawn with which parameters.
-
-    Attributes:
-        count: Number of samples.
-        shift: In words, how the split differs from the training distribution; None where it does not.
-        parameters: Complete parameters of the generator for this split.
-    """
-
-    count: int = Field(gt=0)
-    shift: str | None = None
-    parameters: dict[str, Any] = {}
-
-
-class Metrics(_Strict):
-    """The metric that ranks models, and those reported beside it."""
-
-    primary: str
-    also: tuple[str, ...] = ()
-
-
-class Source(_Strict):
-    """Where the specification comes from and where this dataset departs from it."""
-
-    paper: str
-    section: str | None = None
-    tables: tuple[int, ...] = ()
-    citation: str | None = None
-    url: str | None = None
-    deviations: tuple[str, ...] = ()
-
-
-class Measured(_Strict):
-    """Facts measured on the generated dataset, written by ``graphbench verify --update``.
-
-    Attributes:
-        first_samples: split -> SHA-256 of the arrays of the first 64 samples.
-        statistics: split -> name -> [mean, standard deviation over graphs].
-        statistics_samples: split -> number of samples the statistics were measured on.
-        floor: split -> trivial predictor -> metric -> score.
-        solvers: split -> reference solver, which knows what the task is -> metric -> score.
-    """
-
-    version: int
-    first_samples: dict[str, str] = {}
-    statistics: dict[str, dict[str, tuple[float, float]]] = {}
-    statistics_samples: dict[str, int] = {}
-    floor: dict[str, dict[str, dict[str, float]]] = {}
-    solvers: dict[str, dict[str, dict[str, float]]] = {}
-
-
-class Card(_Strict):
-    """Everything there is to say about one dataset.
+class Card(BaseModel):
+    """Everything there is to say about one dataset, or about one task of it.
 
     Attributes:
         directed: Whether an edge is an arc.
@@ -89,8 +39,13 @@ class Card(_Strict):
         protocol: Which of a benchmark's ways the data follow, where there are several; stands in every result.
         classes: Feature -> names of its classes, in their order, for categorical features whose classes have names.
         overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
+        labels: Labeller -> what it finds out about every graph, for cards with tasks.
+        tasks: Name -> task, where the same graphs serve several; the first is that of the id alone.
+        task: Whose card this is: ``features`` are those of the graphs and of the task's labels, ``metrics`` the task's.
         data_seed: Which draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     domain: str
@@ -109,6 +64,9 @@ class Card(_Strict):
     classes: dict[str, tuple[str, ...]] = {}
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
+    labels: dict[str, LabelSpec] = {}
+    tasks: dict[str, TaskSpec] = {}
+    task: str | None = None
     metrics: Metrics
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -135,6 +93,9 @@ class Card(_Strict):
         clash = set(self.splits) & set(self.ood)
         if clash:
             raise ValueError(f"{sorted(clash)} are both splits and ood splits")
+        unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
+        if unknown:
+            raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
         counts = {feature.name: feature.classes for feature in self.features if feature.classes}
         for name, words in self.classes.items():
             if name not in counts:
@@ -142,6 +103,63 @@ class Card(_Strict):
             if len(set(words)) != counts[name]:
                 raise ValueError(f"classes.{name} has {len(set(words))} different names, {name} {counts[name]} classes")
         return self
+
+    @property
+    def address(self) -> str:
+        """What the dataset is called in records, reports and messages: its id, and its task where it has any."""
+        return self.id if self.task is None else f"{self.id}:{self.task}"
+
+    @property
+    def kind(self) -> Literal["supervised", "unsupervised"]:
+        """Whether outputs are to be predicted, or a problem is to be solved."""
+        return "supervised" if self.task is None else self.tasks[self.task].kind
+
+    @property
+    def labeller(self) -> str | None:
+        """The name of the labeller that the task needs; None where the generator gives everything."""
+        return None if self.task is None else self.tasks[self.task].labels
+
+    @property
+    def label_features(self) -> tuple[Feature, ...]:
+        """What the labeller gives, as it is stored: the same for all tasks that share it."""
+        return () if self.labeller is None else self.labels[self.labeller].features
+
+    @property
+    def graphs(self) -> Card:
+        """The card of the graphs alone, which all tasks share: what the generator draws."""
+        if self.task is None:
+            return self
+        own: dict[str, Any] = {"features": self._drawn_features, "labels": {}, "tasks": {}, "task": None}
+        first = next(iter(self.tasks.values()))
+        return self.model_copy(update={**own, "metrics": first.metrics})
+
+    @property
+    def only_labels(self) -> Card:
+        """The card of the labels alone: what the labeller gives."""
+        return self.model_copy(update={"features": self.label_features, "directed": False, "complete": False})
+
+    @property
+    def _drawn_features(self) -> tuple[Feature, ...]:
+        labels = {f.name for f in self.label_features}
+        return tuple(f for f in self.features if f.name not in labels)
+
+    def with_task(self, name: str) -> Card:
+        """Return the card of another task of the same graphs.
+
+        Raises:
+            UnknownDataset: If the card has no such task; the message suggests the nearest.
+        """
+        if not self.tasks:
+            raise UnknownDataset(f"'{self.id}:{name}' names a task, but {self.id} has none; leave ':{name}' out")
+        if name not in self.tasks:
+            near = difflib.get_close_matches(name, self.tasks, n=1, cutoff=0.5)
+            hint = f"; did you mean '{self.id}:{near[0]}'?" if near else ""
+            raise UnknownDataset(f"unknown task '{self.id}:{name}'{hint} (its tasks are {', '.join(self.tasks)})")
+        spec = self.tasks[name]
+        labels = staged(self.labels[spec.labels].features, spec.outputs)
+        return self.model_copy(
+            update={"task": name, "features": (*self._drawn_features, *labels), "metrics": spec.metrics}
+        )
 
     @property
     def outputs(self) -> tuple[Feature, ...]:
@@ -169,14 +187,14 @@ class Card(_Strict):
         return {**self.splits, **self.ood}
 
     @property
-    def floor(self) -> dict[str, dict[str, dict[str, float]]]:
+    def floor(self) -> dict[str, Numbers]:
         """Scores of the trivial predictors: split -> predictor -> metric -> score."""
-        return self.measured.floor if self.measured is not None else {}
+        return {} if self.measured is None else self.measured.scores(self.task).floor
 
     @property
-    def solvers(self) -> dict[str, dict[str, dict[str, float]]]:
+    def solvers(self) -> dict[str, Numbers]:
         """Scores of the reference solvers: split -> solver -> metric -> score."""
-        return self.measured.solvers if self.measured is not None else {}
+        return {} if self.measured is None else self.measured.scores(self.task).solvers
 
     def split(self, name: str) -> SplitSpec:
         """Return the split or out-of-distribution split ``name``.
@@ -186,12 +204,17 @@ class Card(_Strict):
         """
         found = self.all_splits.get(name)
         if found is None:
-            raise CardError(f"{self.id} has no split {name!r}; it has {', '.join(self.all_splits)}")
+            raise CardError(f"{self.address} has no split {name!r}; it has {', '.join(self.all_splits)}")
         return found
 
     def nodes(self, split: str) -> float | None:
-        """Return the nodes of a split's graphs: the parameter ``nodes``, else the measured mean, else None."""
+        """Return how many nodes a split's graphs have: the parameter ``nodes``, of a range its middle.
+
+        Else it is the measured mean, or None where neither is known.
+        """
         nodes = self.split(split).parameters.get("nodes")
+        if isinstance(nodes, list | tuple) and len(nodes) == 2:
+            return float((nodes[0] + nodes[1]) / 2)
         if isinstance(nodes, int | float):
             return float(nodes)
         measured = self.measured.statistics.get(split, {}).get("nodes") if self.measured is not None else None
@@ -224,13 +247,40 @@ class Card(_Strict):
             "id": self.id,
             "version": self.version,
             "generator": [self.generator, generator_version],
-            "features": [[f.name, f.stage, f.location, f.type_name] for f in self.features],
+            "features": [_words(f) for f in self._drawn_features],
             "directed": self.directed,
             "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
             **({"complete": True} if self.complete else {}),
         }
-        digits = hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:12]
-        return digits + draw_suffix(self.data_seed)
+        return _digits(facts) + draw_suffix(self.data_seed)
+
+    def label_fingerprint(self, labeller_version: int) -> str:
+        """Return 12 hexadecimal digits that change whenever the bytes of the labels of the same graphs may change."""
+        assert self.labeller is not None
+        spec, features = self.labels[self.labeller], [_words(f) for f in self.label_features]
+        effort = [spec.effort, spec.splits]
+        return _digits({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
+
+
+def staged(labels: tuple[Feature, ...], outputs: tuple[str, ...]) -> tuple[Feature, ...]:
+    """Return the features of labels as a task sees them: those it names are outputs.
+
+    Raises:
+        ValueError: If there is no feature of such a name.
+    """
+    unknown = set(outputs) - {f.name for f in labels}
+    if unknown:
+        known = ", ".join(f.name for f in labels)
+        raise ValueError(f"outputs {sorted(unknown)} are none of the labels' features; there are {known}")
+    return tuple(replace(f, stage=Stage.OUTPUT) if f.name in outputs else f for f in labels)
+
+
+def _words(feature: Feature) -> list[str]:
+    return [feature.name, feature.stage, feature.location, feature.type_name]
+
+
+def _digits(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:12]
 
 
 def draw_suffix(data_seed: int) -> str:
@@ -251,130 +301,3 @@ def _checked_data_seed(value: Any) -> int:
 def canonical_json(value: Any) -> str:
     """Return JSON text that is the same for equal values: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-
-
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` overridden by ``changes``, mappings merged key by key.
-
-    A key written ``name!`` in ``changes`` replaces ``name`` as a whole instead of merging into it.
-    """
-    merged = dict(base)
-    for key, value in changes.items():
-        if isinstance(key, str) and key.endswith("!"):
-            merged[key[:-1]] = value
-        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = merge(merged[key], value)
-        else:
-            merged[key] = value
-    return merged
-
-
-def load_family(path: Path) -> tuple[Card, ...]:
-    """Return the cards of one family file.
-
-    Raises:
-        CardError: If the file is malformed; the message gives the file, the place and the value.
-    """
-    raw = read_yaml(path)
-    if not isinstance(raw, Mapping):
-        raise CardError(f"{path}: a card is a mapping of keys, got {type(raw).__name__}")
-    raw = dict(raw)
-    variants = raw.pop("variants", None)
-    domain, family = path.parent.name, path.stem
-    if variants is None:
-        return (_build_card(raw, domain, family, None, path),)
-    if not isinstance(variants, Mapping) or not variants:
-        raise CardError(f"{path}: 'variants' is a mapping name -> changes, got {variants!r}")
-    return tuple(
-        _build_card(merge(raw, changes or {}), domain, family, name, path) for name, changes in variants.items()
-    )
-
-
-def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
-    name = family if variant is None else f"{family}_{variant}"
-    where = f"{path} ({domain}/{name})"
-    content = dict(raw)
-    for key in _SET_BY_PLACE & set(content):
-        raise CardError(f"{where}: the key {key!r} is not for authors, it follows from files and loading; remove it")
-    shared = _mapping(content.pop("parameters", {}), where, "parameters")
-    for section in ("splits", "ood"):
-        _mapping(content.get(section, {}), where, section)
-    for section in ("splits", "ood"):
-        if section in content:
-            content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
-    try:
-        return Card(
-            id=f"{domain}/{name}",
-            domain=domain,
-            family=family,
-            variant=variant,
-            path=path,
-            measured=_load_measured(path, name),
-            **{str(key): value for key, value in content.items()},
-        )
-    except ValidationError as error:
-        raise CardError(f"{where}: {_explain(error)}") from error
-    except TypeError as error:
-        raise CardError(f"{where}: {error}") from error
-
-
-def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise CardError(f"{where}: {key!r} must be a mapping of keys, got {value!r}")
-    return value
-
-
-def _resolve_split(
-    split: str, content: Mapping[str, Any], shared: Mapping[str, Any], where: str, seen: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Return a split with ``like`` followed and the card's shared parameters filled in."""
-    known = {**content.get("ood", {}), **content.get("splits", {})}
-    if split not in known:
-        raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
-    if split in seen:
-        raise CardError(f"{where}: splits {', '.join(seen)} are like each other in a circle")
-    own = dict(_mapping(known[split], where, split))
-    like = own.pop("like", None)
-    model = {"parameters": shared} if like is None else _resolve_split(like, content, shared, where, (*seen, split))
-    changes = _mapping(own.get("parameters", {}), where, f"{split}.parameters")
-    own["parameters"] = merge(model["parameters"], changes)
-    own.setdefault("shift", model.get("shift"))
-    return own
-
-
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"]) or "card"
-        if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown key {place!r}; keys are {', '.join(sorted(_keys_beside(problem['loc'])))}")
-        elif problem["type"] == "missing":
-            lines.append(f"the key {place!r} is missing")
-        else:
-            lines.append(f"{place}: {problem['msg']} (got {problem['input']!r:.80})")
-    return "; ".join(lines)
-
-
-def _keys_beside(place: tuple[int | str, ...]) -> set[str]:
-    """Return the keys an author may write where the unknown key at ``place`` stands."""
-    if len(place) == 3 and place[0] in ("splits", "ood"):
-        return {*SplitSpec.model_fields, "like"}
-    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source}
-    if len(place) == 2 and place[0] in sections:
-        return set(sections[place[0]].model_fields)
-    return (set(Card.model_fields) - _SET_BY_PLACE) | {"variants", "parameters"}
-
-
-def measured_path(card_path: Path, name: str) -> Path:
-    """Return the file of measured facts of the dataset ``name`` (without its domain)."""
-    return card_path.parent / MEASURED_FOLDER / f"{name}.json"
-
-
-def _load_measured(card_path: Path, name: str) -> Measured | None:
-    path = measured_path(card_path, name)
-    if not path.is_file():
-        return None
-    try:
-        return Measured.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        raise CardError(f"{path}: {_explain(error)}; rewrite it with `graphbench verify --update`") from error

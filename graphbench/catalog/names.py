@@ -7,7 +7,8 @@ import fnmatch
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from graphbench.catalog.cards import MEASURED_FOLDER, Card, load_family
+from graphbench.catalog.cards import Card
+from graphbench.catalog.families import MEASURED_FOLDER, load_family
 from graphbench.catalog.resources import datasets_dir
 from graphbench.errors import CardError, UnknownDataset
 
@@ -43,11 +44,15 @@ class Catalog:
         self.families.setdefault(card.family, {}).setdefault(card.domain, []).append(card.id)
 
     def resolve(self, selector: Selector) -> list[str]:
-        """Return the ids a selector stands for, without repeats, in the selector's order.
+        """Return the names a selector stands for, without repeats, in the selector's order.
 
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
-                alone has such a family), glob such as ``algoreas/*_easy``, or a list of these.
+                alone has such a family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
+                ``:<task>``, a task or a glob over the tasks of the cards.
+
+        Returns:
+            Ids, as ``<id>:<task>`` where tasks were named.
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
@@ -57,7 +62,34 @@ class Catalog:
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
             return list(dict.fromkeys(ids))
-        name = selector.strip()
+        name, colon, task = selector.strip().partition(":")
+        ids = self._ids(name, colon + task)
+        return self._addresses(ids, task, self.is_single(name)) if colon else ids
+
+    def card(self, name: str) -> Card:
+        """Return the card of a name that :meth:`resolve` returned.
+
+        Raises:
+            UnknownDataset: If the card has no such task.
+        """
+        id_, _, task = name.partition(":")
+        return self.cards[id_].with_task(task) if task else self.cards[id_]
+
+    def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
+        """Return ``id:task`` for all tasks that a name or glob stands for; a single dataset must have the named one."""
+        if single and not _is_glob(task):
+            return [self.cards[ids[0]].with_task(task).address]
+        found = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
+        if not found:
+            known = dict.fromkeys(name for id_ in ids for name in self.cards[id_].tasks)
+            raise UnknownDataset(
+                f"no task {task!r} of {', '.join(ids[:3])}{', ...' * (len(ids) > 3)}; "
+                f"{'there are ' + ', '.join(known) if known else 'these datasets have no tasks'}"
+            )
+        return found
+
+    def _ids(self, name: str, ending: str) -> list[str]:
+        """Return the ids a name without its task stands for; ``ending`` is what was written behind it."""
         if name in self.cards:
             return [name]
         if name in self.aliases:
@@ -66,11 +98,11 @@ class Catalog:
             return list(self.groups[name])
         if variants := self._variants(name):
             return variants
-        if any(mark in name for mark in "*?["):
+        if _is_glob(name):
             matches = [id_ for id_ in self.cards if fnmatch.fnmatchcase(id_, name)]
             if matches:
                 return matches
-        raise UnknownDataset(self._unknown(name))
+        raise UnknownDataset(self._unknown(name, ending))
 
     def _variants(self, name: str) -> list[str]:
         """Return the ids of a family's variants, named with or without its domain; none where that is ambiguous."""
@@ -82,11 +114,14 @@ class Catalog:
 
     def is_single(self, selector: Selector) -> bool:
         """Return whether a selector is the id or an alias of one dataset, not a group, glob or list."""
-        return isinstance(selector, str) and (selector.strip() in self.cards or selector.strip() in self.aliases)
+        if not isinstance(selector, str):
+            return False
+        name, _, task = selector.strip().partition(":")
+        return (name in self.cards or name in self.aliases) and not _is_glob(task)
 
-    def _unknown(self, name: str) -> str:
+    def _unknown(self, name: str, ending: str) -> str:
         near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = f"; did you mean {' or '.join(repr(found + ending) for found in near)}?" if near else ""
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
@@ -102,6 +137,10 @@ class Catalog:
         return difflib.get_close_matches(name, variants, n=_MOST_SUGGESTIONS, cutoff=0) or near
 
 
+def _is_glob(name: str) -> bool:
+    return any(mark in name for mark in "*?[")
+
+
 @lru_cache(maxsize=1)
 def catalog() -> Catalog:
     """Return the catalogue of the cards that come with the package, read once."""
@@ -110,10 +149,11 @@ def catalog() -> Catalog:
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:
-    """Return the ids of all datasets, or of those a selector stands for.
+    """Return the ids of all datasets, or the names that a selector stands for.
 
     Args:
-        selector: An id, alias, group, family, glob, or a list of these; None for all.
+        selector: An id, alias, group, family, glob, or a list of these; None for all. With ``:<task>`` behind it (a
+            task, or a glob such as ``co/*:*``) the answer has ``<id>:<task>``.
     """
     return list(catalog().cards) if selector is None else catalog().resolve(selector)
 
@@ -122,12 +162,12 @@ def card(name: str) -> Card:
     """Return the card of one dataset.
 
     Args:
-        name: An id or an alias.
+        name: An id or an alias; of a card with tasks followed by ``:<task>``, or else it is that of the first task.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, goes by that name.
+        UnknownDataset: If no dataset, or more than one, goes by that name, or the dataset has no such task.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:
         raise UnknownDataset(f"{name!r} stands for {len(ids)} datasets ({', '.join(ids[:3])}, ...); name one")
-    return catalog().cards[ids[0]]
+    return catalog().card(ids[0])

@@ -134,11 +134,17 @@ def generate(
     workers: Workers = None,
     cluster: Cluster = None,
     data_seed: DataSeed = 0,
+    graphs_only: Annotated[
+        bool, typer.Option("--graphs-only", help="Leave out labels that cost solver time, where a task has any.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Generate datasets (train, val and test; `--splits all` for every split). Interrupted work continues."""
+    """Generate datasets (train, val and test; `--splits all` for every split). Interrupted work continues.
+
+    Of a dataset with several tasks this is the graphs and the labels of one: `co/rb_small:mis`, or else the first.
+    """
     from graphbench.catalog.names import catalog
-    from graphbench.cli import show
+    from graphbench.cli.generated import generate_one, generated
     from graphbench.data.cluster import connected
     from graphbench.data.workers import require_one_place
 
@@ -147,9 +153,10 @@ def generate(
     ids = catalog().resolve(datasets)
     with nullcontext() if cluster is None else connected(cluster) as client:
         for id_ in ids:
-            card = catalog().cards[id_].with_data_seed(data_seed)
-            rows += show.generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers, client)
-    show.generated(rows, as_json)
+            card = catalog().card(id_).with_data_seed(data_seed)
+            card = card.graphs if graphs_only else card
+            rows += generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers, client)
+    generated(rows, as_json)
 
 
 @app.command()
@@ -158,7 +165,10 @@ def verify(
     splits: SplitNames = None,
     root: Root = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Graphs per split whose labels are recomputed.", show_default="by size")
+        int | None,
+        typer.Option(
+            "--samples", "--limit", min=1, help="Graphs per split whose labels are recomputed.", show_default="by size"
+        ),
     ] = None,
     update: Annotated[
         bool,
@@ -185,13 +195,12 @@ def verify(
     if update and folder is not None:
         raise typer.BadParameter("what stands beside the card is of generated data; leave --source or --update out")
     if update:
-        for id_ in ids:
-            path = update_measured(catalog().cards[id_])
-            typer.echo(f"{id_}: wrote {path}")
+        for card in {card.id: card for card in map(catalog().card, ids)}.values():
+            typer.echo(f"{card.id}: wrote {update_measured(card)}")
         return
     outcomes = []
     for id_ in ids:
-        card = sourced_card(catalog().cards[id_].with_data_seed(data_seed), **files)
+        card = sourced_card(catalog().card(id_).with_data_seed(data_seed), **files)
         chosen = None if splits is None else choose_splits(card.all_splits, splits)
         outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen, data_seed=data_seed, **files))
         if not as_json:
@@ -293,8 +302,8 @@ def evaluate(
         Path | None,
         typer.Option(
             help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Algorithms: `.npz` with an "
-            "array per output. Texts, and names of a graph's class: `.jsonl` (strings or objects with `output`) or "
-            "`.txt`, one line per sample."
+            "array per output. Texts, and names of a graph's class: `.jsonl` (strings, or objects with `output` "
+            "or `answer`) or `.txt`, one line per sample."
         ),
     ] = None,
     splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
@@ -319,7 +328,7 @@ def evaluate(
     """Score a trained run, or a file of predictions."""
     from graphbench.cli import show
     from graphbench.cli.predictions import score_predictions
-    from graphbench.cli.runs import score_run
+    from graphbench.cli.runs import refusal_of_files, score_run
 
     files = files_of(source, folder)
     if predictions is None:
@@ -330,7 +339,7 @@ def evaluate(
         if data_seed is not None:
             raise typer.BadParameter("a run is scored on the draw it was trained on; leave --data-seed out")
         if folder is not None:
-            raise typer.BadParameter("a run is scored on the files it was trained on; leave --source and --folder out")
+            raise typer.BadParameter(refusal_of_files(Path(target)))
         names = tuple(part.strip() for part in splits.split(","))
         show.scores_of_run(target, score_run(Path(target), names, root=root, limit=limit, device=device), as_json)
     else:

@@ -9,9 +9,17 @@ import typer
 
 Datasets = Annotated[
     list[str],
-    typer.Argument(help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`."),
+    typer.Argument(
+        help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`; a task of a "
+        "dataset that has several as `co/rb_small:mis`, `'co/*:mis'`."
+    ),
 ]
-Dataset = Annotated[str, typer.Argument(help="Id or alias of one dataset, e.g. `algoreas/mst_easy` or `mst_easy`.")]
+Dataset = Annotated[
+    str,
+    typer.Argument(
+        help="Id or alias of one dataset, e.g. `algoreas/mst_easy`, `mst_easy` or, a task, `co/rb_small:mis`."
+    ),
+]
 Root = Annotated[
     Path | None,
     typer.Option(help="Folder of all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphbench.catalog.cards import Card
+    from graphbench.evaluation.evaluator import Score
     from graphbench.loader import Splits
+
+logger = logging.getLogger(__name__)
 
 _OF_WORDS = (".txt", ".jsonl")
 _NUMPY_STARTS = (b"\x93NUMPY", b"PK")  # .npy, and .npz, which is a ZIP file
@@ -42,7 +46,7 @@ def score_predictions(
     from graphbench.evaluation.texts import asks_for_text
     from graphbench.loader import Loader
 
-    splits = Loader(card_of(dataset).id, limit=limit, **source).load(())
+    splits = Loader(card_of(dataset).address, limit=limit, **source).load(())
     card = splits.card
     card.split(split)
     if asks_for_text(card):
@@ -52,7 +56,9 @@ def score_predictions(
 
         arrays = _read_arrays(path)
         return {split: score_outputs(splits[split], arrays, scores, path)}
-    loaded = read_classes(path, card) if path.suffix in _OF_WORDS else read_predictions(path)
+    if path.suffix in _OF_WORDS:
+        return {split: _score_classes(splits, split, path)}
+    loaded = read_predictions(path)
     data = splits[split]
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
     first = 0
@@ -63,25 +69,55 @@ def score_predictions(
         first += len(batch.y)
     if first != len(loaded):
         raise EvaluationError(
-            f"{path} has {len(loaded)} rows, {card.id} {split} has {first} items of its {output.location.value}s"
+            f"{path} has {len(loaded)} rows, {card.address} {split} has {first} items of its {output.location.value}s"
         )
     return {split: evaluator.compute()}
 
 
+def _score_classes(splits: Splits, split: str, path: Path) -> Score:
+    """Score the classes that the words of a ``.jsonl`` or ``.txt`` file name, one line per graph; others are wrong."""
+    import numpy as np
+
+    from graphbench.evaluation.class_names import NO_CLASS, score_answers
+
+    answered, data = read_classes(path, splits.card), splits[split]
+    if len(answered) != len(data):
+        raise EvaluationError(
+            f"{path} has {len(answered):,} answers, {splits.card.address} {split} has {len(data):,} graphs; write one "
+            "line per graph, in the order of the split (--limit N scores the first N graphs)"
+        )
+    truth = np.concatenate([batch.y.numpy() for batch in data.batches(4096)])
+    nameless = np.flatnonzero(answered == NO_CLASS)
+    if len(nameless):
+        first = int(nameless[0]) + 1
+        logger.warning(
+            "%d of %d answers name no class and count as wrong, the first in line %d of %s: %r",
+            *(len(nameless), len(answered), first, path, read_texts(path)[first - 1][:80]),
+        )
+    return score_answers(splits.card, truth, answered)
+
+
 def read_classes(path: Path, card: Card) -> NDArray[Any]:
-    """Return the classes that the words of a ``.jsonl`` or ``.txt`` file name, one line per graph; int64 ``[graphs]``.
+    """Return the classes that the lines of a ``.jsonl`` or ``.txt`` file name; int64 ``[graphs]``, -1 for none.
 
     Raises:
-        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, or a word
-            is none of them.
+        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, or no
+            line names any.
     """
-    from graphbench.evaluation.class_names import class_numbers
+    from graphbench.evaluation.class_names import NO_CLASS, answered_classes
 
     output = card.outputs[0]
     if len(card.outputs) > 1 or output.location is not Location.GRAPH or output.name not in card.classes:
-        what = f"{card.id} asks for {output.location.value} {output.type_name}, whose values have no names"
+        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
         raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
-    return class_numbers(card, output.name, read_texts(path), f"{path}, line {{}}")
+    texts = read_texts(path)
+    found = answered_classes(card, output.name, texts)
+    if (found == NO_CLASS).all():
+        names = ", ".join(card.classes[output.name])
+        raise EvaluationError(
+            f"{path}: no answer names a class of {output.name!r}, such as {texts[0][:80]!r}; it is one of {names}"
+        )
+    return found
 
 
 def _score_texts(splits: Splits, split: str, path: Path) -> Mapping[str, Mapping[str, float]]:
@@ -91,16 +127,17 @@ def _score_texts(splits: Splits, split: str, path: Path) -> Mapping[str, Mapping
     samples = TextSamples.of(splits[split])
     if len(outputs) != len(samples):
         raise EvaluationError(
-            f"{path} has {len(outputs):,} answers, {card.id} {split} has {len(samples):,} prompts; write one line per "
-            "prompt, in the order of the split (--limit N scores the first N prompts)"
+            f"{path} has {len(outputs):,} answers, {card.address} {split} has {len(samples):,} prompts; write one line "
+            "per prompt, in the order of the split (--limit N scores the first N prompts)"
         )
     return text_scores(card, split, samples, outputs)
 
 
 def read_texts(path: Path) -> list[str]:
-    """Return the texts of a ``.jsonl`` file, whose lines are strings or objects with ``output``, or of a ``.txt`` file.
+    """Return the texts of a ``.jsonl`` file, whose lines are strings or objects, or of a ``.txt`` file.
 
-    In a ``.txt`` file every line is a text as it stands.
+    The text of an object is its ``output``, or else its ``answer``. In a ``.txt`` file every line is a text as it
+    stands.
 
     Raises:
         EvaluationError: If the file cannot be read, has another ending, or a line is no text.
@@ -122,10 +159,14 @@ def _output_of(line: str, where: str) -> str:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise EvaluationError(f"{where} is no JSON: {error}; write a string, or an object with 'output'") from error
-    text = found.get("output") if isinstance(found, dict) else found
+        raise EvaluationError(
+            f"{where} is no JSON: {error}; write a string, or an object with 'output' or 'answer'"
+        ) from error
+    text = found.get("output", found.get("answer")) if isinstance(found, dict) else found
     if not isinstance(text, str):
-        raise EvaluationError(f"{where} is {line!r:.80}; write a string, or an object whose 'output' is one")
+        raise EvaluationError(
+            f"{where} is {line!r:.80}; write a string, or an object whose 'output' or 'answer' is one"
+        )
     return text
 
 

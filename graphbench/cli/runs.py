@@ -61,7 +61,7 @@ def train_seeds(
         return _train_together(dataset, model, seeds, data_seeds, eval_limit, shared, options)
     card = sourced_card(card_of(dataset), source, folder)
     changes = {name: options[name] for name in ("steps", "overrides") if name in options}
-    config = load_config(card.id, model, family=card.family, **changes)
+    config = load_config(card.address, model, family=card.family, **changes)
     require_own_splits(config, card)
     most = split_limits(config, card, limit, eval_limit)
     chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
@@ -69,10 +69,10 @@ def train_seeds(
     results = []
     for draw in draws:
         files: dict[str, Any] = {"root": root, "source": source, "folder": folder}
-        data = Loader(card.id, limit=most, workers=workers, data_seed=draw, **files).load(())
+        data = Loader(card.address, limit=most, workers=workers, data_seed=draw, **files).load(())
         for seed in chosen:
             place = None if output is None else output / _subfolder(seed, draw, len(chosen), len(draws))
-            results.append(train(card.id, model, seed=seed, limit=limit, output=place, data=data, **options))
+            results.append(train(card.address, model, seed=seed, limit=limit, output=place, data=data, **options))
             if records is not None and int(os.environ.get("RANK", "0")) == 0:
                 save_record(results[-1].record, records)
     return results
@@ -119,11 +119,27 @@ def score_run(
     return dict(evaluate_together(folder, splits, root=root, limit=limit, device=device))
 
 
+def refusal_of_files(folder: Path) -> str:
+    """Return why a run is not scored on published files that are named."""
+    from graphbench.training.evaluate import load_config_of_run
+    from graphbench.training.run_data import read_run_data
+
+    load_config_of_run(folder)
+    facts = read_run_data(folder)
+    if facts is not None and facts.source == "official":
+        return "a run is scored on the files it was trained on; leave --source and --folder out"
+    return (
+        "the run was trained on generated data and is scored on these; the classes of published files are others "
+        "(clutrr: 23 relations, the last for noise of unknown relation, not 22). Leave --source and --folder out, or "
+        "train a model with them"
+    )
+
+
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
-    """Build the report of the records of the chosen datasets."""
+    """Build the report of the records of the chosen datasets; an id alone stands for all its tasks."""
     from graphbench.evaluation.report import build_report
     from graphbench.evaluation.results import load_records
 
     chosen = set(list_datasets(selector or None))
-    found = [record for record in load_records("*", records) if record.dataset in chosen]
+    found = [r for r in load_records("*", records) if {r.dataset, r.dataset.partition(":")[0]} & chosen]
     return build_report(found, output, title=title)

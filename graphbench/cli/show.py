@@ -4,86 +4,40 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
-from graphbench.data.store import Manifest, default_root
+from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
+from graphbench.data.store import Manifest
 from graphbench.progress import human_bytes, human_number
 
 if TYPE_CHECKING:
     from graphbench.verification import Verification
 
-
-_WHOLE = ("id", "dataset", "split", "feature", "metric", "check", "nodes", "here", "content")
-_GAP = 2  # spaces between columns
-_LONG_WORD = 15  # as long as categorical(22); longer ones are broken where the terminal is too narrow
-
-
-def _console(least: int = 0) -> Console:
-    """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.width >= least else Console(highlight=False, markup=False, emoji=False, width=least)
-
-
-def _line(text: str | Text, style: str | None = None) -> None:
-    """Print a line that is never broken: names and numbers in it can be searched and copied."""
-    _console().print(text, style=style, soft_wrap=True)
-
-
-def _table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """Return an empty table; columns of names and numbers are never broken or cut, those of words are folded."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    for column in columns:
-        whole = column in _WHOLE or column in right
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
-    return table
-
-
-def _print_table(table: Table) -> None:
-    """Print a table as wide as the screen allows, and wider where names and numbers need it; nothing if it is empty."""
-    if not table.row_count:
-        return
-    ranges = [_widths(column) for column in table.columns]
-    least = sum(low + _GAP for low, _ in ranges) - _GAP
-    wishes = sum(high - low for low, high in ranges)
-    spare = min(wishes, max(0, _console().width - least))
-    for column, (low, high) in zip(table.columns, ranges, strict=True):
-        column.width = low + (high - low) * spare // max(wishes, 1)
-    _console(least + spare).print(table)
-
-
-def _widths(column: Column) -> tuple[int, int]:
-    """Return the least width of a column and the one that breaks no cell."""
-    texts = [str(cell) for cell in (column.header, *column.cells)]
-    longest = max(map(cell_len, texts))
-    if column.no_wrap:
-        return longest, longest
-    return min(_LONG_WORD, max((cell_len(word) for text in texts for word in text.split()), default=0)), longest
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, default=str))  # noqa: T201
-
-
-def _root(root: Path | None) -> Path:
-    return default_root() if root is None else root.expanduser()
+_MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
 
 def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
-    """Return split -> facts of the largest finished file on this machine."""
-    from graphbench.data.generation import dataset_folder
+    """Return split -> facts of the largest finished file on this machine; ``labels``, if the task has own ones, too."""
+    from graphbench.data.layout import dataset_folder, label_folder
 
     folder = dataset_folder(card, root)
+    found = _largest_files(folder)
+    if card.labeller is not None:
+        for split, facts in _largest_files(label_folder(card, folder)).items():
+            if split in found:
+                found[split]["labels"] = facts
+    return found
+
+
+def _largest_files(folder: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, facts in Manifest(folder).read()["files"].items():
         if (folder / name).is_file() and facts["count"] > found.get(facts["split"], {"count": 0})["count"]:
@@ -92,41 +46,51 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
 
 
 def task_of(card: Card) -> str:
-    """Return a dataset's task in words, e.g. ``edge mask`` or ``graph scalar``."""
+    """Return a task in words, e.g. ``edge mask`` or ``graph scalar``."""
     return ", ".join(f"{f.location.value} {f.type_name}" for f in card.outputs)
 
 
 def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -> None:
-    """Print the table of datasets."""
-    cards = [card_of(id_) for id_ in list_datasets(selector or None)]
-    here = {card.id: _files(card, _root(root)) for card in cards}
+    """Print the table of datasets, with a line for every task of those that have several."""
+    cards = {name: card_of(name) for name in list_datasets(selector or None)}
+    if not as_json:
+        cards = {view.address: view for name, card in cards.items() for view in _views(name, card)}
+    here = {name: _files(card, root_folder(root)) for name, card in cards.items()}
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
-                    "id": c.id,
+                    "id": name,
                     "title": c.title,
                     "task": task_of(c),
+                    **({"tasks": list(c.tasks)} if c.tasks else {}),
                     "metric": c.metrics.primary,
-                    "splits": {name: s.count for name, s in c.all_splits.items()},
-                    "generated": {name: facts["count"] for name, facts in here[c.id].items()},
+                    "splits": {split: s.count for split, s in c.all_splits.items()},
+                    "generated": {split: facts["count"] for split, facts in here[name].items()},
                     "aliases": list(c.aliases),
                     "groups": [c.domain, *c.groups],
                 }
-                for c in cards
+                for name, c in cards.items()
             ]
         )
         return
-    table = _table("id", "task", "metric", "graphs", "nodes", "here")
-    for c in cards:
+    table = new_table("id", "task", "metric", "graphs", "nodes", "here")
+    for name, c in cards.items():
         counts = " ".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
-        table.add_row(c.id, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[c.id]))
-    _print_table(table)
-    number = "1 dataset" if len(cards) == 1 else f"{len(cards)} datasets"
-    _line(
-        f"\n{number}; graphs are those of train, val and test. Root: {_root(root)}. Details: graphbench info <id>",
+        table.add_row(name, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[name]))
+    print_table(table)
+    ids = {c.id for c in cards.values()}
+    number = "1 dataset" if len(ids) == 1 else f"{len(ids)} datasets"
+    print_line(
+        f"\n{number}; graphs are those of train, val and test. Root: {root_folder(root)}. "
+        "Details: graphbench info <id>",
         "dim",
     )
+
+
+def _views(name: str, card: Card) -> list[Card]:
+    """Return the cards of all tasks, where there are several and none was named."""
+    return [card] if ":" in name or not card.tasks else [card.with_task(task) for task in card.tasks]
 
 
 def _sizes(card: Card) -> str:
@@ -140,7 +104,9 @@ def _sizes(card: Card) -> str:
 
 def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the size of what lies on this machine."""
-    return human_bytes(sum(facts["bytes"] for facts in files.values())) if files else "-"
+    if not files:
+        return "-"
+    return human_bytes(sum(facts["bytes"] + facts.get("labels", {"bytes": 0})["bytes"] for facts in files.values()))
 
 
 def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
@@ -151,29 +117,32 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
 
     c = sourced_card(card_of(name).with_data_seed(data_seed), **files)
     check_card(c)
-    files = _files(c, _root(root))
-    numbers = published(c.id)
+    files = _files(c, root_folder(root))
+    numbers = published(c.address)
     if as_json:
         content = {**c.model_dump(mode="json"), "data_seed": c.data_seed}
         content["files"] = files
         content["published"] = [p.model_dump(mode="json") for p in numbers]
-        _print_json(content)
+        print_json(content)
         return
     draw = f"  data seed {c.data_seed}" if c.data_seed else ""
-    _line(Text.assemble((c.id, "bold"), f"  version {c.version}{draw}  {c.title}"))
-    _console().print(c.summary)
+    print_line(Text.assemble((c.address, "bold"), f"  version {c.version}{draw}  {c.title}"))
+    console().print(c.summary)
     if c.description:
-        _console().print(c.description, style="dim")
-    _line("")
-    _print_table(_features(c))
-    _line("")
-    _print_table(_splits(c, files))
-    _line("")
+        console().print(c.description, style="dim")
+    if c.tasks:
+        print_line("")
+        print_table(_tasks(c))
+    print_line("")
+    print_table(_features(c))
+    print_line("")
+    print_table(_splits(c, files))
+    print_line("")
     for label, text in _facts(c):
-        _line(f"{label:<11}{text}")
+        print_line(f"{label:<11}{text}")
     if c.floor or numbers:
-        _line("")
-        _print_table(_numbers(c, numbers))
+        print_line("")
+        print_table(_numbers(c, numbers))
 
 
 def _facts(c: Card) -> list[tuple[str, str]]:
@@ -184,8 +153,10 @@ def _facts(c: Card) -> list[tuple[str, str]]:
     if c.source.tables:
         source.append(f"tables {', '.join(map(str, c.source.tables))}")
     return [
+        *_label_facts(c),
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         ("shift", _shifts(c)),
+        *_different_ones(c),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join((c.domain, *c.groups))),
@@ -195,25 +166,67 @@ def _facts(c: Card) -> list[tuple[str, str]]:
     ]
 
 
+def _tasks(c: Card) -> Table:
+    """Return the tasks of a card, the shown one marked."""
+    table = new_table("dataset", "task", "kind", "metric", "labels")
+    for name, task in c.tasks.items():
+        shown = " *" if name == c.task else ""
+        table.add_row(f"{c.id}:{name}{shown}", task.title, task.kind, task.metrics.primary, task.labels)
+    return table
+
+
+def _label_facts(c: Card) -> list[tuple[str, str]]:
+    if c.labeller is None:
+        return []
+    spec = c.labels[c.labeller]
+    effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
+    found = c.measured.labels.get(c.labeller) if c.measured is not None else None
+    means = found.statistics.get("test", {}) if found is not None else {}
+    told = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
+    return [
+        ("task", c.tasks[str(c.task)].summary),
+        ("labels", f"{c.labeller}, effort on every graph: {effort}"),
+        *([("in test", told)] if told else []),
+    ]
+
+
+def _effort(effort: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value:,}" for key, value in effort.items())
+
+
 def _numbered(words: Sequence[str]) -> str:
     return ", ".join(f"{number} {word}" for number, word in enumerate(words))
 
 
 def _features(c: Card) -> Table:
-    table = _table("feature", "stage", "at", "type")
+    table = new_table("feature", "stage", "at", "type")
     for f in c.features:
         table.add_row(f.name, f.stage.value, f.location.value, f.type_name)
     return table
 
 
 def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = _table("split", "graphs", "nodes", "mean edges", "on this machine", right=("graphs", "nodes", "mean edges"))
+    table = new_table(
+        "split", "graphs", "nodes", "mean edges", "on this machine", right=("graphs", "nodes", "mean edges")
+    )
     statistics = c.measured.statistics if c.measured else {}
     for name, spec in c.all_splits.items():
         edges = f"{statistics[name]['edges'][0]:.1f}" if name in statistics else "-"
         nodes = "-" if (n := c.nodes(name)) is None else f"{n:g}"
         table.add_row(name, f"{spec.count:,}", nodes, edges, _file_words(files.get(name)))
     return table
+
+
+def _different_ones(c: Card) -> list[tuple[str, str]]:
+    """Return how many different things the splits to test on are made of, where that is counted."""
+    found = c.measured.different if c.measured is not None else {}
+    tested = {split: counts for split, counts in found.items() if split not in ("train", "val")}
+    texts = [
+        f"{split}: {', '.join(f'{count:,} {what}' for what, count in tested[split].items())}"
+        for split in c.all_splits
+        if split in tested
+    ]
+    return [("different", "; ".join(texts))] if texts else []
 
 
 def _shifts(c: Card) -> str:
@@ -226,11 +239,15 @@ def _shifts(c: Card) -> str:
 
 
 def _file_words(facts: Mapping[str, Any] | None) -> str:
-    return "-" if facts is None else f"{facts['count']:,} graphs, {human_bytes(facts['bytes'])}"
+    if facts is None:
+        return "-"
+    labels = facts.get("labels")
+    labelled = "" if labels is None else f"; {labels['count']:,} labelled"
+    return f"{facts['count']:,} graphs, {human_bytes(facts['bytes'])}{labelled}"
 
 
 def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
-    table = _table("split", "predictor", "metric", "score", "source", right=("score",))
+    table = new_table("split", "predictor", "metric", "score", "source", right=("score",))
     for found, kind in ((c.floor, "trivial, measured"), (c.solvers, "reference solver, measured")):
         for split in (name for name in c.all_splits if name in found):
             for predictor, scores in found[split].items():
@@ -242,112 +259,50 @@ def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
     return table
 
 
-def generate_one(
-    card: Card, names: Sequence[str], root: Path | None, limit: int | None, workers: int | None, cluster: Any = None
-) -> list[dict[str, Any]]:
-    """Generate the named splits of one dataset and return one row per split.
-
-    ``graphs`` and ``content`` are those asked for; ``bytes`` and ``file_graphs`` are the file's, which may be a longer
-    one that was there already.
-    """
-    from graphbench.data.generation import ensure_split
-
-    rows = []
-    for name in names:
-        started = time.perf_counter()
-        path = ensure_split(card, name, _root(root), limit, workers=workers, cluster=cluster)
-        seconds = round(time.perf_counter() - started, 2)
-        facts = Manifest(path.parent).read()["files"][path.name]
-        graphs = facts["count"] if limit is None else min(limit, facts["count"])
-        rows.append(
-            {
-                "dataset": card.id,
-                "split": name,
-                "graphs": graphs,
-                "bytes": facts["bytes"],
-                "seconds": seconds,
-                "content": facts["content"] if graphs == facts["count"] else _first_content(card, path, graphs),
-                "file": str(path),
-                "file_graphs": facts["count"],
-            }
-        )
-    return rows
-
-
-def _first_content(card: Card, path: Path, count: int) -> str:
-    """Return the content hash of the first graphs of a file."""
-    from graphbench.data.content import first_graphs_hash
-    from graphbench.data.store import map_arrays
-
-    return first_graphs_hash(card, map_arrays(path), count)
-
-
-def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print what was generated."""
-    if as_json:
-        _print_json(list(rows))
-        return
-    table = _table("dataset", "split", "graphs", "file size", "time", "content", right=("graphs", "file size", "time"))
-    for r in rows:
-        table.add_row(
-            r["dataset"],
-            r["split"],
-            f"{r['graphs']:,}",
-            human_bytes(r["bytes"]),
-            f"{r['seconds']:.1f} s",
-            r["content"][:12],
-        )
-    _print_table(table)
-    for r in rows:
-        if r["graphs"] < r["file_graphs"]:
-            _line(
-                f"{r['dataset']} {r['split']}: the first {r['graphs']:,} of {r['file_graphs']:,} graphs of {r['file']}"
-            )
-    if rows:
-        _line(f"\nin {Path(rows[-1]['file']).parent}", "dim")
-
-
 def verification(outcome: Verification) -> None:
     """Print the checks of one dataset."""
-    _line(outcome.id, "italic")
-    table = _table("split", "check", "", "detail")
+    print_line(outcome.id, "italic")
+    table = new_table("split", "check", "", "detail")
     for row in outcome.rows:
-        mark = Text("ok", style="green") if row.passed else Text("FAILED", style="bold red")
+        mark = Text(row.mark or "ok", style=_MARKS[row.mark]) if row.passed else Text("FAILED", style="bold red")
         table.add_row(row.split, row.check, mark, row.detail)
-    _print_table(table)
+    print_table(table)
     failed = len(outcome.failures)
-    verdict = f"{len(outcome.rows)} checks passed" if not failed else f"{failed} of {len(outcome.rows)} checks FAILED"
-    _line(f"{verdict}\n", "green" if not failed else "bold red")
+    skipped = sum(row.mark == "skipped" for row in outcome.rows)
+    checked = len(outcome.rows) - skipped
+    verdict = f"{checked} checks passed" if not failed else f"{failed} of {checked} checks FAILED"
+    verdict += f", {skipped} skipped" if skipped else ""
+    print_line(f"{verdict}\n", "green" if not failed else "bold red")
 
 
 def verifications_json(outcomes: Sequence[Verification]) -> None:
     """Print the checks of several datasets as JSON."""
-    _print_json([{"id": o.id, "passed": o.passed, "rows": [vars(row) for row in o.rows]} for o in outcomes])
+    print_json([{"id": o.id, "passed": o.passed, "rows": [vars(row) for row in o.rows]} for o in outcomes])
 
 
 def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
     """Print split -> metric -> score."""
     if as_json:
-        _print_json({split: dict(score) for split, score in found.items()})
+        print_json({split: dict(score) for split, score in found.items()})
         return
     if not found:
-        _line(f"{title}: not scored")
+        print_line(f"{title}: not scored")
         return
     from graphbench.evaluation.texts import by_size
 
     whole, sizes = by_size(found)
     metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
-    table = _table("split", *metrics, right=metrics)
+    table = new_table("split", *metrics, right=metrics)
     for split, score in whole.items():
         table.add_row(split, *(_score(score, m) for m in metrics))
-    _line(title, "italic")
-    _print_table(table)
+    print_line(title, "italic")
+    print_table(table)
     for metric in metrics if sizes else ():
-        table = _table("size", *whole, right=("size", *whole))
+        table = new_table("size", *whole, right=("size", *whole))
         for size, own in sizes.items():
             table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
-        _line(f"\n{metric} by problem size", "italic")
-        _print_table(table)
+        print_line(f"\n{metric} by problem size", "italic")
+        print_table(table)
 
 
 def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, float]]], as_json: bool) -> None:
@@ -355,7 +310,7 @@ def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, floa
     if len(found) == 1:
         scores(title, next(iter(found.values())), as_json)
     elif as_json:
-        _print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in found.items()})
+        print_json({id_: {split: dict(score) for split, score in own.items()} for id_, own in found.items()})
     else:
         for id_, own in found.items():
             scores(f"{title}, {id_}", own, False)
@@ -370,11 +325,11 @@ def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> 
     if os.environ.get("RANK", "0") != "0":
         return
     if as_json:
-        _print_json([json.loads(result.record.to_json()) for result in results])
+        print_json([json.loads(result.record.to_json()) for result in results])
         return
     for result in results:
         record = result.record
         draw = f", data seed {record.data_seed}" if record.data_seed else ""
         scores(f"{record.dataset}, {record.model}, seed {record.seed}{draw}", result.scores, False)
         kept = "" if records is None else f"\nand    {records / record.relative_path}"
-        _line(f"record {result.path}{kept}\n", "dim")
+        print_line(f"record {result.path}{kept}\n", "dim")

@@ -55,6 +55,11 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
     return samples_hash(chosen)
 
 
+def labelled_hash(graphs: str, labels: str) -> str:
+    """Return the hash of graphs with labels that lie in a file of their own, from the hashes of both."""
+    return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
+
+
 def selection_hash(first_graphs: str, numbers: Array) -> str:
     """Return the hash of chosen graphs: that of all graphs up to the last chosen one, and the numbers in their order.
 

@@ -23,12 +23,14 @@ from graphbench.data.batching import (
     standard_fields,
     whole_number,
 )
-from graphbench.data.content import first_graphs_hash, objects_hash, selection_hash
-from graphbench.data.shards import stored_names, stored_trajectories
-from graphbench.data.store import Manifest, map_arrays
+from graphbench.data.content import objects_hash, selection_hash
+from graphbench.data.labels import labeller_of
+from graphbench.data.layout import data_fingerprint
+from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, tell_of_failures
+from graphbench.data.shards import stored_trajectories
 from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
-from graphbench.errors import GraphBenchError, StoreError
+from graphbench.errors import GraphBenchError
 
 Transform = Callable[[Data], Data]
 Filter = Callable[[Data], bool]
@@ -39,13 +41,15 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     ``dataset[i]`` is a ``torch_geometric.data.Data`` with ``edge_index`` int64 ``[2, E]`` (both directions of
     undirected edges, as neighbouring columns), one field per feature of the card, and PyG's ``x``, ``edge_attr`` and
-    ``y`` made from them. PyG's ``DataLoader``, transforms and ``to_networkx`` work as on any PyG dataset;
-    :meth:`batches` is the fast path.
+    ``y`` made from them. PyG's ``DataLoader`` and transforms work as on any PyG dataset; :meth:`batches` is the fast
+    path. ``torch_geometric.utils.to_networkx(dataset[i], to_undirected=True)`` is a graph of NetworkX, with the
+    features named as ``node_attrs`` (without ``to_undirected`` where the card's graphs are directed).
 
     Args:
         card: The dataset's card.
         split: Name of the split.
-        path: File of the split, from ``graphbench.data.generation.ensure_split``.
+        path: File of the split, from ``graphbench.data.generation.ensure_split``. Labels of the card's task are looked
+            for in the folder within its own that is named after them.
         limit: Use the first ``limit`` graphs only.
         transform: Applied to every ``Data`` when it is accessed.
         pre_transform: Applied once to every ``Data`` now; the results are kept in memory.
@@ -55,6 +59,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         card: The dataset's card.
         split: Name of the split.
         path: The file behind it.
+        label_path: The file of the task's labels; None where the generator gives everything.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         super().__init__(None, transform)
         self.card, self.split, self.path = card, split, path
         self._limit = limit
+        self.label_path = find_labels(card, split, path, limit)
         self._indices: Sequence[int] | None = None
         self._open()
         self._kept: list[Data] | None = None
@@ -79,14 +85,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if pre_transform is not None:
             self._kept = [pre_transform(self.get(i)) for i in self.indices()]
             self._indices = None
+        tell_of_failures(self.card, split, self.label_path, self.failed_graphs)
 
     def _open(self) -> None:
-        arrays = map_arrays(self.path)
-        missing = [name for name in stored_names(self.card) if name not in arrays]
-        if missing:
-            raise StoreError(f"{self.path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
-        count = len(arrays["node_ptr"]) - 1
-        self._count = count if self._limit is None else min(self._limit, count)
+        self._count, arrays = split_arrays(self.card, self.path, self.label_path, self._limit)
         self.flat = FlatGraphs(
             arrays["node_ptr"][: self._count + 1],
             arrays["edge_ptr"][: self._count + 1],
@@ -97,6 +99,35 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             self.card.complete,
             stored_trajectories(arrays),
         )
+
+    @property
+    def failed_graphs(self) -> NDArray[np.int64]:
+        """Numbers of the selected graphs that the labeller failed on: they have no label. int64, mostly empty."""
+        if self.card.labeller is None:
+            return np.empty(0, np.int64)
+        failed = self.flat.values[labeller_of(self.card).failed][: self._count] == 1
+        numbers = np.flatnonzero(failed).astype(np.int64)
+        return numbers if self._indices is None else np.intersect1d(numbers, np.asarray(self._indices, np.int64))
+
+    def require_labels(self) -> None:
+        """Refuse a split of a supervised task some of whose selected graphs have no label.
+
+        Raises:
+            GraphBenchError: If there are such graphs; the message names them and says how to leave them out.
+        """
+        failed = self.failed_graphs
+        if len(failed) and self.card.kind == "supervised":
+            mask = labeller_of(self.card).failed
+            raise GraphBenchError(
+                f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "
+                f"failed on them: {first_numbers(failed)}; leave them out with Loader(..., "
+                f"pre_filter=lambda data: data.{mask}.item() == 0)"
+            )
+
+    @property
+    def data_fingerprint(self) -> str:
+        """The name of the data, which changes with parameters, generator, labels and draw."""
+        return data_fingerprint(self.card, self.path.parent)
 
     # Pickling (spawned DataLoader workers) sends the path, not the pages.
     def __getstate__(self) -> dict[str, Any]:
@@ -143,8 +174,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """
         if self.card.hints and len(chosen) > 1:
             raise GraphBenchError(
-                f"{len(chosen)} trajectories of {self.card.id} cannot be collated by PyG, as they differ in length; "
-                "use batches(...), or a DataLoader with batch_size=1"
+                f"{len(chosen)} trajectories of {self.card.address} cannot be collated by PyG, as they differ in "
+                "length; use batches(...), or a DataLoader with batch_size=1"
             )
         return [self[i] for i in chosen]
 
@@ -244,12 +275,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return selection_hash(first, numbers)
 
     def _first_hash(self, count: int) -> str:
-        entry = Manifest(self.path.parent).entry(self.path.name)
-        if entry is None:
-            raise StoreError(f"{self.path} is not recorded in its manifest; delete the folder and it will be rebuilt")
-        arrays = map_arrays(self.path)
-        whole = count == len(arrays["node_ptr"]) - 1
-        return str(entry["content"]) if whole else first_graphs_hash(self.card, arrays, count)
+        return hash_of_first(self.card, self.path, self.label_path, count)
 
     @property
     def _data(self) -> Data | None:
@@ -323,7 +349,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         """Return e.g. ``GraphDataset(algoreas/mst_easy, split=train, graphs=1000000)``."""
-        return f"GraphDataset({self.card.id}, split={self.split}, graphs={len(self)})"
+        return f"GraphDataset({self.card.address}, split={self.split}, graphs={len(self)})"
 
 
 def _single(value: Any) -> Any:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import heapq
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,18 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.data.hashing import sample_hashes, samples_hash
-from graphbench.data.samples import Samples, find_generator
-from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard, write_split
+from graphbench.data.labels import LabelTask, label_samples, with_labels
+from graphbench.data.layout import (
+    about_graphs,
+    about_labels,
+    dataset_folder,
+    file_name,
+    find_file,
+    label_folder,
+    work_folder,
+)
+from graphbench.data.samples import Samples
+from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard, shard_facts, write_split
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
 from graphbench.data.workers import Pool, await_files, require_one_place, run_jobs, worker_pool
 from graphbench.errors import GenerationError
@@ -37,24 +47,24 @@ _LOG = logging.getLogger(__name__)
 _MAX_ATTEMPTS = 1000
 
 Shard = tuple[int, int]
+Task = SplitTask | LabelTask
 
 
 def draw_samples(card: Card, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Samples:
-    """Return samples of a split drawn afresh from the card (first attempts), without touching the disk."""
+    """Return samples of a split drawn afresh from the card (first attempts), labels included, without the disk."""
     chosen = np.asarray(indices, np.int64)
-    return SplitTask(card, split).draw(chosen, np.zeros_like(chosen))
+    graphs = SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen))
+    return graphs if card.labeller is None else with_labels(card, graphs, label_samples(card, split, chosen, graphs))
 
 
 class SplitBuilder:
-    """Builds the first ``count`` samples of one split in a dataset folder."""
+    """Builds the first ``count`` samples of one split, or their labels, in a dataset folder."""
 
-    def __init__(self, card: Card, split: str, count: int, folder: Path, shard_size: int | None = None) -> None:
-        self.task = SplitTask(card.model_copy(update={"measured": None}), split)  # it travels with every shard
-        self.card, self.split, self.count, self.folder = card, split, count, folder
-        generator = self.task.generator
-        self.parameters = generator.parse(card, split)
-        self.shard_size = shard_size or max(1, min(generator.shard_size(self.parameters), count))
-        self.work = work_folder(folder, split)
+    def __init__(self, task: Task, count: int, folder: Path, shard_size: int | None = None) -> None:
+        self.task, self.card, self.split, self.count, self.folder = task, task.card, task.split, count, folder
+        self.parameters = task.parameters
+        self.shard_size = shard_size or max(1, min(task.maker.shard_size(self.parameters), count))
+        self.work = work_folder(folder, task.split)
 
     @property
     def shards(self) -> list[Shard]:
@@ -72,15 +82,15 @@ class SplitBuilder:
         try:
             return self._build(target, pool, progress)
         except GenerationError as error:
-            raise GenerationError(f"{self.card.id} {self.split}: {error}") from error
+            raise GenerationError(f"{self.card.address} {self.split}: {error}") from error
 
     def _build(self, target: Path, pool: Pool | None, progress: bool | None) -> dict[str, Any]:
         with clear_errors(self.work, "create"):
             self.work.mkdir(parents=True, exist_ok=True)
-        if len(self.shards) == 1 and not self.task.generator.unique:  # no work to share, nothing to draw again
+        if len(self.shards) == 1 and not self.task.maker.unique:  # no work to share, nothing to draw again
             return self._build_at_once(target, progress)
         self._warm_up(pool)
-        label = f"{self.card.id} {self.split}"
+        label = f"{self.card.address} {self.split}"
         with progress_bar(self.count, label, unit="graph", enabled=progress) as bar:
             self._run_shards({}, pool, bar)
         redraws = self._resolve_duplicates()
@@ -88,31 +98,36 @@ class SplitBuilder:
             with progress_bar(self.count, f"{label} (redraws)", unit="graph", enabled=progress) as bar:
                 self._run_shards(redraws, pool, bar)
         paths = [self.shard_path(*shard, redraws) for shard in self.shards]
-        return self._facts(target, join_shards(self.card, self.split, paths, target), len(redraws))
+        sizes = join_shards(self.card, self.split, paths, target)
+        return self._facts(target, sizes, len(redraws), [shard_facts(path) for path in paths])
 
     def _build_at_once(self, target: Path, progress: bool | None) -> dict[str, Any]:
         """Draw all samples in this process and write them straight to ``target``, without files of shards."""
-        with progress_bar(self.count, f"{self.card.id} {self.split}", unit="graph", enabled=progress) as bar:
+        with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graph", enabled=progress) as bar:
             samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
             require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
             sizes = write_split(self.card, self.split, [samples], target)
             bar.update(self.count)
-        return self._facts(target, sizes, redrawn=0)
+        return self._facts(target, sizes, 0, [samples.facts])
 
-    def _facts(self, target: Path, sizes: Mapping[str, int], redrawn: int) -> dict[str, Any]:
-        return {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
+    def _facts(
+        self, target: Path, sizes: Mapping[str, int], redrawn: int, told: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        own = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
+        return {**_joined_facts(told), **own}
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
         shared = pool is not None and pool.here
-        jobs = [job for job in self.task.generator.compile_jobs if not job.is_done()] if shared else []
+        jobs = [job for job in self.task.maker.compile_jobs if not job.is_done()] if shared else []
         if pool is not None and len(jobs) > 1:
             with suppress(RuntimeError):  # a broken pool costs time only: what is missing is compiled below
                 executor = pool.executor()
                 wait([executor.submit(job.run, self.parameters) for job in jobs])
-        few = min(8, self.count)
+        few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
-        sample_hashes(sample, self.card)
+        if self.task.maker.unique:
+            sample_hashes(sample, self.card)
         per_graph = sum(array.nbytes for array in sample.arrays().values()) / few + 40
         require_space(self.folder, int(2 * per_graph * self.count))  # shards and the finished file
 
@@ -145,7 +160,7 @@ class SplitBuilder:
         The rule: sample ``i`` takes the first attempt whose graph differs from the graphs of all samples before it.
         It depends on samples 0 .. i alone, so a shorter build is a prefix of a longer one.
         """
-        if not self.task.generator.unique:
+        if not self.task.maker.unique:
             return {}
         hashes = np.concatenate([read_shard(self.task.card, self.shard_path(*s, {}))[1] for s in self.shards])
         order = np.lexsort((np.arange(len(hashes)), hashes[:, 1], hashes[:, 0]))
@@ -178,41 +193,20 @@ class SplitBuilder:
         return redraws
 
 
+def _joined_facts(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the shards tell, together: numbers are added up, mappings united."""
+    found: dict[str, Any] = {}
+    for facts in told:
+        for name, value in facts.items():
+            if isinstance(value, Mapping):
+                found[name] = {**found.get(name, {}), **value}
+            else:
+                found[name] = found.get(name, 0) + value
+    return found
+
+
 def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The folder of a dataset
-
-
-def dataset_folder(card: Card, root: Path) -> Path:
-    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``, where the fingerprint tells draws apart."""
-    fingerprint = card.fingerprint(find_generator(card.generator).version)
-    return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
-
-
-def work_folder(folder: Path, split: str) -> Path:
-    """Return the folder that holds the shards of an unfinished build."""
-    return folder / f".build-{split}"
-
-
-def file_name(split: str, count: int, full: int) -> str:
-    """Return the file name of a split, complete or its first ``count`` samples."""
-    return f"{split}.h5" if count == full else f"{split}-first{count}.h5"
-
-
-def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
-    """Return the smallest finished file that holds at least ``count`` samples of a split, or None."""
-    manifest = Manifest(folder)
-    if not manifest.path.is_file():
-        return None
-    finished = [
-        (facts["count"], name)
-        for name, facts in manifest.read()["files"].items()
-        if facts.get("split") == split and facts["count"] >= count and (folder / name).is_file()
-    ]
-    return min(finished)[1] if finished else None
 
 
 def ensure_split(
@@ -227,7 +221,7 @@ def ensure_split(
     progress: bool | None = None,
     shard_size: int | None = None,
 ) -> Path:
-    """Return the file of a split, building it first where it is missing.
+    """Return the file of a split's graphs, building it first where it is missing; then the labels of the card's task.
 
     Two processes that ask for the same dataset at once take turns: the second finds the first one's copy.
 
@@ -241,7 +235,7 @@ def ensure_split(
         cluster: A running Dask cluster to use instead: address of its scheduler, scheduler file, or client. A split of
             one shard is drawn here all the same.
         progress: Show a progress bar; None for terminals only.
-        shard_size: Graphs per unit of work; None lets the generator choose.
+        shard_size: Graphs per unit of work; None lets generator and labeller choose.
 
     Raises:
         StoreError: If the folder cannot be written or the disk is too small.
@@ -255,17 +249,39 @@ def ensure_split(
     if count < 1:
         raise GenerationError(f"limit must be at least 1, got {limit}")
     require_one_place(workers, executor, cluster)
+    card = card.model_copy(update={"measured": None})  # it travels with every shard
+    ensure = partial(_ensure_file, count=count, full=full, pool=partial(_pool, workers, executor, cluster))
     folder = dataset_folder(card, root.absolute())  # workers elsewhere have another working folder
-    found = find_file(card, split, count, folder)
+    options: dict[str, Any] = {"progress": progress, "shard_size": shard_size}
+    path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
+    if card.labeller is not None:
+        ensure(LabelTask(card, split, path), folder=label_folder(card, folder), about=about_labels(card), **options)
+    return path
+
+
+def _ensure_file(
+    task: Task,
+    *,
+    count: int,
+    full: int,
+    folder: Path,
+    about: Mapping[str, Any],
+    pool: Callable[[Path], AbstractContextManager[Pool | None]],
+    progress: bool | None,
+    shard_size: int | None,
+) -> Path:
+    """Return a file of a folder with the first ``count`` of ``full`` samples, building it first where it is missing."""
+    split = task.split
+    found = find_file(task.card, split, count, folder)
     if found is None:
         with _build_lock(folder, split):
-            found = find_file(card, split, count, folder)
+            found = find_file(task.card, split, count, folder)
             if found is None:
                 found = file_name(split, count, full)
-                builder = SplitBuilder(card, split, count, folder, shard_size)
-                with _pool(workers, executor, cluster, builder.work) as pool:
-                    facts = builder.build(folder / found, pool, progress)
-                _record(card, folder, found, facts)
+                builder = SplitBuilder(task, count, folder, shard_size)
+                with pool(builder.work) as workers:
+                    facts = builder.build(folder / found, workers, progress)
+                _record(folder, found, facts, about)
             _remove_leftovers(folder, split, found)
     elif work_folder(folder, split).exists():
         _tidy(folder, split, found)
@@ -329,32 +345,8 @@ def _remove_leftovers(folder: Path, split: str, found: str) -> None:
         work.rmdir()
 
 
-def _record(card: Card, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+def _record(folder: Path, name: str, facts: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     from filelock import FileLock
 
-    generator = find_generator(card.generator)
-    about = {
-        "id": card.id,
-        "version": card.version,
-        "fingerprint": card.fingerprint(generator.version),
-        **({"data_seed": card.data_seed} if card.data_seed else {}),
-        "generator": {"name": generator.name, "version": generator.version},
-        "card": card.model_dump(mode="json", exclude={"measured"}),
-        "libraries": library_versions(),
-    }
     with FileLock(folder / ".manifest.lock"):
         Manifest(folder).add_file(name, facts, about)
-
-
-@lru_cache(maxsize=1)
-def library_versions() -> Mapping[str, str]:
-    """Return the versions of the libraries that generation uses."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in ("graphbench", "numpy", "numba", "h5py"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found

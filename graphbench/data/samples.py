@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class Samples:
             two columns on an undirected graph holds one value per direction: ``[:, 0]`` for u -> v, ``[:, 1]`` back.
             Texts are ``graphbench.data.texts.Texts``. Hints are not among them.
         hints: The hints over time, for cards that have any.
+        facts: What is to be told of how they were made, such as seconds; no part of the data.
 
     Complete graphs (``complete: true`` on the card) store no edges: ``edges`` is empty, ``num_edges`` is the square of
     ``num_nodes``, and row ``u * n + v`` of an edge feature is the pair (u, v).
@@ -45,6 +46,7 @@ class Samples:
     edges: Array
     values: Mapping[str, Any] = field(default_factory=dict)
     hints: Trajectories | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -86,6 +88,7 @@ CheckFunction = Callable[[Any, Samples], list[str]]
 HoldOutFunction = Callable[[Any, Samples], Mapping[str, tuple[str, list[str]]]]
 SolverFunction = Callable[[Any, Samples, Samples], Mapping[str, Mapping[str, float]]]
 RedrawFunction = Callable[[Any, int], Any]
+CountFunction = Callable[[Samples], Mapping[str, int]]
 StatisticsFunction = Callable[[Any, Samples], dict[str, NDArray[np.float64]]]
 
 
@@ -133,6 +136,8 @@ class Generator:
         masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
         solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task,
             such as an exact one, or a table of what training shows; their scores stand beside the models'.
+        different: ``samples -> {what: number}``: of what the samples are made, such as paths, how many different ones
+            they have.
         redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one: where parameters hold
             seeds, these are replaced (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
         compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
@@ -149,6 +154,7 @@ class Generator:
     scalars: type[np.floating[Any]] = np.float32
     masks_cells: bool = False
     solvers: SolverFunction | None = None
+    different: CountFunction | None = None
     hold_outs: HoldOutFunction | None = None
     redraw: RedrawFunction = _unchanged
     compile_jobs: tuple[CompileJob, ...] = ()
@@ -163,12 +169,77 @@ class Generator:
         try:
             parameters = self.parameters.model_validate(card.split(split).parameters)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(str(p) for p in e['loc']) or 'parameters'}: {e['msg']} (got {e['input']!r:.80})"
-                for e in error.errors()
-            )
-            raise CardError(f"{card.path} ({card.id}, split {split}): {problems}") from error
+            raise CardError(f"{card.path} ({card.id}, split {split}): {_problems(error)}") from error
         return self.redraw(parameters, card.data_seed) if card.data_seed else parameters
+
+
+def _problems(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(str(p) for p in e['loc']) or 'parameters'}: {e['msg']} (got {e['input']!r:.80})"
+        for e in error.errors()
+    )
+
+
+LabelFunction = Callable[[Any, int, Samples], Mapping[str, Any]]
+LabelCheck = Callable[[Samples, Mapping[str, Any]], list[str]]
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """A registered labeller: the code behind labels that cost solver time, and that several tasks may share.
+
+    Attributes:
+        name: ``<domain>.<name>``, as cards write it.
+        version: Raised whenever the same graph and effort would give another label.
+        effort: Pydantic model (unknown keys forbidden) that validates what may be spent on a graph.
+        label: ``(effort, number, graph) -> feature -> value`` for ``Samples`` of one graph: a pure function; the number
+            chooses random numbers. At nodes a value is an array with one row per node.
+        check: ``(graph, values) -> problems``: the label against an independent implementation.
+        failed: Feature, a mask at graphs, of graphs without a label: it failed, or its label did not pass the check.
+            All other values of such a graph are -1.
+        statistics: ``labelled samples -> {name: one float64 per graph}``, nan where a graph has no label.
+        baselines: ``graphs -> {predictor: objective value per graph, float64}`` of simple rules that need no training.
+        shard_size: effort -> graphs per unit of work (speed only).
+        compile_jobs: Independent parts of its kernels.
+    """
+
+    name: str
+    version: int
+    effort: type[BaseModel]
+    label: LabelFunction
+    check: LabelCheck
+    failed: str
+    statistics: Callable[[Samples], Mapping[str, NDArray[np.float64]]]
+    baselines: Callable[[Samples], Mapping[str, NDArray[np.float64]]]
+    shard_size: Callable[[Any], int]
+    compile_jobs: tuple[CompileJob, ...] = ()
+    unique: ClassVar[bool] = False
+    scalars: ClassVar[type[np.floating[Any]]] = np.float32
+    masks_cells: ClassVar[bool] = True
+
+    def parse(self, card: Card, split: str) -> Any:
+        """Return the validated effort that a card asks for in one split.
+
+        Raises:
+            CardError: If a key is unknown or out of range (the message names it).
+        """
+        try:
+            spec = card.labels[self.name]
+            return self.effort.model_validate({**spec.effort, **spec.splits.get(split, {})})
+        except ValidationError as error:
+            raise CardError(f"{card.path} ({card.id}, labels {self.name}): {_problems(error)}") from error
+
+
+def find_labeller(name: str) -> Labeller:
+    """Return a registered labeller by the name a card gives.
+
+    The part before the dot names a module ``graphbench.domains.<domain>.labellers``, which lists its labellers.
+
+    Raises:
+        CardError: If the domain or the labeller does not exist.
+    """
+    found: Labeller = _registered("labeller", name)
+    return found
 
 
 def find_generator(name: str) -> Generator:
@@ -179,17 +250,23 @@ def find_generator(name: str) -> Generator:
     Raises:
         CardError: If the domain or the generator does not exist.
     """
+    found: Generator = _registered("generator", name)
+    return found
+
+
+def _registered(kind: str, name: str) -> Any:
+    """Return what the module ``<kind>s`` of a domain lists under a name, in its constant of that name."""
     domain, _, short = name.partition(".")
     if not (domain.isidentifier() and short.isidentifier()):
-        raise CardError(f"generator {name!r} is not of the form <domain>.<name>")
-    module_name = f"graphbench.domains.{domain}.generators"
+        raise CardError(f"{kind} {name!r} is not of the form <domain>.<name>")
+    module_name = f"graphbench.domains.{domain}.{kind}s"
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.startswith(error.name):
-            raise CardError(f"generator {name!r}: there is no domain {domain!r}") from error
+            raise CardError(f"{kind} {name!r}: there is no domain {domain!r}") from error
         raise
-    generators: Mapping[str, Generator] = module.GENERATORS
-    if short not in generators:
-        raise CardError(f"generator {name!r} does not exist; {domain} has {', '.join(sorted(generators))}")
-    return generators[short]
+    listed: Mapping[str, Any] = getattr(module, f"{kind.upper()}S")
+    if short not in listed:
+        raise CardError(f"{kind} {name!r} does not exist; {domain} has {', '.join(sorted(listed))}")
+    return listed[short]

@@ -28,6 +28,19 @@ def redrawn_seed(seed: int, data_seed: int) -> int:
     return int.from_bytes(digest[:4], "little") if data_seed else seed
 
 
+def label_number(key: np.uint64, index: int) -> int:
+    """Return the number that chooses the random numbers of a label: one of 63 bits, of one sample.
+
+    It is the first eight bytes (little endian) of SHA-256 of ``"<key>|<index>"``, without the last bit.
+
+    Args:
+        key: Key of the labels of a split, from :func:`stream_key` with ``"<split>|<labeller>"`` for the split.
+        index: Position of the sample in the split.
+    """
+    digest = hashlib.sha256(f"{key}|{index}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
 def sample_generator(key: np.uint64, index: int, attempt: int = 0) -> np.random.Generator:
     """Return a NumPy generator for one sample, for generators written in plain Python.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.data.hashing import sample_hashes, samples_hash
-from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.samples import Generator, Labeller, Samples, find_generator
 from graphbench.data.seeds import stream_key
 from graphbench.data.store import (
     ArrayFile,
@@ -30,6 +31,7 @@ from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
 _HASHES = "hashes"
 _CONTENT = "content"  # attribute of a shard file: the hash of its arrays, for whoever continues the build
+_FACTS = "facts"  # attribute of a shard file: what is told of its samples, as JSON
 _VALUE = "value."  # prefix of feature arrays in a shard file
 
 
@@ -40,10 +42,17 @@ class SplitTask:
     card: Card
     split: str
 
+    probe: ClassVar[int] = 8  # samples drawn to compile and to estimate the size
+
     @property
-    def generator(self) -> Generator:
+    def maker(self) -> Generator:
         """The registered generator."""
         return find_generator(self.card.generator)
+
+    @property
+    def parameters(self) -> Any:
+        """Its parameters for this split."""
+        return self.maker.parse(self.card, self.split)
 
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the samples of the given indices, in the dtypes of the store.
@@ -51,40 +60,38 @@ class SplitTask:
         Raises:
             GenerationError: If the generator fails or returns other arrays than the card says.
         """
-        generator = self.generator
+        generator = self.maker
         key = stream_key(self.card.id, self.card.version, self.split, self.card.data_seed)
-        parameters = generator.parse(self.card, self.split)
         try:
-            samples = generator.generate(parameters, key, indices, attempts)
+            samples = generator.generate(self.parameters, key, indices, attempts)
         except GraphBenchError:
             raise
         except Exception as error:
-            if _interrupted(error):
+            if interrupted(error):
                 raise KeyboardInterrupt from error
             raise GenerationError(
                 f"the generator {generator.name} failed on samples {indices[0]} to "
                 f"{indices[-1]} ({type(error).__name__}: {error}); this is a fault of the generator, please report it"
             ) from error
-        return compact(self.card, samples)
+        return compact(self.card, samples, generator)
 
 
-def _interrupted(error: BaseException | None) -> bool:
+def interrupted(error: BaseException | None) -> bool:
     """Return whether Ctrl-C lies behind an error: inside a compiled kernel it comes out as a SystemError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def compact(card: Card, samples: Samples) -> Samples:
+def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
     Scalars are float32 (or what the generator says), masks uint8, class numbers, pointers and node ids the smallest
     safe integer; where cells may be masked, masks and class numbers are int8.
     """
-    generator = find_generator(card.generator)
     names = {f.name for f in card.stored_features}
     if set(samples.values) != names:
-        raise GenerationError(f"{card.generator} returned {sorted(samples.values)}, the card has {sorted(names)}")
+        raise GenerationError(f"{maker.name} returned {sorted(samples.values)}, the card has {sorted(names)}")
     largest = int(samples.num_nodes.max(initial=1)) - 1
     rows = {
         Location.NODE: int(samples.num_nodes.sum()),
@@ -96,17 +103,18 @@ def compact(card: Card, samples: Samples) -> Samples:
         value = samples.values[feature.name]
         expected = rows[feature.location]
         if len(value) != expected:
-            raise GenerationError(f"{card.generator}: {feature.name} has {len(value)} rows, not {expected}")
+            raise GenerationError(f"{maker.name}: {feature.name} has {len(value)} rows, not {expected}")
         if feature.kind is Kind.TEXT:
             values[feature.name] = value
             continue
         value = np.asarray(value)
-        problem = _value_problem(feature, value, largest, -1 if generator.masks_cells else 0)
+        problem = _value_problem(feature, value, largest, -1 if maker.masks_cells else 0)
         if problem is not None:
-            raise GenerationError(f"{card.generator}: {feature.name} {problem}; this is a fault of the generator")
-        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, generator), copy=False))
+            raise GenerationError(f"{maker.name}: {feature.name} {problem}; this is a fault of the generator")
+        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
-    return Samples(samples.num_nodes, samples.num_edges, edges, values, _compact_hints(card, samples, largest + 1))
+    hints = _compact_hints(card, samples, largest + 1)
+    return Samples(samples.num_nodes, samples.num_edges, edges, values, hints, samples.facts)
 
 
 def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | None:
@@ -117,15 +125,16 @@ def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | N
     return samples.hints.compact(HintLayout(card.hints, nodes))
 
 
-def _dtype(feature: Feature, largest_id: int, generator: Generator) -> np.dtype[Any]:
+def _dtype(feature: Feature, largest_id: int, maker: Generator | Labeller) -> np.dtype[Any]:
     if feature.kind is Kind.SCALAR:
-        return np.dtype(generator.scalars)
+        return np.dtype(maker.scalars)
     if feature.kind is Kind.MASK_ONE:
         return np.dtype(np.uint8)
     if feature.kind is Kind.MASK:
-        return np.dtype(np.int8 if generator.masks_cells else np.uint8)
+        return np.dtype(np.int8 if maker.masks_cells else np.uint8)
     if feature.kind is Kind.CATEGORICAL:
-        return np.dtype(np.int8) if generator.masks_cells else smallest_integer(feature.classes - 1)
+        signed = np.int8 if feature.classes <= 128 else np.int32
+        return np.dtype(signed) if maker.masks_cells else smallest_integer(feature.classes - 1)
     return smallest_integer(largest_id)
 
 
@@ -142,7 +151,22 @@ def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int, maske
     return None
 
 
-def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, int], path: Path) -> int:
+class MakerTask(Protocol):
+    """What a worker needs to make samples: those of a split, or their labels."""
+
+    @property
+    def card(self) -> Card:
+        """What is stored of every sample."""
+
+    @property
+    def maker(self) -> Generator | Labeller:
+        """Who makes them."""
+
+    def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return the samples of the given indices, in the dtypes of the store."""
+
+
+def build_shard(task: MakerTask, first: int, last: int, redraws: Mapping[int, int], path: Path) -> int:
     """Draw samples ``first`` to ``last - 1`` and write them to a shard file; return their number.
 
     Args:
@@ -158,11 +182,12 @@ def build_shard(task: SplitTask, first: int, last: int, redraws: Mapping[int, in
     attempts = np.array([redraws.get(int(i), 0) for i in indices], np.int64) if redraws else np.zeros_like(indices)
     samples = task.draw(indices, attempts)
     arrays = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
-    hashes = sample_hashes(samples, task.card) if task.generator.unique else np.zeros((len(samples), 2), np.uint64)
+    hashes = sample_hashes(samples, task.card) if task.maker.unique else np.zeros((len(samples), 2), np.uint64)
     values = {f"{_VALUE}{name}": value for name, value in stored_arrays(samples.values).items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
     arrays |= {**values, **hints, _HASHES: hashes}
-    write_arrays(path, arrays, {_CONTENT: _content(arrays)})
+    facts = {_FACTS: np.bytes_(json.dumps(samples.facts).encode())} if samples.facts else {}
+    write_arrays(path, arrays, {_CONTENT: _content(arrays), **facts})
     return len(samples)
 
 
@@ -188,6 +213,12 @@ def read_shard(card: Card, path: Path) -> tuple[Samples, NDArray[np.uint64]]:
     values = {f.name: stored_value(f, own) for f in card.stored_features}
     hints = stored_trajectories(arrays)
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints), arrays[_HASHES]
+
+
+def shard_facts(path: Path) -> dict[str, Any]:
+    """Return what a shard file tells of how its samples were made."""
+    found = file_attribute(path, _FACTS)
+    return {} if found is None else dict(json.loads(bytes(found)))
 
 
 def stored_samples(card: Card, path: Path) -> Samples:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.errors import EvaluationError
+from graphbench.evaluation.evaluator import Evaluator, Score, output_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+
+NO_CLASS = -1
+_BETWEEN = re.compile(r"[\W_]+")
+_SPELLINGS = {"neice": "niece"}  # of the published CLUTRR files
 
 
 def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "line {}") -> NDArray[np.int64]:
@@ -29,9 +36,7 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
     Raises:
         EvaluationError: If the classes of the feature have no names, or a word is none of them.
     """
-    names = card.classes.get(feature)
-    if names is None:
-        raise EvaluationError(f"the classes of {feature!r} of {card.id} have no names; give their numbers")
+    names = _names(card, feature)
     numbers = {name.lower(): number for number, name in enumerate(names)}
     found = np.empty(len(words), np.int64)
     for i, word in enumerate(words):
@@ -42,3 +47,59 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
             raise EvaluationError(f"{where.format(i + 1)}: {word[:80]!r} is no class of {feature!r}; {remedy}")
         found[i] = number
     return found
+
+
+def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArray[np.int64]:
+    """Return the numbers of the classes that answers name; int64 ``[items]``, -1 for an answer that names none.
+
+    Capitals, spaces and punctuation do not count, and ``neice`` is a niece: ``**Mother in law.**`` is mother-in-law.
+
+    Args:
+        card: The dataset's card.
+        feature: A categorical feature whose classes have names: a key of ``card.classes``.
+        answers: One answer per item.
+
+    Raises:
+        EvaluationError: If the classes of the feature have no names.
+    """
+    numbers = {_plain(name): number for number, name in enumerate(_names(card, feature))}
+    return np.array([numbers.get(_plain(answer), NO_CLASS) for answer in answers], np.int64)
+
+
+def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int64]) -> Score:
+    """Return the score of answers to the graphs of a split; one that names no class is wrong.
+
+    Metrics over classes are means over those that occur in the targets or are named.
+
+    Args:
+        card: The dataset's card, whose output is a class of the graph.
+        truth: int64 ``[graphs]``, classes by number.
+        answered: int64 ``[graphs]``, the same, or -1.
+
+    Raises:
+        EvaluationError: If there is no graph, or not one answer per graph.
+    """
+    output = output_of(card, None)
+    names = (card.metrics.primary, *card.metrics.also)
+    is_none = answered == NO_CLASS
+    more = replace(output, classes=output.classes + 1)  # answers that name no class have one of their own
+    found = Evaluator.from_features(more, names[0], names[1:]).evaluate(
+        truth, np.where(is_none, output.classes, answered)
+    )
+    values = found.to_dict()
+    if is_none.any() and "macro_f1" in values:  # the class of their own has an F1 score of 0
+        occurring = len(np.union1d(truth, answered[~is_none]))
+        values["macro_f1"] *= (occurring + 1) / occurring
+    return Score(values, found.primary_name, items=found.items_scored, graphs=found.graphs)
+
+
+def _names(card: Card, feature: str) -> tuple[str, ...]:
+    names = card.classes.get(feature)
+    if names is None:
+        raise EvaluationError(f"the classes of {feature!r} of {card.address} have no names; give their numbers")
+    return names
+
+
+def _plain(text: str) -> str:
+    words = _BETWEEN.sub(" ", text).strip().lower().split(" ")
+    return " ".join(_SPELLINGS.get(word, word) for word in words)

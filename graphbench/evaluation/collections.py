@@ -15,13 +15,14 @@ from graphbench.evaluation.comparison import compared_with
 from graphbench.evaluation.labels import Labels, named
 from graphbench.evaluation.pages import ABSENT, Grid
 from graphbench.evaluation.published import Collection, collections, published
-from graphbench.evaluation.results import Aggregate
+from graphbench.evaluation.results import PARTLY_SCORED, Aggregate
 from graphbench.evaluation.tables import number, stat_text
 
 Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 """Dataset -> model -> (mean, standard deviation over seeds)."""
 
 _SMALL = "Small runs and scores of older data count in no comparison."
+_SMALL_MARK = "small run, not comparable"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
 _HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
 _MATRIX = (
@@ -123,7 +124,7 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
 
 def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
     """Return one table per model: what it was trained on by what it was tested on."""
-    cards = [catalog().cards[id_] for id_ in ids]
+    cards = [catalog().card(id_) for id_ in ids]
     splits = tuple(dict.fromkeys(split for card in cards for split in card.ood))
     names = _Names(results)
     tables: dict[str, Grid] = {}
@@ -131,13 +132,13 @@ def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggr
         trained = {runs.dataset: runs for runs in results if names[runs] == name}
         rows = tuple((id_, *(_matrix_cell(trained[id_], split) for split in splits)) for id_ in ids if id_ in trained)
         if any(cell != ABSENT for row in rows for cell in row[1:]):
-            metrics = dict.fromkeys(catalog().cards[id_].metrics.primary for id_ in trained)
+            metrics = dict.fromkeys(catalog().card(id_).metrics.primary for id_ in trained)
             tables[f"{name}, {', '.join(metrics)}"] = Grid(("trained on", *splits), rows)
     return Summary(collection.title, tables, (_MATRIX, *names.notes))
 
 
 def _matrix_cell(runs: Aggregate, split: str) -> str:
-    card = catalog().cards[runs.dataset]
+    card = catalog().card(runs.dataset)
     metric = card.metrics.primary
     printed = compared_with(runs, card, split, metric, study="ood")
     paper = f" [{number(printed.value)}]" if printed is not None and printed.value is not None else ""
@@ -153,18 +154,19 @@ class _Names:
         self.notes = (_HASHES,) if any("[" in self[runs] for runs in results) else ()
 
     def __getitem__(self, runs: Aggregate) -> str:
-        marks = ["small run"] * runs.small + ["older data"] * _is_old(runs)
+        partly = runs.partly_scored and len(runs.records) > 1
+        marks = [_SMALL_MARK] * runs.small + [PARTLY_SCORED] * partly + ["older data"] * _is_old(runs)
         return f"{self._labels[_is_old(runs)][runs]}, ours" + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _is_old(runs: Aggregate) -> bool:
-    return runs.dataset_version != catalog().cards[runs.dataset].version
+    return runs.dataset_version != catalog().card(runs.dataset).version
 
 
 def _own_scores(results: Sequence[Aggregate], names: _Names) -> dict[str, dict[str, tuple[float, float | None]]]:
     found: dict[str, dict[str, tuple[float, float | None]]] = {}
     for runs in results:
-        metric = catalog().cards[runs.dataset].metrics.primary
+        metric = catalog().card(runs.dataset).metrics.primary
         score = runs.score("test", metric)
         if score is not None:
             found.setdefault(runs.dataset, {})[names[runs]] = (score.mean, score.std)

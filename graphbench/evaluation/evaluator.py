@@ -113,11 +113,18 @@ class Evaluator:
     """
 
     def __new__(cls, dataset: str | Card | None = None, **_: Any) -> Evaluator:
-        """Return an evaluator; for a dataset with hints one that scores all outputs of its algorithm."""
-        if cls is Evaluator and dataset is not None and card_of(dataset).hints:
+        """Return an evaluator; for a dataset with hints one that scores all outputs, for a problem one of solutions."""
+        if cls is not Evaluator or dataset is None:
+            return object.__new__(cls)
+        about = card_of(dataset)
+        if about.hints:
             from graphbench.evaluation.trajectories import AlgorithmEvaluator
 
             return object.__new__(AlgorithmEvaluator)
+        if about.kind == "unsupervised":
+            from graphbench.evaluation.solutions import SolutionEvaluator
+
+            return object.__new__(SolutionEvaluator)
         return object.__new__(cls)
 
     def __init__(
@@ -309,8 +316,8 @@ def output_of(card: Card, name: str | None) -> Feature:
     names = [feature.name for feature in card.outputs]
     if name is None and len(names) > 1:
         choice = f"Evaluator(..., output={names[0]!r})"
-        raise EvaluationError(f"{card.id} has the outputs {', '.join(names)}; choose one: {choice}")
+        raise EvaluationError(f"{card.address} has the outputs {', '.join(names)}; choose one: {choice}")
     for feature in card.outputs:
         if name is None or feature.name == name:
             return feature
-    raise EvaluationError(f"{card.id} has no output {name!r}; it has {', '.join(names)}")
+    raise EvaluationError(f"{card.address} has no output {name!r}; it has {', '.join(names)}")

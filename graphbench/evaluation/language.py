@@ -133,9 +133,9 @@ def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
     card, samples = dataset.card, TextSamples.of(dataset)
     domain, _, algorithm = card.generator.partition(".")
     if domain != "clrs_text":
-        raise EvaluationError(f"{card.id} has no prompts of algorithms; choose a split of clrs_text")
+        raise EvaluationError(f"{card.address} has no prompts of algorithms; choose a split of clrs_text")
     if dataset._kept is not None:
-        raise EvaluationError(f"pre_transform changed the samples of {card.id}; load the split without it")
+        raise EvaluationError(f"pre_transform changed the samples of {card.address}; load the split without it")
     parameters: PromptParameters = find_generator(card.generator).parse(card, dataset.split)
     made = []
     for number, index in enumerate(dataset.indices()):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 _NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
+_IN_WORDS = {"lengths": "facts"}  # parameters whose name does not say what is counted
 _NODES = "n"  # before a number of nodes
 
 
@@ -155,7 +156,7 @@ def plot_ood(
         kinds = [split for split in splits if split in card.ood or len(same_splits(card, split)) == 1]
         return kinds_figure(series, references, metric, kinds)
     if not axis.sizes:
-        raise ResultError(f"the card of {card.id} names no ``nodes`` of its splits; there is nothing to plot")
+        raise ResultError(f"the card of {card.address} names no ``nodes`` of its splits; there is nothing to plot")
     return size_figure(series, references, metric, axis)
 
 
@@ -180,7 +181,8 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     sizes = {name: float(match[2]) for name, match in matches.items() if match}
     grown = _grown_parameter(card, sizes)
     trained = _numbers(card.split("train").parameters.get(grown)) if grown else ()
-    label = letters.pop() + (f" ({grown})" if grown else "")
+    letter = letters.pop()
+    label = f"{_IN_WORDS.get(grown, grown)} ({letter})" if grown else letter
     return SizeAxis(label, sizes, trained, logarithmic=False)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MOST_TICKS = 12
 _DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))
 _GREY = "#8b93a0"  # what is no model: legible on white and on dark grey
+_MARKERS = ("s", "^", "D", "v")  # of scores that are published of nobody's model
 _GROUP = 0.8  # width of the bars of a split
 
 
@@ -103,11 +104,14 @@ def size_figure(series: Sequence[Series], references: Sequence[Reference], metri
         _draw_scores(panel, entry, axis, colour)
         if entry.architecture not in printed and _draw_published(panel, entry, axis, colour):
             printed.add(entry.architecture)
-    for reference, dashes in _with_dashes(references, list(axis.sizes)):
+    shown_references = _with_dashes(references, list(axis.sizes))
+    people = [reference.label for reference, _ in shown_references if reference.kind == "published"]
+    for reference, dashes in shown_references:
         panel.plot(
             *zip(*_points(axis, reference.scores), strict=True),
             linestyle=dashes, color=reference.colour, linewidth=1.4, label=reference.label,
-            marker="s" if reference.kind == "published" else None, markersize=3.5,
+            marker=_MARKERS[people.index(reference.label) % len(_MARKERS)] if reference.label in people else None,
+            markersize=4,
             zorder=2 if reference.kind == "trivial" else 1.5,
         )  # fmt: skip
     shown = sorted({axis.sizes[row.split] for entry in series for row in entry.rows if row.split in axis.sizes})

@@ -54,7 +54,7 @@ def score_outputs(dataset: GraphDataset, found: Mapping[str, NDArray[Any]], scor
 def _refuse(name: str, values: NDArray[Any], dataset: GraphDataset, path: Path) -> NoReturn:
     raise EvaluationError(
         f"{path} has {values.size:,} values of {name!r}, which are not those of the {len(dataset):,} samples of "
-        f"{dataset.card.id} {dataset.split}; predict every item of every sample (--limit N scores the first N)"
+        f"{dataset.card.address} {dataset.split}; predict every item of every sample (--limit N scores the first N)"
     )
 
 

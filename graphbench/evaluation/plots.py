@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from graphbench.evaluation.results import Aggregate
 
 # Distinct for colour-blind readers (after Okabe and Ito) and legible on white and on dark grey.
-COLOURS = ("#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0")
+COLOURS = (
+    "#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0", "#31b4c8", "#96614b", "#8db53c", "#e79bb8",
+)  # fmt: skip
 INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
 PAPER = "#fdfdfe"  # behind text that stands on lines; replaced by the page's own ground in inline SVG
 RED = "#d03030"  # what failed; and, as in the figures of the paper on CLRS-Text, the sizes trained on

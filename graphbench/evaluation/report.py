@@ -15,6 +15,7 @@ from graphbench.evaluation.labels import Labels
 from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood, size_axis
 from graphbench.evaluation.pages import Embed, embed_for, environment
 from graphbench.evaluation.plots import curve_figure
+from graphbench.evaluation.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def build_report(
     """Write the report of some runs and return the paths of its pages.
 
     Per dataset it holds the splits, the scores beside those of trivial predictors and of the paper, scores against
-    graph size, learning curves, cost and provenance. Small runs are marked and never compared.
+    graph size, learning curves, cost and provenance. Small runs are marked and never compared. Runs on published files
+    have a section of their own, without what is measured on generated data.
 
     Args:
         records: Runs, e.g. from :func:`graphbench.evaluation.results.load_records`.
@@ -90,13 +92,13 @@ def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
 def _by_dataset(
     results: Sequence[Aggregate], cards: Mapping[str, Card] | None
 ) -> list[tuple[str, Card, list[Aggregate]]]:
-    groups: dict[str, list[Aggregate]] = {}
+    groups: dict[tuple[str, bool], list[Aggregate]] = {}
     for runs in results:
-        groups.setdefault(runs.dataset, []).append(runs)
+        groups.setdefault((runs.dataset, is_of_files(runs)), []).append(runs)
     sections = []
-    for dataset, own in groups.items():
+    for (dataset, of_files), own in sorted(groups.items()):
         card = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
-        sections.append((dataset, card, own))
+        sections.append((dataset, card_of_files(card, own) if of_files else card, own))
     return sections
 
 
@@ -113,18 +115,18 @@ def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggr
 
 
 def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -> dict[str, Any]:
-    stem = dataset.replace("/", "-").replace(":", "-")
+    name, stem = heading_of(dataset, card), anchor_of(dataset, card)
     curves = curve_figure(results, card.metrics.primary)
     return {
-        "id": dataset,
+        "id": name,
         "anchor": stem,
         "card": card,
         "metrics": tables.metric_heads(card),
-        "splits": tables.split_rows(card),
+        "splits": scored_rows(card, results) if is_of_files(card) else tables.split_rows(card),
         "scores": tables.score_rows(card, results),
         "ood": tables.ood_grid(card, results),
         "ood_figure": _ood_figure(dataset, card, results, embed, stem),
-        "curves_figure": embed(curves, f"{stem}-curves", f"Learning curves, {dataset}") if curves else "",
+        "curves_figure": embed(curves, f"{stem}-curves", f"Learning curves, {name}") if curves else "",
         "efficiency": tables.efficiency_rows(results),
         "provenance": tables.provenance_rows(card, results),
         "solver_note": tables.SOLVERS if card.solvers else "",
@@ -139,4 +141,4 @@ def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: Embed
         return ""
     axis = size_axis(card, ood_splits(card, scored))
     title = f"{primary} by split" if axis is None else f"{primary} against {axis.label}"
-    return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{title}, {dataset}")
+    return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{title}, {heading_of(dataset, card)}")

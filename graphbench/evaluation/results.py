@@ -27,9 +27,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
 from graphbench.errors import ResultError
+from graphbench.evaluation.machine import cpu_name, memory_bytes
 
 logger = logging.getLogger(__name__)
 
+PARTLY_SCORED = "scored on part of the graphs"
 _CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
 _DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
 
@@ -286,6 +288,7 @@ class Aggregate:
         protocol: Which data was trained on; None where the benchmark has one way.
         seeds: Seeds of training, ascending.
         data_seeds: Seeds of the data, ascending; 0 is the canonical draw.
+        partly_scored: Whether some of the runs are scored on fewer graphs of a split than others, or than there are.
         scores: Split -> metric -> statistics over the runs that have it.
         records: The runs, in the order of seed and data seed.
     """
@@ -301,6 +304,7 @@ class Aggregate:
     records: tuple[RunRecord, ...]
     protocol: str | None = None
     data_seeds: tuple[int, ...] = (0,)
+    partly_scored: bool = False
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""
@@ -350,7 +354,18 @@ def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:
         scores=scores,
         records=ordered,
         protocol=first.protocol,
+        partly_scored=_are_partly_scored(ordered),
     )
+
+
+def _are_partly_scored(records: Iterable[RunRecord]) -> bool:
+    counts: dict[str, set[int]] = {}
+    labels = []
+    for record in records:
+        labels.append(record.budget.label)
+        for split, count in record.graphs_scored.items():
+            counts.setdefault(split, set()).add(count)
+    return any(len(found) > 1 for found in counts.values()) or any("scored on part of" in label for label in labels)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -363,9 +378,9 @@ def hardware() -> dict[str, str | int | float | None]:
     Torch is described only when the process has loaded it already; describing never loads it.
     """
     facts: dict[str, str | int | float | None] = {
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
-        "memory_bytes": _memory_bytes(),
+        "memory_bytes": memory_bytes(),
         "platform": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": None,
@@ -381,19 +396,3 @@ def hardware() -> dict[str, str | int | float | None]:
             facts["gpu"] = str(torch.cuda.get_device_name(0))
             facts["gpus"] = int(torch.cuda.device_count())
     return facts
-
-
-def _cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        match = re.search(r"^model name\s*:\s*(.+)$", info.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-        if match:
-            return match.group(1).strip()
-    return platform.processor() or platform.machine()
-
-
-def _memory_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None

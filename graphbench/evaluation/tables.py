@@ -21,7 +21,8 @@ from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.ood import ood_splits, ood_table, split_nodes
 from graphbench.evaluation.pages import ABSENT, Grid, counted, duration
 from graphbench.evaluation.published import PublishedScore, published
-from graphbench.evaluation.results import Aggregate, Stat
+from graphbench.evaluation.published_files import anchor_of, heading_of
+from graphbench.evaluation.results import PARTLY_SCORED, Aggregate, Stat
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.evaluation.texts import asks_for_text
 
@@ -81,12 +82,12 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
         floor = best_floor(card, "test", primary)
         rows.append(
             OverviewRow(
-                dataset=runs.dataset,
-                anchor=runs.dataset.replace("/", "-").replace(":", "-"),
+                dataset=heading_of(runs.dataset, card),
+                anchor=anchor_of(runs.dataset, card),
                 metric=metric_head(primary),
                 model=labels[runs],
                 ours=stat_text(score),
-                runs=f"{_runs_text(runs)}, {_steps_text(runs)}",
+                runs=f"{_runs_text(runs)}, {_steps_text(runs)}" + (f", {PARTLY_SCORED}" if runs.partly_scored else ""),
                 small=runs.small,
                 trivial=f"{number(floor[1])} ({_predictor_name(floor[0])})" if floor else ABSENT,
                 published=_published_text(printed),
@@ -115,6 +116,8 @@ def split_rows(card: Card) -> Grid:
     known = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
     shares = share_names(card.features, known)
     names = [name for name in known if not any(name in own for own in shares.values())]
+    different = card.measured.different if card.measured is not None else {}
+    counted = list(dict.fromkeys(what for found in different.values() for what in found))
     rows = []
     for name, spec in card.all_splits.items():
         nodes, measured = card.nodes(name), statistics.get(name, {})
@@ -128,13 +131,18 @@ def split_rows(card: Card) -> Grid:
                 f"{spec.count:,}",
                 f"{nodes:g}" if nodes is not None else ABSENT,
                 *(f"{f[0]:.4g} ± {f[1]:.3g}" if (f := measured.get(fact)) else ABSENT for fact in names),
+                *(f"{different.get(name, {}).get(what, ABSENT)}" for what in counted),
                 *classes,
                 spec.shift or ("none" if name in ("train", "val") else ABSENT),
             )
         )
     largest = (f"largest class of {feature}" for feature in shares)
     return Grid(
-        ("split", "graphs", "nodes", *(name.replace("_", " ") for name in names), *largest, "shift from training"),
+        (
+            *("split", "graphs", "nodes", *(name.replace("_", " ") for name in names)),
+            *(f"different {what}" for what in counted),
+            *(*largest, "shift from training"),
+        ),
         tuple(rows),
     )
 
@@ -148,7 +156,7 @@ def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
         rows.append(ScoreRow(_predictor_name(solver), "solver", False, values, "knows the task"))
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
-        basis = f"{_runs_text(runs)}, {runs.label or _steps_text(runs)}"
+        basis = f"{_runs_text(runs)}, {_budget(runs)}"
         rows.append(ScoreRow(labels[runs], "ours", runs.small, values, basis))
     for score in scores_on_test(card, results[0].dataset):
         values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
@@ -339,8 +347,14 @@ def _steps_text(runs: Aggregate) -> str:
 
 def _budget_text(runs: Aggregate) -> str:
     sizes = ", ".join(str(size) for size in sorted({record.batch_size for record in runs.records}))
-    text = runs.label or f"{_steps_text(runs)} of {sizes} graphs"
-    return text + (" (small run)" if runs.small else "")
+    return _budget(runs, f" of {sizes} graphs") + (" (small run)" if runs.small else "")
+
+
+def _budget(runs: Aggregate, batches: str = "") -> str:
+    """Return the budget in words, and whether some runs were scored on fewer graphs than others."""
+    text = runs.label or _steps_text(runs) + batches
+    is_said = PARTLY_SCORED in text or not runs.partly_scored
+    return text if is_said else f"{text}, {PARTLY_SCORED}"
 
 
 def _mean(stat: Stat | None, form: str) -> str:

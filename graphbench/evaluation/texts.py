@@ -70,7 +70,7 @@ def _text(card: Card, features: Iterable[Feature]) -> str:
     for feature in features:
         if feature.kind is Kind.TEXT and feature.location is Location.GRAPH:
             return feature.name
-    raise EvaluationError(f"{card.id} has no text in and text out, one each per sample; choose one of clrs_text")
+    raise EvaluationError(f"{card.address} has no text in and text out, one each per sample; choose one of clrs_text")
 
 
 def sized_split(split: str, size: int) -> str:

@@ -14,17 +14,48 @@ scalar              mean absolute error, the paper's metric     the value
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.errors import ConfigError
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_argmax, segment_log_softmax
+from graphbench.models.surrogates import surrogate_of
+
+LossFunction = Callable[[Mapping[str, Tensor], Data, Sequence[Feature]], Tensor]
+
+
+def loss_of(card: Card, surrogate: Mapping[str, float] | None = None) -> LossFunction:
+    """Return the loss of a dataset's task: :func:`loss`, or that of a problem that is solved without targets.
+
+    Args:
+        card: The dataset's card, of the task.
+        surrogate: Settings of the problem's loss, see :mod:`graphbench.models.surrogates`.
+
+    Raises:
+        ConfigError: If the problem has no loss, the loss no such setting, or there is nothing to set.
+    """
+    if card.kind == "unsupervised":
+        return partial(_problem_loss, surrogate_of(card.task or "", surrogate or {}))
+    if surrogate:
+        raise ConfigError(
+            f"training.surrogate is {dict(surrogate)}, but {card.address} is learned from targets; leave it out"
+        )
+    return loss
+
+
+def _problem_loss(
+    surrogate: Callable[[Tensor, Data], Tensor], outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
+) -> Tensor:
+    (feature,) = select(features, Stage.OUTPUT)
+    return surrogate(outputs[feature.name], batch)
 
 
 def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]) -> Tensor:

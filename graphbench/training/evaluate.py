@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError
-from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.evaluation.evaluator import Score
 from graphbench.evaluation.texts import asks_for_text
 from graphbench.loader import Splits
 from graphbench.models.build import build_model
-from graphbench.models.losses import predictions
-from graphbench.progress import progress_bar
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig, graph_model_config, run_config_from_json
 from graphbench.training.distributed import choose_device
 from graphbench.training.failures import out_of_memory
-from graphbench.training.items import item_graphs
-from graphbench.training.run_data import card_of_run, data_of_run, other_data
+from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data
+from graphbench.training.scoring import evaluation_batch_size, score_predictions, score_solutions
 from graphbench.training.splits import choose_splits
 
 if TYPE_CHECKING:
@@ -38,10 +34,6 @@ logger = logging.getLogger(__name__)
 BatchSize = int | Literal["auto"]
 _T = TypeVar("_T")
 
-_MOST_GRAPHS = 1024
-_ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
-_TOKEN_PAIRS = 2**22  # token pairs of a batch: each holds one number per attention head
-
 
 def evaluate_model(
     model: nn.Module,
@@ -50,6 +42,7 @@ def evaluate_model(
     device: str | torch.device = "auto",
     precision: Literal["fp32", "bf16"] = "fp32",
     progress: bool | None = False,
+    decoding: Mapping[str, Any] | None = None,
 ) -> Score:
     """Return the scores of a model's first output on one split, by the metrics of the dataset's card.
 
@@ -64,13 +57,15 @@ def evaluate_model(
         device: Where to compute; ``auto`` takes a GPU if there is one.
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
+        decoding: Problems to be solved: how scores become solutions, see
+            :func:`graphbench.evaluation.solutions.decode`.
 
     Raises:
         EvaluationError: If the split is empty or a prediction is not finite.
         TrainingError: If a single graph does not fit into the device's memory.
     """
     name = dataset.split
-    return _split_scores(name, model, dataset, batch_size, device, precision, progress)[name]
+    return _split_scores(name, model, dataset, batch_size, device, precision, progress, decoding)[name]
 
 
 def _split_scores(
@@ -81,10 +76,12 @@ def _split_scores(
     device: str | torch.device,
     precision: Literal["fp32", "bf16"],
     progress: bool | None,
+    decoding: Mapping[str, Any] | None = None,
 ) -> dict[str, Score]:
     """Return the score of a split, of texts also those of every problem size in it."""
     if len(dataset) == 0:
-        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.id} is empty; raise limit")
+        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
+    dataset.require_labels()
     target = choose_device(device) if isinstance(device, str) else device
     model = model.to(target)
     if dataset.card.hints:
@@ -92,10 +89,13 @@ def _split_scores(
     if asks_for_text(dataset.card):
         return _score_texts(name, model, dataset, batch_size, target, precision, progress)
     size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
+    score_batches = (
+        score_predictions if dataset.card.kind == "supervised" else partial(score_solutions, decoding=decoding or {})
+    )
     was_training = model.training
     model.eval()
     try:
-        score = _while_it_fits(lambda size: _scored(model, dataset, size, target, precision, progress), size, target)
+        score = _while_it_fits(lambda n: score_batches(model, dataset, n, target, precision, progress), size, target)
     finally:
         model.train(was_training)
     return {name: score}
@@ -148,7 +148,7 @@ def _score_trajectories(
 
     assert isinstance(model, TrajectoryModel)
     size = None if batch_size == "auto" else batch_size
-    id_ = dataset.card.id
+    id_ = dataset.card.address
     return score_trajectories(model, id_, dataset, model.rule, device, precision, batch_size=size, progress=progress)
 
 
@@ -159,6 +159,7 @@ def evaluate_splits(
     device: str | torch.device = "auto",
     precision: Literal["fp32", "bf16"] = "fp32",
     progress: bool | None = False,
+    decoding: Mapping[str, Any] | None = None,
 ) -> dict[str, Score]:
     """Return the scores of a model on several splits, by name. See :func:`evaluate_model`.
 
@@ -166,7 +167,7 @@ def evaluate_splits(
     """
     scores: dict[str, Score] = {}
     for name, split in splits.items():
-        scores |= _split_scores(name, model, split, batch_size, device, precision, progress)
+        scores |= _split_scores(name, model, split, batch_size, device, precision, progress, decoding)
     return scores
 
 
@@ -194,7 +195,7 @@ def evaluate_run(
         progress: Show progress bars; None shows them in a terminal.
 
     Raises:
-        CheckpointError: If the folder holds no readable model.
+        CheckpointError: If the folder holds no readable model, or one that reads other classes than ``data`` have.
         ConfigError: If a split does not exist, or the dataset's parameters, generator or files changed since the run.
     """
     folder = Path(path)
@@ -206,7 +207,7 @@ def evaluate_run(
                 "evaluate_together, or pass data= to score it on one of them"
             )
         data = _same_data(folder, config.dataset, root, limit, progress)
-    model = load_run(folder, data.card)
+    model = _model_for(folder, data.card)
     return _scores_of_run(model, folder, data, splits, batch_size, device, progress)
 
 
@@ -251,6 +252,17 @@ def _same_data(folder: Path, dataset: str, root: str | Path | None, limit: int |
     return data_of_run(folder, dataset, config.data_seed, record, root=root, limit=limit, progress=progress)
 
 
+def _model_for(folder: Path, card: Card) -> nn.Module:
+    """Return the model of a run for data that are given, which may be others than those it was trained on."""
+    try:
+        return load_run(folder, card)
+    except CheckpointError as error:
+        differing = other_classes(folder, card)
+        if differing:
+            raise CheckpointError(differing) from error
+        raise
+
+
 def _scores_of_run(
     model: nn.Module,
     folder: Path,
@@ -261,11 +273,12 @@ def _scores_of_run(
     progress: bool | None,
 ) -> dict[str, Score]:
     chosen = choose_splits(data, splits)
-    record = record_path(folder, data.card.id if load_config_of_run(folder).datasets else None)
-    fingerprints = {split.path.parent.name for split in chosen.values()}
-    for changed in {other_data(folder, record, data.card.id, found) for found in fingerprints} - {""}:
+    record = record_path(folder, data.card.address if load_config_of_run(folder).datasets else None)
+    fingerprints = {split.data_fingerprint for split in chosen.values()}
+    for changed in {other_data(folder, record, data.card.address, found) for found in fingerprints} - {""}:
         logger.warning("%s", changed)
-    return evaluate_splits(model, chosen, batch_size, device, progress=progress)
+    decoding = load_config_of_run(folder).training.decoding
+    return evaluate_splits(model, chosen, batch_size, device, progress=progress, decoding=decoding)
 
 
 def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
@@ -284,8 +297,8 @@ def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
     tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
     config = load_config_of_run(where)
     about = card or card_of_run(where, config.dataset)
-    if config.datasets and about.id not in config.datasets:
-        raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {about.id}")
+    if config.datasets and about.address not in config.datasets:
+        raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {about.address}")
     model = _fresh_model(config, about)
     checkpoint.load_model(model, tensors)
     return model.eval()
@@ -302,8 +315,8 @@ def _fresh_model(config: RunConfig, card: Card) -> nn.Module:
     from graphbench.models.trajectory.model import build_trajectory_model
     from graphbench.training.trajectory_trainer import model_config
 
-    others = {id_: find_card(id_) for id_ in config.datasets if id_ != card.id}
-    features = {id_: others.get(id_, card).features for id_ in config.datasets or (card.id,)}
+    others = {id_: find_card(id_) for id_ in config.datasets if id_ != card.address}
+    features = {id_: others.get(id_, card).features for id_ in config.datasets or (card.address,)}
     return build_trajectory_model(model_config(config), features)
 
 
@@ -323,62 +336,3 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     if not path.is_file():
         raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
-
-
-def predicted_batches(
-    model: nn.Module,
-    features: Sequence[Feature],
-    batches: Iterable[Any],
-    device: torch.device,
-    precision: Literal["fp32", "bf16"] = "fp32",
-) -> Iterator[tuple[Any, dict[str, Tensor]]]:
-    """Yield every batch with the model's predictions, one tensor per output feature with one row per item."""
-    with torch.inference_mode():
-        for batch in batches:
-            batch = batch.to(device)
-            with autocast(device, precision):
-                outputs = model(batch)
-            yield batch, predictions(outputs, features, batch)
-
-
-def autocast(device: torch.device, precision: Literal["fp32", "bf16"]) -> AbstractContextManager[Any]:
-    """Return the context a model runs in: bfloat16 autocast, or none."""
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
-
-
-def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
-    """Return how many graphs fit the memory budget at once: at most 1024, at least one.
-
-    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
-    largest graph, padded). Attention over a single larger graph is cut into chunks by the model itself.
-    """
-    flat, chosen = dataset.flat, dataset.graph_numbers
-    nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
-    if chosen is not None:
-        nodes, edges = nodes[chosen], edges[chosen]
-    columns = edges if flat.directed else 2 * edges
-    size = min(_MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
-    if getattr(getattr(model, "processor", None), "supports_edge_tokens", False):
-        tokens = nodes + edges if getattr(model, "edge_tokens", False) else nodes + 1
-        size = min(size, _TOKEN_PAIRS // int(tokens.max()) ** 2)
-    return max(1, size)
-
-
-def _scored(
-    model: nn.Module,
-    dataset: GraphDataset,
-    size: int,
-    device: torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-) -> Score:
-    card = dataset.card
-    target = card.outputs[0]
-    evaluator = Evaluator(card, output=target.name)
-    predicted_all = predicted_batches(model, card.features, dataset.batches(size), device, precision)
-    with progress_bar(len(dataset), f"scoring {dataset.split}", "graph", progress) as bar:
-        for batch, predicted in predicted_all:
-            graphs = item_graphs(batch, target.location)
-            evaluator.update(batch[target.name], predicted[target.name], graphs)
-            bar.update(batch.num_graphs)
-    return evaluator.compute()

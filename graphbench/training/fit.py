@@ -93,8 +93,8 @@ def fit(
     with join_world(device) as world, own_randomness(config.training.seed, world):
         loop = _loop(config, data, folder, world, resume)
         started_at = loop.state.step
-        log_start(loop, card.id)
-        label = f"{config.model_name} on {card.id}"
+        log_start(loop, card.address)
+        label = f"{config.model_name} on {card.address}"
         with progress_bar(config.training.steps, label, "step", progress) as bar, deferred_signals() as stop:
             loop.run(bar, NoBoard(), stop)
         loop.restore_best()
@@ -114,5 +114,5 @@ def fit(
 
 def _loop(config: RunConfig, data: Splits, folder: Path, world: World, resume: bool) -> TrainingLoop:
     if data.card.hints:
-        return prepared_trajectory_loop(config, {data.card.id: data}, folder, world, resume)
+        return prepared_trajectory_loop(config, {data.card.address: data}, folder, world, resume)
     return prepared_loop(config, data, folder, world, resume)

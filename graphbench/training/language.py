@@ -22,9 +22,9 @@ from graphbench.models.language import PAD, TextModel, encode
 from graphbench.models.language_config import TextModelConfig
 from graphbench.training.config import RunConfig, fingerprint
 from graphbench.training.distributed import World
-from graphbench.training.evaluate import autocast
 from graphbench.training.language_scores import too_long
 from graphbench.training.loop import TrainingLoop
+from graphbench.training.scoring import autocast
 
 logger = logging.getLogger(__name__)
 

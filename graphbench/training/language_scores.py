@@ -14,7 +14,7 @@ from graphbench.evaluation.language import room_for
 from graphbench.evaluation.texts import TextSamples, text_scores
 from graphbench.models.language import TextGenerator, TextModel
 from graphbench.progress import Progress, progress_bar
-from graphbench.training.evaluate import autocast
+from graphbench.training.scoring import autocast
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset

@@ -14,17 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.cards import Card
-from graphbench.models.losses import loss
+from graphbench.models.losses import loss_of
 from graphbench.progress import Progress
 from graphbench.training import checkpoint
-from graphbench.training.config import RunConfig, TrainingConfig
+from graphbench.training.config import RunConfig
 from graphbench.training.distributed import World
-from graphbench.training.evaluate import autocast, evaluate_model
+from graphbench.training.evaluate import evaluate_model
 from graphbench.training.failures import not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.items import loss_items
 from graphbench.training.recording import Board, peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
+from graphbench.training.scoring import autocast
+from graphbench.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -118,6 +120,7 @@ class TrainingLoop:
         self.fingerprint = fingerprint
         self.higher_is_better = higher_is_better
         self.val_metric = card.metrics.primary
+        self._batch_loss = loss_of(card, self.settings.surrogate)
         self.precision = chosen_precision(self.settings.precision, world.device)
         self.optimizer = make_optimizer(model, self.settings)
         self.state = RunState()
@@ -248,16 +251,18 @@ class TrainingLoop:
         features, device = self.card.features, self.world.device
         if len(parts) == self.world.size == 1:
             batch = parts[0].to(device)
-            total = loss(self._outputs(batch), batch, features)
+            total = self._batch_loss(self._outputs(batch), batch, features)
             total.backward()  # type: ignore[no-untyped-call]
             return total.detach()
-        counts = torch.tensor([[loss_items(part, f) for f in self.card.outputs] for part in parts], device=device)
+        counts = torch.tensor(
+            [[loss_items(part, f, self.card.kind) for f in self.card.outputs] for part in parts], device=device
+        )
         weights = counts / self.world.sum(counts.sum(0))
         total = torch.zeros((), device=device)
         for part, part_weights in zip(parts, weights, strict=True):
             batch = part.to(device)
             outputs = self._outputs(batch)
-            losses = [loss(outputs, batch, [feature]) for feature in self.card.outputs]
+            losses = [self._batch_loss(outputs, batch, [feature]) for feature in self.card.outputs]
             share = (torch.stack(losses) * part_weights).sum()
             share.backward()
             total += share.detach()
@@ -315,7 +320,8 @@ class TrainingLoop:
         """Return the primary metric on the validation split."""
         assert self.val is not None
         size, device = self.settings.eval_batch_size, self.world.device
-        return evaluate_model(self.model, self.val, size, device, self.precision).primary
+        decoding = self.settings.decoding
+        return evaluate_model(self.model, self.val, size, device, self.precision, decoding=decoding).primary
 
     def _graphs_per_update(self) -> int:
         """Return how many graphs an update trains on."""

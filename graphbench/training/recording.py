@@ -21,7 +21,7 @@ from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.texts import asks_for_text
 from graphbench.models.build import count_parameters
 from graphbench.models.language import TextModel
-from graphbench.training.evaluate import evaluation_batch_size, predicted_batches
+from graphbench.training.scoring import evaluation_batch_size, predicted_batches
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.data.generation import dataset_folder
+from graphbench.data.layout import data_fingerprint
 from graphbench.data.store import write_json
 from graphbench.errors import CheckpointError, ConfigError, StoreError
 from graphbench.evaluation.results import read_record
@@ -44,9 +44,9 @@ def write_run_data(folder: Path, data: Splits) -> None:
     card = data.card
     place = card.split("train").parameters.get("folder") if card.protocol == "official" else None
     facts = RunData(
-        dataset=card.id,
+        dataset=card.address,
         data_seed=card.data_seed,
-        data_fingerprint=data.train.path.parent.name,
+        data_fingerprint=data.train.data_fingerprint,
         source="generated" if place is None else "official",
         folder=place,
     )
@@ -99,7 +99,7 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
         data = _official_data(folder, facts, **options)
     else:
         data = cast(Splits, Loader(dataset, data_seed=data_seed, **options).load(()))
-    changed = other_data(folder, record, data.card.id, dataset_folder(data.card, folder).name)
+    changed = other_data(folder, record, data.card.address, data_fingerprint(data.card))
     if changed and data.card.protocol == "official":
         raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model anew")
     if changed:
@@ -136,4 +136,31 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
     return (
         f"the run {folder} was trained on {facts.dataset} {facts.data_fingerprint}{files}, these data are {dataset} "
         f"{fingerprint}, of other parameters, another generator, other files or another draw"
+    )
+
+
+def other_classes(folder: Path, card: Card) -> str:
+    """Return where data have other classes than those a run was trained on, generated ones and published files.
+
+    Args:
+        folder: The run's folder.
+        card: The card of the data.
+    """
+    facts = read_run_data(folder)
+    if facts is None or facts.dataset != card.address:
+        return ""
+    own = find_card(facts.dataset) if facts.source == "generated" else _official_data(folder, facts).card
+    known = {feature.name: feature.classes for feature in own.features}
+    differing = [
+        f"{f.name} has {known[f.name]} classes there and {f.classes} here"
+        for f in card.features
+        if f.name in known and known[f.name] != f.classes
+    ]
+    if not differing:
+        return ""
+    kinds = {"generated": "generated data", "official": "published files"}
+    here = "official" if card.protocol == "official" else "generated"
+    return (
+        f"the run {folder} was trained on {kinds[facts.source]} of {card.address} and cannot be scored on "
+        f"{kinds[here]}: {', '.join(differing)}; train a model on these data (source={here!r}), or score it on its own"
     )

@@ -35,16 +35,17 @@ def card_of(dataset: str | None, data: Splits | None, data_seed: int | None = No
     own = data.card
     if data_seed not in (None, own.data_seed):
         raise ConfigError(f"data_seed={data_seed} is given, but data are of data seed {own.data_seed}; leave it out")
-    if dataset is not None and dataset not in (own.id, *own.aliases) and _single_card(dataset).id != own.id:
-        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.id}; leave one of the two out")
+    names = (own.address, *(own.aliases if own.task is None else ()))
+    if dataset is not None and dataset not in names and _single_card(dataset).address != own.address:
+        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.address}; leave one of the two out")
     return own
 
 
 def _single_card(dataset: Selector) -> Card:
     ids = catalog().resolve(dataset)
     if len(ids) == 1:
-        return catalog().cards[ids[0]]
-    if all(catalog().cards[id_].hints for id_ in ids):
+        return catalog().card(ids[0])
+    if all(catalog().card(id_).hints for id_ in ids):
         remedy = "graphbench.train_together, or `graphbench train` with a group, trains one model on all of them"
     else:
         remedy = "train them one after the other"
@@ -64,7 +65,7 @@ def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
     for name in [] if listed == ["none"] else listed:
         if name not in ("ood", *card.all_splits):
             known = ", ".join(card.all_splits)
-            raise ConfigError(f"unknown split {name!r}; {card.id} has {known}, and ood for all shifted ones")
+            raise ConfigError(f"unknown split {name!r}; {card.address} has {known}, and ood for all shifted ones")
         found |= dict.fromkeys(card.ood if name == "ood" else [name])
     return list(found)
 
@@ -86,7 +87,7 @@ def require_own_splits(config: RunConfig, card: Card) -> None:
         fitting = [name for name in card.all_splits if name == kind or (card.hints and name.startswith(f"{kind}_"))]
         if chosen not in fitting:
             raise ConfigError(
-                f"training.{key}={chosen} is refused: {card.id} has {' and '.join(fitting) or 'none'} for that; "
+                f"training.{key}={chosen} is refused: {card.address} has {' and '.join(fitting) or 'none'} for that; "
                 "scores on data that were trained on or selected by say nothing"
             )
 

@@ -142,7 +142,7 @@ def train(
         raise ConfigError(f"eval_limit={eval_limit} and data are both given; load data with Loader(..., limit=)")
     card = card_of(dataset, data, data_seed)
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
-    config = load_config(card.id, model, family=card.family, data_seed=card.data_seed, **options)
+    config = load_config(card.address, model, family=card.family, data_seed=card.data_seed, **options)
     _require_one_process(card)
     require_own_splits(config, card)
     scored = split_names(card, evaluate)
@@ -155,16 +155,16 @@ def train(
         if data is None:
             most = split_limits(config, card, limit, eval_limit)
             source: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
-            data = cast(Splits, Loader(card.id, limit=most, data_seed=card.data_seed, **source).load(()))
+            data = cast(Splits, Loader(card.address, limit=most, data_seed=card.data_seed, **source).load(()))
         if card.hints:
             return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)
         _open(data, limit, world)
         loop = prepared_loop(config, data, folder, world, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, loop.state.step)
-        label = f"{config.model_name} on {card.id}"
+        label = f"{config.model_name} on {card.address}"
         shown = progress if world.leads else False
         if world.leads:
-            log_start(loop, card.id)
+            log_start(loop, card.address)
         try:
             with progress_bar(config.training.steps, label, "step", shown) as bar, deferred_signals() as stop:
                 loop.run(bar, board, stop)
@@ -186,11 +186,12 @@ def _train_trajectories(
     """Train on the trajectories of one dataset."""
     from graphbench.training.trajectory_trainer import run_trajectories, write_records
 
-    options: dict[str, Any] = {"evaluate": {data.card.id: scored}, "tensorboard": tensorboard, "progress": progress}
-    model, trained = run_trajectories(config, {data.card.id: data}, folder, world, resume=resume, **options)
+    id_ = data.card.address
+    options: dict[str, Any] = {"evaluate": {id_: scored}, "tensorboard": tensorboard, "progress": progress}
+    model, trained = run_trajectories(config, {id_: data}, folder, world, resume=resume, **options)
     if world.leads:
         write_records(folder, trained)
-    own = trained[data.card.id]
+    own = trained[id_]
     return RunResult(own.record, model, own.scores, folder)
 
 
@@ -233,7 +234,9 @@ def prepared_loop(config: RunConfig, data: Splits, folder: Path, world: World, r
     train, card, settings = data.train, data.card, config.training
     parts = world.size * settings.accumulate
     if len(train) == 0:
-        raise ConfigError(f"the training split of {card.id} is empty; raise limit or loosen the filter")
+        raise ConfigError(f"the training split of {card.address} is empty; raise limit or loosen the filter")
+    for split in (train, data.val):
+        split.require_labels()
     if min(settings.batch_size, len(train)) < parts:
         raise ConfigError(
             f"a batch of {min(settings.batch_size, len(train))} graphs cannot be cut into {parts} parts "
@@ -285,7 +288,8 @@ def _finish(
     if world.leads:
         size = loop.settings.eval_batch_size
         splits = choose_splits(data, evaluate)
-        scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision, progress)
+        decoding = loop.settings.decoding
+        scores = evaluate_splits(loop.model, splits, size, world.device, loop.precision, progress, decoding)
         record = _record(loop, data, splits, scores, folder / RECORD)
         save_record(record, path=folder / RECORD)
         answer = record, scores
@@ -301,9 +305,9 @@ def _record(
     timed = loop.val if loop.val is not None else loop.train
     alone, together = latencies_ms(loop.model, card.features, timed, loop.world.device, loop.precision)
     weights: dict[str, Any] = {
-        "dataset": card.id,
+        "dataset": card.address,
         "dataset_version": card.version,
-        "data_fingerprint": data.train.path.parent.name,
+        "data_fingerprint": data.train.data_fingerprint,
         "data_seed": card.data_seed,
         "seed": config.training.seed,
         "steps": state.step,

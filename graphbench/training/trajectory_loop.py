@@ -109,7 +109,7 @@ class TrajectoryLoop(TrainingLoop):
         return total
 
     def _loss(self, id_: str, batch: TrajectoryBatch) -> Tensor:
-        from graphbench.training.evaluate import autocast
+        from graphbench.training.scoring import autocast
 
         with autocast(self.world.device, self.precision):
             return self.model.loss(batch, id_)

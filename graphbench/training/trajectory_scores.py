@@ -51,10 +51,10 @@ def score_trajectories(
     Raises:
         EvaluationError: If the split is empty.
     """
-    from graphbench.training.evaluate import autocast
+    from graphbench.training.scoring import autocast
 
     if len(dataset) == 0:
-        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.id} is empty; raise limit")
+        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
     scores = OutputScores(dataset.card.outputs)
     constant = order_is_constant(dataset.card.features)
     generator = torch.Generator().manual_seed(_VALIDATION_SEED) if randomise else None

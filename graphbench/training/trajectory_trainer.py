@@ -110,7 +110,7 @@ def train_together(
         CardError: If ``data_seed`` is not a whole number from 0 on.
     """
     ids = catalog().resolve(datasets)
-    cards = {id_: catalog().cards[id_].with_data_seed(data_seed) for id_ in ids}
+    cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in ids}
     without = [id_ for id_, card in cards.items() if not card.hints]
     if without:
         raise ConfigError(f"{without[0]} has no hints; only trajectories are trained together, such as those of clrs30")
@@ -290,7 +290,7 @@ def _record(
     weights: dict[str, Any] = {
         "dataset": id_,
         "dataset_version": data.card.version,
-        "data_fingerprint": task.val.path.parent.name,
+        "data_fingerprint": task.val.data_fingerprint,
         "data_seed": data.card.data_seed,
         "seed": config.training.seed,
         "steps": state.step,

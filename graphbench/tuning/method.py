@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,6 +34,7 @@ _OF_THE_SEARCH = {
     "training.eval_at": "every budget is validated",
     "training.seed": "the seed is the search's",
 }
+_AT_STEP = re.compile(r"\bat step (\d+)")
 _OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
 
 
@@ -84,7 +86,7 @@ class DatasetMethod:
         if model is not None and Path(model).suffix in (".yaml", ".yml"):
             model = str(Path(model).expanduser().resolve())
         values = {
-            "dataset": card.id,
+            "dataset": card.address,
             "model": None if model is None else str(model),
             "budgets": tuple(self.budgets),
             "overrides": _flat(parse_overrides(self.overrides)),
@@ -122,12 +124,16 @@ class DatasetMethod:
             with TemporaryDirectory(prefix="graphbench-trial-") as temporary:
                 return self._result(self._fit(run, Path(temporary)), budget, None, None)
         home = Path(folder) / f"seed{seed}"
-        return self._result(self._fit(run, home), budget, checkpoint, home)
+        try:
+            return self._result(self._fit(run, home), budget, checkpoint, home)
+        except FloatingPointError as error:
+            _note_steps(error, 0 if checkpoint is None else self._smaller(budget))
+            raise
 
     @property
     def card(self) -> Card:
         """The dataset's card."""
-        return catalog().cards[self.dataset]
+        return catalog().card(self.dataset)
 
     @property
     def metric(self) -> str:
@@ -137,13 +143,13 @@ class DatasetMethod:
     @property
     def description(self) -> dict[str, Any]:
         """What makes two runs the same search, in JSON values: data, model configuration, overrides, limits."""
-        from graphbench.data.generation import dataset_folder
+        from graphbench.data.layout import data_fingerprint
 
         plain = load_config(self.dataset, self.model, family=self.card.family)
         values = plain.model_dump(mode="json", include={"model", "training"}, exclude_defaults=True)
         return {
             "dataset": self.dataset,
-            "data": dataset_folder(self.card, Path(str(self.root))).name,
+            "data": data_fingerprint(self.card),
             "model": plain.model_name,
             "configuration": _flat(values),
             "overrides": dict(cast(Mapping[str, Any], self.overrides)),
@@ -191,14 +197,26 @@ class DatasetMethod:
             overrides=changes,
         )
 
-    def baseline(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a configuration file that trains a configuration to the largest budget, as the search did.
+    def steps_in(self, folder: Path, seed: int) -> int:
+        """Return the optimizer steps that the last checkpoint in a configuration's folder has; 0 without one."""
+        from graphbench.training.checkpoint import load_tensors
+        from graphbench.training.loop import CHECKPOINT
+
+        try:
+            _, facts = load_tensors(Path(folder) / f"seed{seed}" / CHECKPOINT)
+            return int(facts["state"]["step"])
+        except (CheckpointError, LookupError, TypeError, ValueError):
+            return 0
+
+    def baseline(self, config: Mapping[str, Any], budget: int | None = None) -> dict[str, Any]:
+        """Return a configuration file that trains a configuration to a budget, None for the largest, as the search did.
 
         ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless
         ``val_limit`` lets the search choose them by fewer samples.
         """
-        run = self.run_config(config).to_dict()
-        training = {key: value for key, value in run["training"].items() if key not in ("seed", "schedule_steps")}
+        run = self.run_config(config, budget=budget).to_dict()
+        left_out = {"seed"} if run["training"]["steps"] < self.budgets[-1] else {"seed", "schedule_steps"}
+        training = {key: value for key, value in run["training"].items() if key not in left_out}
         model = {key: value for key, value in run["model"].items() if (key, value) != ("kind", "graph")}
         return {"model": model, "training": training}
 
@@ -245,8 +263,7 @@ class DatasetMethod:
         if not fit.curve:
             raise ConfigError(f"the validation split of {self.dataset} is empty; raise val_limit")
         step, score = fit.best(budget)
-        smaller = max((rung for rung in self.budgets if rung < budget), default=0)
-        continued = 0 if checkpoint is None else min(smaller, fit.started_at)
+        continued = 0 if checkpoint is None else min(self._smaller(budget), fit.started_at)
         return TrialResult(
             cost=cost_of(score, fit.metric),
             metrics={f"val_{fit.metric}": score, "best_step": step},
@@ -254,6 +271,16 @@ class DatasetMethod:
             checkpoint=home,
             steps=0 if fit.started_at > budget else fit.steps - continued,
         )
+
+    def _smaller(self, budget: int) -> int:
+        """Return the next smaller budget of the ladder; 0 below the smallest."""
+        return max((rung for rung in self.budgets if rung < budget), default=0)
+
+
+def _note_steps(error: FloatingPointError, before: int) -> None:
+    """Let an error of the trainer, which names the step, tell how many steps the trial has done."""
+    if found := _AT_STEP.search(str(error)):
+        error.steps = max(0, int(found[1]) - before)  # type: ignore[attr-defined]
 
 
 def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any) -> Optimizer:
@@ -280,11 +307,13 @@ def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any
 
     of_method = {name: settings.pop(name) for name in _OF_THE_METHOD & settings.keys()}
     card = _single_card(dataset)
-    about = load_config(card.id, model, family=card.family)
+    about = load_config(card.address, model, family=card.family)
     seed = settings.get("seed", 0)
-    output = Path("runs", "tune", *card.id.replace(":", "-").split("/"), f"{about.model_name}-seed{seed}")
+    output = Path("runs", "tune", *card.address.replace(":", "-").split("/"), f"{about.model_name}-seed{seed}")
     args = OptimizationArgs.of({"output": output, **settings, **_space_settings(card, about, settings)})
-    method = DatasetMethod(card.id, model, budgets=args.budgets, **of_method)
+    method = DatasetMethod(card.address, model, budgets=args.budgets, **of_method)
+    if args.cluster is None:
+        _require_device(method.device)
     _refuse_keys_of_the_search(args.space)
     _refuse_both(args.space, cast(Mapping[str, Any], method.overrides))
     return Optimizer(args.model_copy(update={"space": defaults_from(method.run_config({}), args.space)}), method)
@@ -340,7 +369,15 @@ def _single_card(dataset: str) -> Card:
     ids = catalog().resolve(dataset)
     if len(ids) != 1:
         raise ConfigError(f"one dataset is tuned at a time, {dataset!r} stands for {len(ids)}; name one")
-    return catalog().cards[ids[0]]
+    return catalog().card(ids[0])
+
+
+def _require_device(device: str) -> None:
+    """Refuse a device that this machine does not have."""
+    if device not in ("auto", "cpu"):  # those are always there, and to look costs the import of torch
+        from graphbench.training.distributed import choose_device
+
+        choose_device(device)
 
 
 def _refuse_keys_of_the_search(keys: Any) -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from graphbench.catalog.cards import Card, load_family, measured_path, merge
+from graphbench.catalog.cards import Card
+from graphbench.catalog.families import load_family, measured_path, merge
 from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.data.samples import find_generator
 from graphbench.errors import CardError

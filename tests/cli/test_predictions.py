@@ -60,12 +60,15 @@ def test_answers_are_scored_by_split_and_size(ending, tmp_path):
 def test_answers_are_read_or_refused_with_a_remedy(tmp_path):
     (tmp_path / "plain.txt").write_text('4\n\n"5"\n')
     assert read_texts(tmp_path / "plain.txt") == ["4", "", '"5"']
-    (tmp_path / "lines.jsonl").write_text('"a\\nb"\n{"output": ""}')
-    assert read_texts(tmp_path / "lines.jsonl") == ["a\nb", ""]
+    (tmp_path / "lines.jsonl").write_text('"a\\nb"\n{"output": ""}\n{"answer": "5"}')
+    assert read_texts(tmp_path / "lines.jsonl") == ["a\nb", "", "5"]
     contents = {
         "empty.jsonl": ("", "empty.jsonl are an empty file; write one answer per line"),
-        "number.jsonl": ('"4"\n4\n', "number.jsonl, line 2 is '4'; write a string, or an object whose 'output' is one"),
-        "other.jsonl": ('{"answer": "4"}\n', 'line 1 is \'{"answer": "4"}\'; write a string'),
+        "number.jsonl": (
+            '"4"\n4\n',
+            "number.jsonl, line 2 is '4'; write a string, or an object whose 'output' or 'answer' ",
+        ),
+        "other.jsonl": ('{"reply": "4"}\n', 'line 1 is \'{"reply": "4"}\'; write a string'),
         "plain.jsonl": ("[0 1]\n", "plain.jsonl, line 1 is no JSON"),
         "answers.npy": ("", "answers.npy has no texts; write one answer per line into a .jsonl or .txt file"),
     }
@@ -87,7 +90,7 @@ def words(tmp_path):
     return [names[int(splits.test[i].answer)] for i in range(10)]
 
 
-@pytest.mark.parametrize("ending", ["lines.txt", "strings.jsonl", "objects.jsonl"])
+@pytest.mark.parametrize("ending", ["lines.txt", "strings.jsonl", "objects.jsonl", "answers.jsonl"])
 def test_classes_are_scored_by_their_names(ending, words, tmp_path):
     wrong = "father" if words[9] != "father" else "mother"
     given = [words[0].upper(), f" {words[1]}", *words[2:9], wrong]
@@ -95,6 +98,7 @@ def test_classes_are_scored_by_their_names(ending, words, tmp_path):
         "lines.txt": given,
         "strings.jsonl": [json.dumps(word) for word in given],
         "objects.jsonl": [json.dumps({"output": word, "id": 1}) for word in given],
+        "answers.jsonl": [json.dumps({"answer": f"**{word.replace('-', ' ')}**."}) for word in given],
     }[ending]
     path = tmp_path / ending
     path.write_text("\n".join(lines) + "\n")
@@ -106,13 +110,23 @@ def test_classes_are_scored_by_their_names(ending, words, tmp_path):
         score_predictions("gen_23", "test", path, "probability", **options)
 
 
-def test_words_that_name_no_class_say_where(words, tmp_path):
+def test_answers_that_name_no_class_are_wrong_and_counted(words, tmp_path, caplog):
     path = tmp_path / "words.txt"
-    path.write_text("\n".join([*words[:3], "unkle", *words[4:]]))
+    options = {"root": tmp_path, "limit": 10}
+    path.write_text("\n".join([*words[:3], "cousin", "", *words[5:]]))
+    score = score_predictions("clutrr/gen_23", "test", path, "probability", **options)["test"]
+    assert score["accuracy"] == pytest.approx(0.8) and score.graphs == 10
+    assert f"2 of 10 answers name no class and count as wrong, the first in line 4 of {path}: 'cousin'" in caplog.text
+    path.write_text("\n".join(["6"] * 10))
     with pytest.raises(
-        EvaluationError, match=r"words\.txt, line 4: 'unkle' is no class of 'answer'; did you mean 'uncle'"
+        EvaluationError, match=r"no answer names a class of 'answer', such as '6'; it is one of father, mo"
     ):
-        score_predictions("clutrr/gen_23", "test", path, "probability", root=tmp_path, limit=10)
+        score_predictions("clutrr/gen_23", "test", path, "probability", **options)
+
+
+def test_words_are_for_classes_that_have_names(words, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(words))
     message = r"words\.txt holds words, but algoreas/mst_easy asks for edge mask, whose values have no names"
     with pytest.raises(EvaluationError, match=message):
         score_predictions("mst_easy", "test", path, "probability", root=tmp_path, limit=3)

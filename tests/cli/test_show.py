@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.cli import show
+from graphbench.cli import generated, show
 from graphbench.errors import CardError
 from graphbench.loader import Loader
 
@@ -108,17 +108,17 @@ def test_the_number_of_datasets(capsys, tmp_path):
 
 def test_the_first_graphs_of_a_longer_file_are_told_as_such(capsys, tmp_path):
     card = catalog().cards["algoreas/mst_easy"]
-    (long,) = show.generate_one(card, ["val"], tmp_path / "a", 20, 1)
-    (part,) = show.generate_one(card, ["val"], tmp_path / "a", 5, 1)
-    (short,) = show.generate_one(card, ["val"], tmp_path / "b", 5, 1)
+    (long,) = generated.generate_one(card, ["val"], tmp_path / "a", 20, 1)
+    (part,) = generated.generate_one(card, ["val"], tmp_path / "a", 5, 1)
+    (short,) = generated.generate_one(card, ["val"], tmp_path / "b", 5, 1)
     assert (long["graphs"], part["graphs"], short["graphs"]) == (20, 5, 5)
     assert (long["file_graphs"], part["file_graphs"], short["file_graphs"]) == (20, 20, 5)
     assert part["content"] == short["content"] != long["content"]
     assert part["content"] == Loader("mst_easy", root=tmp_path / "b", limit=5, workers=1).load("val").val.content_hash
     assert part["bytes"] == long["bytes"] == Path(part["file"]).stat().st_size
-    show.generated([part], as_json=False)
+    generated.generated([part], as_json=False)
     assert f"algoreas/mst_easy val: the first 5 of 20 graphs of {part['file']}\n" in capsys.readouterr().out
-    show.generated([long, short], as_json=False)
+    generated.generated([long, short], as_json=False)
     assert "the first" not in capsys.readouterr().out
 
 
@@ -176,3 +176,11 @@ def test_one_process_of_several_prints(capsys, monkeypatch, as_json):
     monkeypatch.setenv("RANK", "0")
     show.runs([result({"test": {"f1": 0.5}})], as_json)
     assert capsys.readouterr().out.count("3") >= 1
+
+
+def test_what_splits_to_test_on_are_made_of_is_counted(capsys, tmp_path):
+    show.card("clutrr/gen_23", tmp_path, as_json=False)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("different")]
+    counts = catalog().card("clutrr/gen_23").measured.different["k2"]
+    assert f"k2: {', '.join(f'{count} {what}' for what, count in counts.items())}; k3: " in line
+    assert "train:" not in line and {"walks", "clauses", "answers"} == set(counts)

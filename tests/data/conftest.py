@@ -12,8 +12,9 @@ import torch
 from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card
-from graphbench.data.generation import SplitTask, ensure_split
+from graphbench.data.generation import ensure_split
 from graphbench.data.samples import Samples
+from graphbench.data.shards import SplitTask
 from graphbench.data.store import Manifest, file_sha256
 
 from .clusters import Watched, build, local_cluster, watched_domain

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Kind
 from graphbench.catalog.names import catalog
-from graphbench.data import dataset as dataset_module
+from graphbench.data import opened
 from graphbench.data.content import first_graphs_hash
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
@@ -102,12 +102,12 @@ def test_hashes_are_computed_once_and_never_inherited(open_file: Open, monkeypat
     assert part.content_hash != expected
     assert limited.copy().content_hash != expected
     again = pickle.loads(pickle.dumps(limited))
-    monkeypatch.setattr(dataset_module, "first_graphs_hash", None)
+    monkeypatch.setattr(opened, "first_graphs_hash", None)
     assert limited.content_hash == again.content_hash == expected
 
 
 def test_a_whole_file_needs_no_reading(open_file: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = open_file(12)
-    monkeypatch.setattr(dataset_module, "first_graphs_hash", None)
+    monkeypatch.setattr(opened, "first_graphs_hash", None)
     assert len(whole.content_hash) == 64
     assert isinstance(whole.path, Path)

@@ -12,7 +12,8 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as shipped
-from graphbench.data.generation import dataset_folder, draw_samples, ensure_split
+from graphbench.data.generation import draw_samples, ensure_split
+from graphbench.data.layout import dataset_folder
 from graphbench.data.samples import find_generator
 from graphbench.data.seeds import redrawn_seed, stream_key
 from graphbench.data.store import Manifest

@@ -14,7 +14,8 @@ import pytest
 
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, shards
-from graphbench.data.generation import dataset_folder, draw_samples, ensure_split, library_versions
+from graphbench.data.generation import draw_samples, ensure_split
+from graphbench.data.layout import dataset_folder, library_versions
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import sample_generator, stream_key
 from graphbench.data.shards import stored_samples

@@ -16,7 +16,8 @@ import pytest
 from graphbench import card as load_card
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, store
-from graphbench.data.generation import ensure_split, work_folder
+from graphbench.data.generation import ensure_split
+from graphbench.data.layout import work_folder
 from graphbench.data.shards import SplitTask, build_shard, is_whole
 from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.errors import GenerationError
@@ -27,7 +28,7 @@ Start = Callable[..., subprocess.Popen[str]]
 BUILD = """
 import json, logging, os, sys, time
 from pathlib import Path
-from graphbench.catalog.cards import load_family
+from graphbench.catalog.families import load_family
 from graphbench.data import generation
 
 logging.basicConfig(level="WARNING")

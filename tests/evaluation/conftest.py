@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.catalog.cards import Card, Measured, load_family
+from graphbench.catalog.cards import Card, Measured
+from graphbench.catalog.families import load_family
 from graphbench.evaluation.results import Budget, RunRecord
 
 CARD = """

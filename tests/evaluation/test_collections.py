@@ -80,13 +80,13 @@ def test_a_matrix_holds_what_was_trained_on_by_what_was_tested_on(tmp_path):
     assert list(summary.tables) == [
         "gat (official), ours, accuracy",
         "gat, ours, accuracy",
-        "rn_own, ours (small run), accuracy",
+        "rn_own, ours (small run, not comparable), accuracy",
     ]
     grid = summary.tables["gat, ours, accuracy"]
     assert grid.heads == ("trained on", "clean", "supporting", "irrelevant", "disconnected")
     assert grid.rows[0][:3] == ("clutrr/rob_clean", "0.8950 ± 0.0071 [1.0000]", "0.7950 ± 0.0071 [0.2400]")
     assert grid.rows[1][:2] == ("clutrr/rob_supporting", "0.9000 [0.9200]") and len(grid.rows) == 2
-    alone = summary.tables["rn_own, ours (small run), accuracy"]
+    alone = summary.tables["rn_own, ours (small run, not comparable), accuracy"]
     assert alone.rows == (("clutrr/rob_disconnected", "0.2500", "–", "–", "–"),)  # noqa: RUF001
     assert summary.tables["gat (official), ours, accuracy"].rows[0][1] == "0.9000"
     for page in build_report(records, tmp_path):

@@ -154,7 +154,7 @@ def test_the_curve_over_clauses_runs_by_size():
         [make_record(dataset="clutrr/gen_23", dataset_version=1, scores=scores, model="gat", config={})]
     )
     (axes,) = plot_ood(results).axes
-    assert (axes.get_xlabel(), axes.get_xscale()) == ("k (lengths)", "linear")
+    assert (axes.get_xlabel(), axes.get_xscale()) == ("facts (k)", "linear")
     handles, labels = axes.get_legend_handles_labels()
     lines = dict(zip(labels, handles, strict=True))
     assert list(lines["gat"].lines[0].get_xdata()) == list(range(2, 11))  # the test, k = 2 and 3, stands nowhere

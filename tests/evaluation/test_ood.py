@@ -86,7 +86,7 @@ def test_plot_errors(card):
         ("algoreas/mst_easy", "nodes per graph", {"test": 128, "n192": 192, "n256": 256, "n384": 384, "n512": 512}),
         ("clrs/optimal_bst", "nodes per graph", {"test": 65, "n32": 33, "n128": 129, "n256": 257}),
         ("clrs/segments_intersect", "nodes per graph", {"test": 4}),
-        ("clutrr/gen_234", "k (lengths)", {f"k{k}": k for k in range(2, 11)}),
+        ("clutrr/gen_234", "facts (k)", {f"k{k}": k for k in range(2, 11)}),
     ],
 )
 def test_the_axis_is_what_grows_between_the_splits(dataset, label, sizes):
@@ -147,6 +147,23 @@ def test_kinds_are_groups_of_bars():
     assert not [line for line in axes.lines if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"]
     assert set(labels) >= {"gat", "gin", "gat, published", "best trivial", "left fold (solver)"}
     assert inline_svg(figure, "kinds").startswith("<svg")
+
+
+def test_ten_models_have_ten_colours_and_no_two_entries_look_alike():
+    scores = {f"k{k}": {"accuracy": 1 - k / 20} for k in range(2, 11)}
+    common = {"dataset": "clutrr/gen_23", "dataset_version": 1, "scores": scores, "curves": {}}
+    results = aggregate([make_record(model=f"model{i}", config={}, **common) for i in range(10)])
+    figure = plot_ood(results)
+    (axes,) = figure.axes
+    handles, labels = axes.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    assert len({entries[f"model{i}"].lines[0].get_color() for i in range(10)}) == 10
+    (legend,) = figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == len(set(texts)) == len(labels)
+    lines = [handle for handle in handles if hasattr(handle, "get_linestyle")]
+    looks = {(line.get_color(), line._unscaled_dash_pattern, line.get_marker()) for line in lines}
+    assert len(lines) > 5 and len(looks) == len(lines)
 
 
 def test_unknown_dataset_of_a_record():

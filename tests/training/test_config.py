@@ -7,7 +7,8 @@ import yaml
 
 from graphbench.errors import ConfigError, UnknownModel
 from graphbench.training import config as config_module
-from graphbench.training.config import TrainingConfig, fingerprint, list_configs, load_config, parse_overrides
+from graphbench.training.config import fingerprint, list_configs, load_config, parse_overrides
+from graphbench.training.settings import TrainingConfig
 
 FILE = {
     "model": {"processor": "gin", "layers": 6, "hidden": 32, "positional": {"type": "rwse", "k": 16, "hidden": 64}},

@@ -9,8 +9,9 @@ from torch import nn
 from graphbench.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.results import save_record
-from graphbench.training import evaluate
-from graphbench.training.evaluate import evaluate_model, evaluate_run, evaluation_batch_size, load_run
+from graphbench.training import scoring
+from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
+from graphbench.training.scoring import evaluation_batch_size
 from graphbench.training.splits import split_names
 from graphbench.training.trainer import train
 
@@ -71,9 +72,9 @@ def test_memory_errors_halve_the_batch(toys):
 def test_batches_shrink_with_the_graphs(toys, monkeypatch):
     largest = max(batch.num_nodes + batch.num_edges for batch in toys.test.batches(1))
     assert evaluation_batch_size(Guess(), toys.test) == 1024
-    monkeypatch.setattr(evaluate, "_ITEMS", 7 * largest + 1)
+    monkeypatch.setattr(scoring, "_ITEMS", 7 * largest + 1)
     assert evaluation_batch_size(Guess(), toys.test) == 7
-    monkeypatch.setattr(evaluate, "_ITEMS", 1)
+    monkeypatch.setattr(scoring, "_ITEMS", 1)
     assert evaluation_batch_size(Guess(), toys.test) == 1
 
 

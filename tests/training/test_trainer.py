@@ -11,6 +11,7 @@ import torch
 from graphbench.errors import CheckpointError, ConfigError, MissingDependency, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
+from graphbench.models import losses
 from graphbench.training import checkpoint, loop, trainer
 from graphbench.training.trainer import train
 
@@ -118,14 +119,14 @@ def test_a_request_to_terminate_writes_a_checkpoint_and_exits(toys, tiny, tmp_pa
 def failing_loss(monkeypatch, call, result):
     """Make the ``call``-th loss of a run ``result(loss)``."""
     calls = 0
-    real = loop.loss
+    real = losses.loss
 
     def loss(*args):
         nonlocal calls
         calls += 1
         return result(real(*args)) if calls == call else real(*args)
 
-    monkeypatch.setattr(loop, "loss", loss)
+    monkeypatch.setattr(losses, "loss", loss)
 
 
 def test_a_crash_between_checkpoints_costs_only_time(toys, tiny, tmp_path, monkeypatch):
@@ -145,7 +146,7 @@ def test_a_crash_between_checkpoints_costs_only_time(toys, tiny, tmp_path, monke
 
 def test_a_finished_run_is_not_trained_again(toys, tiny, tmp_path, monkeypatch):
     first = train(data=toys, model=tiny, output=tmp_path, evaluate="test")
-    monkeypatch.setattr(loop, "loss", None)
+    monkeypatch.setattr(losses, "loss", None)
     again = train(data=toys, model=tiny, output=tmp_path, evaluate=("test", "n12"))
     assert again.scores["test"].to_dict() == first.scores["test"].to_dict()
     assert again.record.curves == first.record.curves
@@ -204,7 +205,7 @@ def test_cutting_a_batch_into_parts_leaves_the_update_the_same(make_toys, tiny, 
 def scripted_validation(monkeypatch, scores):
     """Let validation return ``scores`` one after the other."""
     queue = iter(scores)
-    monkeypatch.setattr(loop, "evaluate_model", lambda *args: SimpleNamespace(primary=next(queue)))
+    monkeypatch.setattr(loop, "evaluate_model", lambda *args, **_: SimpleNamespace(primary=next(queue)))
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_the_score_is_the_best_validation_so_far(make, tmp_path):
 def test_a_smaller_budget_than_was_trained_is_read_off_and_trains_nothing(make, tmp_path, monkeypatch):
     method = make(budgets=(9, 27, 54))
     small, _, large = promoted(method, tmp_path)
-    monkeypatch.setattr("graphbench.training.loop.loss", None)
+    monkeypatch.setattr(loop.TrainingLoop, "_backward", None)
     again = method(LR, 0, 9, None, tmp_path)
     assert (again.cost, again.metrics, again.steps, again.model) == (small.cost, small.metrics, 0, None)
     assert method(LR, 0, 54, None, tmp_path).cost == large.cost
@@ -133,17 +133,17 @@ def test_a_trial_that_was_cut_short_is_continued_to_the_same_bits(make, tmp_path
     method = make(budgets=(9, 27, 54))
     whole = promoted(method, tmp_path / "whole")
     first = method(LR, 0, 9, None, tmp_path / "cut")
-    losses, real = count(10), loop.loss
+    updates, real = count(10), loop.TrainingLoop._backward
 
     def cut(*arguments):
-        if next(losses) == step:
+        if next(updates) == step:
             if stop == "crash":
                 raise SystemError("power cut")
             os.kill(os.getpid(), signal.SIGINT)
         return real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "loss", cut)
+        patch.setattr(loop.TrainingLoop, "_backward", cut)
         with pytest.raises(KeyboardInterrupt if stop == "interrupt" else SystemError):
             method(LR, 0, 27, first.checkpoint, tmp_path / "cut")
     second = method(LR, 0, 27, first.checkpoint, tmp_path / "cut")
@@ -151,6 +151,38 @@ def test_a_trial_that_was_cut_short_is_continued_to_the_same_bits(make, tmp_path
     third = method(LR, 0, 54, second.checkpoint, tmp_path / "cut")
     assert (third.cost, third.metrics, third.steps) == (whole[2].cost, whole[2].metrics, 27)
     assert same(tensors(tmp_path / "whole"), tensors(tmp_path / "cut"))
+
+
+def test_steps_of_a_trial_that_fails_are_those_known_to_be_done(make, tmp_path, monkeypatch):
+    method = make(budgets=(9, 27, 54))
+    outcome = run_job(method, Job(0, {"training.lr": 1e30}, 0, 54, None, tmp_path / "nan"))
+    at = int(re.search(r"at step (\d+)", outcome.reason)[1])
+    assert outcome.status is Status.NOT_FINITE and outcome.steps == at > 0
+    first = method(LR, 0, 9, None, tmp_path / "cut")
+    updates, real = count(10), loop.TrainingLoop._backward
+
+    def cut(*arguments):
+        if next(updates) == 20:
+            raise FloatingPointError("the training loss is nan at step 20; lower it")
+        return real(*arguments)
+
+    monkeypatch.setattr(loop.TrainingLoop, "_backward", cut)
+    outcome = run_job(method, Job(0, LR, 0, 27, first.checkpoint, tmp_path / "cut"))
+    assert outcome.steps == 20 - 9
+    assert 9 <= method.steps_in(tmp_path / "cut", 0) < 20
+    assert method.steps_in(tmp_path / "cut", 1) == 0
+    (tmp_path / "cut" / "seed0" / "checkpoint.safetensors").write_bytes(b"broken")
+    assert method.steps_in(tmp_path / "cut", 0) == 0
+
+
+def test_a_baseline_for_a_smaller_budget_ends_where_the_search_did(make, tmp_path, root):
+    method = make(budgets=(9, 27, 54))
+    found = promoted(method, tmp_path / "search")[1]
+    (tmp_path / "incumbent.yaml").write_text(yaml.safe_dump(method.baseline(LR, 27)))
+    assert method.baseline(LR, 27)["training"] | {"steps": 54} != method.baseline(LR)["training"]
+    options = {"limit": 48, "root": root, "device": "cpu", "evaluate": "val", "seed": 0, "output": tmp_path / "run"}
+    again = train("algoreas/mst_easy", tmp_path / "incumbent.yaml", **options)
+    assert again.record.steps == 27 and again.scores["val"]["f1"] == pytest.approx(1 - found.cost)
 
 
 def test_steps_are_those_of_the_trial_where_its_checkpoint_is_lost_or_training_stopped_early(make, tmp_path):
@@ -341,7 +373,7 @@ def test_a_loss_that_is_not_finite_and_a_full_memory_are_told_apart_by_the_worke
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop, "loss", full)
+    monkeypatch.setattr(loop.TrainingLoop, "_backward", full)
     outcome = run_job(method, replace(job, folder=tmp_path / "full"))
     assert outcome.status is Status.OUT_OF_MEMORY
     assert "ran out of memory while training with 16 graphs at once" in outcome.reason

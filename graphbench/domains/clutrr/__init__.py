@@ -28,6 +28,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Return what is there, with what is imported when asked for."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import what is asked for: generators look at this package and need none of it."""
     if name not in _HOMES:

@@ -161,11 +161,19 @@ def _solvers(parameters: StoryParameters, train: Samples, samples: Samples) -> d
 
 def _statistics(parameters: StoryParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
     from graphbench.domains.clutrr.relations import WORDS
+    from graphbench.domains.clutrr.variety import unseen_shares
 
     answers = samples.values["answer"]
     shares = {f"answer_{word}": (answers == number).astype(np.float64) for number, word in enumerate(WORDS)}
-    words = np.array([text.count(" ") + 1 for text in samples.values["tokens"].strings()], np.float64)
-    return {"words": words, **shares}
+    texts = samples.values["tokens"].strings()
+    words = np.array([text.count(" ") + 1 for text in texts], np.float64)
+    return {"words": words, "unseen_words": unseen_shares(texts, parameters.wording_seed), **shares}
+
+
+def _different(samples: Samples) -> dict[str, int]:
+    from graphbench.domains.clutrr.variety import different_ones
+
+    return different_ones(samples)
 
 
 def _redraw(parameters: StoryParameters, data_seed: int) -> StoryParameters:
@@ -184,6 +192,7 @@ _PUZZLES = Generator(
     shard_size=lambda parameters: _SHARD,
     unique=False,
     solvers=_solvers,
+    different=_different,
     hold_outs=_hold_outs,
     redraw=_redraw,
 )

@@ -133,7 +133,10 @@ def _find_files(folder: Path) -> list[_File]:
         raise StoreError(
             f"{folder} is not a folder; give the one that holds the published files (1.2,1.3_train.csv ...)"
         )
-    matches = [(path, _FILE.fullmatch(path.name)) for path in folder.iterdir()]
+    try:
+        matches = [(path, _FILE.fullmatch(path.name)) for path in folder.iterdir()]
+    except OSError as error:
+        raise unreadable(folder, error) from error
     files = [_File(path, tuple(match[1].split(",")), match[2]) for path, match in matches if match]
     if not files:
         inside = sorted({path.parent.name for path in folder.glob("*/*.csv") if _FILE.fullmatch(path.name)})
@@ -142,13 +145,18 @@ def _find_files(folder: Path) -> list[_File]:
     return sorted(files, key=lambda file: (file.part == "test", [tuple(map(int, t.split("."))) for t in file.tasks]))
 
 
+def unreadable(path: Path, error: OSError) -> StoreError:
+    """Return what to tell of a file or folder that the system does not let us read."""
+    return StoreError(f"{path} cannot be read: {error.strerror or error}; check what it is, and who may read it")
+
+
 def _read_file(file: _File) -> Iterator[OfficialRow]:
     number = 0
     for number, cells in enumerate(_cells(file.path), start=1):
         row = parse_row(file.path, number, cells)
         for column, said, fits in (
             ("task_split", row.task_split, row.task_split == file.part),
-            ("task_name", row.task_name, row.task_name.removeprefix("task_") in file.tasks),
+            ("task_name", row.task_name, row.task in file.tasks),
         ):
             if not fits:
                 raise StoreError(
@@ -167,7 +175,13 @@ def _cells(path: Path) -> Iterator[Mapping[str, str]]:
             reader = csv.reader(lines, strict=True)
             header = next(reader, [])
             _check_header(path, header)
+            empty = 0  # number of the first row of an empty run, which may be the file's end
             for number, cells in enumerate(reader, start=1):
+                if not cells:
+                    empty = empty or number
+                    continue
+                if empty:
+                    raise StoreError(f"{path}, row {empty} is an empty line; take the file as published")
                 if len(cells) != len(header):
                     raise StoreError(
                         f"{path}, row {number}: {len(cells)} cells, {len(header)} columns; take the file as published"
@@ -176,15 +190,21 @@ def _cells(path: Path) -> Iterator[Mapping[str, str]]:
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is not UTF-8 ({error}); save it as UTF-8 or take the file as published") from error
     except csv.Error as error:
-        raise StoreError(f"{path} is not a CSV file ({error}); take the file as published") from error
+        raise StoreError(f"{path} is no table of cells between commas ({error}); take the file as published") from error
     except StoreError:
         raise
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error}); check its permissions") from error
+        raise unreadable(path, error) from error
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:
     missing = [column for column in COLUMNS if column not in header]
+    separator = next((mark for mark in ";\t|" if len(header) == 1 and header[0].count(mark) >= len(COLUMNS) - 1), None)
+    if separator is not None:
+        raise StoreError(
+            f"{path} has {separator!r} between its cells, a published file ','; save it with commas, or take the file "
+            "as published"
+        )
     if missing:
         shown = ", ".join(repr(column) if column else "the first one, without a name" for column in missing)
         hint = "; mirrors leave columns out, take the authors' files" if "target_text" in header else ""
@@ -211,7 +231,7 @@ def _check_apart(rows: Mapping[str, Sequence[OfficialRow]], folder: Path) -> Non
 
 def _warn(splits: Mapping[str, OfficialSplit], folder: Path) -> None:
     """Log one warning that counts what is wrong or missing, if anything is."""
-    found = list(findings(list(splits.values())))
+    found = [str(finding) for finding in findings(list(splits.values())) if finding.faulty]
     if found:
         _LOG.warning("%s: %s; all are kept as published", folder, "; ".join(found))
 

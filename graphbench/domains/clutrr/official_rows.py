@@ -71,6 +71,11 @@ class OfficialRow:
     place: str
 
     @property
+    def task(self) -> str:
+        """What file names call the task: 2.3 is supporting noise, three facts."""
+        return self.task_name.removeprefix("task_")
+
+    @property
     def noise(self) -> int:
         """Kind of noise: 1 none, 2 supporting, 3 irrelevant, 4 disconnected, 5 all three."""
         return int(self._task[0])
@@ -82,7 +87,7 @@ class OfficialRow:
 
     @property
     def _task(self) -> tuple[str, str]:
-        noise, k = self.task_name.removeprefix("task_").split(".")
+        noise, k = self.task.split(".")
         return noise, k
 
 
@@ -113,7 +118,7 @@ def parse_row(path: Path, number: int, cells: Mapping[str, str]) -> OfficialRow:
     for column, (parse, form) in _FORMS.items():
         try:
             values[column or "index"] = parse(cells[column])
-        except _UNREADABLE as error:
+        except ValueError as error:
             raise _error(path, number, column, cells[column], f"{error}; expected {form}") from error
     row = OfficialRow(**values, place=f"{path.name}, row {number}")
     for column, problem in contradictions(row):
@@ -143,37 +148,50 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
+def _literal(text: str) -> Any:
+    """Return the value that a cell holds as Python writes it."""
+    try:
+        return ast.literal_eval(text)
+    except _UNREADABLE:
+        raise ValueError("it cannot be read") from None
+
+
+def _whole_number(text: str) -> int:
+    _require(bool(re.fullmatch(r"-?[0-9]+", text.strip())), "not a whole number")
+    return int(text)
+
+
 def _all_of(kind: type, values: Any, count: int | None = None) -> bool:
     right_size = isinstance(values, list | tuple) and (count is None or len(values) == count)
     return right_size and all(type(value) is kind for value in values)
 
 
 def _names(text: str) -> tuple[str, str]:
-    pair = ast.literal_eval(text)
+    pair = _literal(text)
     _require(_all_of(str, pair, 2), "not a pair of names")
     return pair[0], pair[1]
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    sentences = ast.literal_eval(text)
+    sentences = _literal(text)
     _require(_all_of(str, sentences), "not a list of sentences")
     return tuple(sentences)
 
 
 def _number_pair(text: str) -> tuple[int, int]:
-    pair = ast.literal_eval(text)
+    pair = _literal(text)
     _require(_all_of(int, pair, 2), "not a pair of numbers")
     return pair[0], pair[1]
 
 
 def _number_pairs(text: str) -> tuple[tuple[int, int], ...]:
-    pairs = ast.literal_eval(text)
+    pairs = _literal(text)
     _require(isinstance(pairs, list) and all(_all_of(int, pair, 2) for pair in pairs), "not a list of number pairs")
     return tuple((x, y) for x, y in pairs)
 
 
 def _word_list(text: str) -> tuple[str, ...]:
-    words = ast.literal_eval(text)
+    words = _literal(text)
     _require(_all_of(str, words), "not a list of words")
     return tuple(map(_relation_word, words))
 
@@ -184,7 +202,7 @@ def _fact(triple: Any) -> Fact:
 
 
 def _proof(text: str) -> tuple[tuple[Fact, tuple[Fact, ...]], ...]:
-    steps = ast.literal_eval(text)
+    steps = _literal(text)
     _require(_all_of(dict, steps), "not a list of mappings")
     _require(all(_all_of(tuple, body) for step in steps for body in step.values()), "a step has no list of facts")
     return tuple((_fact(head), tuple(map(_fact, body))) for step in steps for head, body in step.items())
@@ -201,7 +219,7 @@ def _genders(text: str) -> Mapping[str, str]:
 
 
 def _mapping(text: str) -> Mapping[int, int]:
-    mapping = ast.literal_eval(text)
+    mapping = _literal(text)
     is_mapping = isinstance(mapping, dict) and _all_of(int, [*mapping, *mapping.values()])
     _require(is_mapping, "not a mapping of numbers to numbers")
     return MappingProxyType(mapping)
@@ -220,7 +238,7 @@ def _task_split(text: str) -> str:
 _Form = tuple[Callable[[str], Any], str]  # how a cell is read, and what it looks like
 _FORMS: Mapping[str, _Form] = MappingProxyType(
     {
-        "": (int, "the row's number"),
+        "": (_whole_number, "the row's number"),
         "id": (str, "a UUID"),
         "story": (str, "a text"),
         "query": (_names, "('Ann', 'Bob')"),

@@ -1,8 +1,8 @@
-"""Which dataset a folder of published files stands for, by the tasks that it trains and tests on."""
+"""Which dataset a folder of published files stands for, and which of its files which split holds, by their tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from graphbench.catalog.cards import Card
@@ -38,9 +38,52 @@ def require_own_tasks(card: Card, folder: Path) -> None:
     remedy = f"the folder stands for {names}: load it as that" if names else "the folder stands for no dataset of ours"
     own = _of_splits(card, ["train"])
     raise StoreError(
-        f"{folder} holds training puzzles of the tasks {_listed(train)} and test puzzles of {_listed(test)}; {card.id} "
-        f"is trained on {_listed(own)} and tested on {_listed(_of_splits(card, card.ood))}; {remedy}"
+        f"{folder} holds training puzzles of the tasks {listed(train)} and test puzzles of {listed(test)}; {card.id} "
+        f"is trained on {listed(own)} and tested on {listed(_of_splits(card, card.ood))}; {remedy}"
     )
+
+
+def splits_of_parts(card: Card, tasks: Mapping[str, str], folder: Path) -> dict[str, tuple[str, ...]]:
+    """Return split -> the test parts of a folder that it holds.
+
+    ``test`` and the out-of-distribution splits of the card come first, each with the parts of its own tasks. A part
+    that is no such split alone is one more split, under its own name.
+
+    Args:
+        card: The dataset that the files stand for.
+        tasks: Part -> its task: ``k2`` -> 1.2, ``supporting_k3`` -> 2.3.
+        folder: Where the files lie, for the message.
+
+    Raises:
+        StoreError: If no part is of a task of ``test``.
+    """
+    wanted = {split: _of_splits(card, [split]) for split in ("test", *card.ood)}
+    held = {split: tuple(part for part, task in tasks.items() if task in own) for split, own in wanted.items()}
+    if not held["test"]:
+        raise StoreError(
+            f"{folder} has no test file of the tasks {listed(wanted['test'])}, which are the test split of {card.id}; "
+            "take the folder as published"
+        )
+    alone = {parts for split, parts in held.items() if split != "test" and len(parts) == 1}
+    return {
+        **{split: parts for split, parts in held.items() if parts},
+        **{part: (part,) for part in tasks if (part,) not in alone},
+    }
+
+
+def missing_tasks(card: Card, tasks: Iterable[str]) -> str:
+    """Return the test tasks of a dataset's published files that are not among ``tasks``, in words; empty if none.
+
+    The files test the tasks that are trained on, and of every shift the longest paths.
+    """
+    shifted = [_of_splits(card, [split]) for split in card.ood]
+    published = _of_splits(card, ["train"]).union(max(own, key=_numbers) for own in shifted)
+    return listed(published - set(tasks))
+
+
+def listed(tasks: Iterable[str]) -> str:
+    """Return tasks in their order: ``1.2, 1.3, 1.10``."""
+    return ", ".join(sorted(tasks, key=_numbers))
 
 
 def _of_splits(card: Card, splits: Iterable[str]) -> Tasks:
@@ -53,5 +96,5 @@ def _of_splits(card: Card, splits: Iterable[str]) -> Tasks:
     return frozenset(found)
 
 
-def _listed(tasks: Tasks) -> str:
-    return ", ".join(sorted(tasks, key=lambda task: [int(number) for number in task.split(".")]))
+def _numbers(task: str) -> list[int]:
+    return [int(number) for number in task.split(".")]

@@ -1,4 +1,4 @@
-"""Reference solvers: an exact reasoner, a left fold, a table of clauses, and the most frequent answer.
+"""Reference solvers: an exact reasoner, a left fold, a table of clauses, a guess from two facts, the commonest answer.
 
 The gender of who is asked about shows in every fact about them, so all but the last need only the relation. A solver
 that follows the path takes the shortest one along the facts: noise never makes a shorter one.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphbench.domains.clutrr.deduction import MASKS, Deduction, deduction_tables, derive_all, note
 from graphbench.domains.clutrr.reasoning import StoryError, compose
-from graphbench.domains.clutrr.relations import NEUTRAL, NUM_RELATIONS, relation_number
+from graphbench.domains.clutrr.relations import NEUTRAL, NUM_RELATIONS, WORDS, relation_number
 from graphbench.kernels import kernel
 
 NO_ANSWER = -1
@@ -118,6 +118,48 @@ class ClauseTable:
         return np.where(words == NO_ANSWER, self.fallback, words).astype(np.int8)
 
 
+@dataclass(frozen=True)
+class EndsGuess:
+    """A naive Bayes classifier that sees two words alone: those of the first and of the last fact of the path.
+
+    What it reaches, a model may reach without composing anything.
+
+    Attributes:
+        prior: float64 ``[22]``, log probability of every answer.
+        first: float64 ``[22, 22]``, log probability of the first fact's word given the answer (rows).
+        last: float64 ``[22, 22]``, the same of the last fact's word.
+    """
+
+    prior: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, questions: Questions) -> EndsGuess:
+        """Return the classifier of some puzzles; every count begins at one.
+
+        Raises:
+            StoryError: If there are no puzzles.
+        """
+        if len(questions.answer) == 0:
+            raise StoryError("a guess from no puzzles; give at least one")
+        first, last, has_path = _path_ends(questions)
+        answers = np.asarray(questions.answer, np.int64)
+        tables = []
+        for words in (first, last):
+            counts = np.ones((len(WORDS), len(WORDS)))
+            np.add.at(counts, (answers[has_path], words[has_path]), 1)
+            tables.append(np.log(counts / counts.sum(axis=1, keepdims=True)))
+        prior = np.bincount(answers, minlength=len(WORDS)) + 1.0
+        return cls(np.log(prior / prior.sum()), *tables)
+
+    def predict(self, questions: Questions) -> NDArray[np.int8]:
+        """Return the most probable answers: ``int8[S]`` words by number, the first one of equals."""
+        first, last, has_path = _path_ends(questions)
+        seen = self.first[:, first] + self.last[:, last]
+        return np.argmax(self.prior[:, None] + np.where(has_path, seen, 0.0), axis=0).astype(np.int8)
+
+
 def majority_answer(questions: Questions) -> int:
     """Return the most frequent answer of some puzzles, the first one of equals.
 
@@ -139,6 +181,15 @@ def path_clauses(questions: Questions) -> tuple[Clauses, NDArray[np.int64]]:
     clauses = [tuple(word // 2 for word in row[:length]) for row, length in rows]
     last = words[np.arange(len(words)), np.maximum(lengths - 1, 0)]
     return clauses, np.where(lengths > 0, last % 2, 0)
+
+
+def _path_ends(questions: Questions) -> tuple[_Array, _Array, NDArray[np.bool_]]:
+    """Return the words of the first and the last fact of every path, 0 where there is none, and where there is one."""
+    words, lengths = _shortest_paths(*_arrays(questions))
+    has_path = lengths > 0
+    ends = [words[np.arange(len(words)), place] for place in (np.zeros_like(lengths), np.maximum(lengths - 1, 0))]
+    first, last = (np.where(has_path, end, 0) for end in ends)
+    return first, last, has_path
 
 
 def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array]:

@@ -58,7 +58,7 @@ class RBParameters(_Strict):
         planted: Whether an independent set of N nodes is kept.
     """
 
-    model: Literal["rb"]
+    model: Literal["rb"] = "rb"
     cliques: CountRange
     clique_size: CountRange
     tightness: TightnessRange
@@ -87,7 +87,7 @@ class ERParameters(_Strict):
         p: Probability of an edge.
     """
 
-    model: Literal["er"]
+    model: Literal["er"] = "er"
     nodes: CountRange
     p: Annotated[float, Field(ge=0, le=1)]
 
@@ -103,7 +103,7 @@ class BAParameters(_Strict):
         m: Edges that a new node brings.
     """
 
-    model: Literal["ba"]
+    model: Literal["ba"] = "ba"
     nodes: CountRange
     m: _Count
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind
 from graphbench.errors import EvaluationError
 from graphbench.evaluation.metrics.accumulators import (
-    Accumulator,
     BinaryCounts,
     Confusion,
     ErrorSums,
@@ -23,12 +22,22 @@ from graphbench.evaluation.metrics.accumulators import (
     Pairs,
     RightCounts,
 )
+from graphbench.evaluation.metrics.solutions import (
+    SolutionSums,
+    mean_bound_ratio,
+    mean_gap,
+    mean_objective,
+    mean_ratio,
+    seconds_per_graph,
+    share_matched,
+)
 
 _BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
 _DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
 _CLASSES = frozenset({Kind.CATEGORICAL})
 _REAL = frozenset({Kind.SCALAR})
 _TEXT = frozenset({Kind.TEXT})
+_SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class Metric:
         lowest: Smallest possible value.
         highest: Largest possible value.
         description: What it measures, with its convention for degenerate input.
-        kinds: Feature types it scores.
+        kinds: Feature types it scores; none where it scores solutions of problems.
         accumulator: What it streams into; metrics with the same one share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
@@ -53,7 +62,7 @@ class Metric:
     highest: float
     description: str
     kinds: frozenset[Kind]
-    accumulator: Callable[[], Accumulator]
+    accumulator: Callable[[], Any]
     value: Callable[[Any], float]
     needs_graphs: bool = False
 
@@ -199,6 +208,41 @@ _ALL = (
         "Spearman's rank correlation, ties sharing their mean rank, averaged over columns; 0 for constant predictions, "
         "undefined for constant targets.",
         _REAL, Pairs, _spearman,
+    ),
+    Metric(
+        "set_size", True, 0, math.inf, "Mean number of nodes of an independent set.",
+        _SOLUTION, SolutionSums, mean_objective,
+    ),
+    Metric(
+        "cut_size", True, 0, math.inf, "Mean number of edges between the two sides.",
+        _SOLUTION, SolutionSums, mean_objective,
+    ),
+    Metric(
+        "num_colors", False, 0, math.inf, "Mean number of colours of a proper colouring.",
+        _SOLUTION, SolutionSums, mean_objective,
+    ),
+    Metric(
+        "ratio", True, 0, math.inf,
+        "Mean over graphs of the objective over the best known one; its inverse where small objectives are better.",
+        _SOLUTION, SolutionSums, mean_ratio,
+    ),
+    Metric(
+        "gap", False, -math.inf, math.inf,
+        "Mean over graphs of how far the objective is from the best known one, in parts of that; below 0 where better.",
+        _SOLUTION, SolutionSums, mean_gap,
+    ),
+    Metric(
+        "matched", True, 0, 1, "Share of graphs whose objective is the best known one, or better.",
+        _SOLUTION, SolutionSums, share_matched,
+    ),
+    Metric(
+        "bound_ratio", True, 0, 1,
+        "Mean over graphs of the objective over its proved bound; its inverse where small objectives are better.",
+        _SOLUTION, SolutionSums, mean_bound_ratio,
+    ),
+    Metric(
+        "seconds_per_graph", False, 0, math.inf, "Mean seconds spent on a graph; never the same twice.",
+        _SOLUTION, SolutionSums, seconds_per_graph,
     ),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
 
@@ -45,11 +45,10 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
         edges: [E, d], or [1, d] for all edges alike; then ReLU is taken once per node instead of once per arc.
         layout: The batch's layout.
     """
-    source, target = layout.edge_index
     if edges.shape[0] == 1:
-        messages = torch.relu(nodes + edges).index_select(0, source)
-    else:
-        messages = torch.relu(nodes.index_select(0, source) + edges)
+        return neighbour_sums(torch.relu(nodes + edges), layout)
+    source, target = layout.edge_index
+    messages = torch.relu(nodes.index_select(0, source) + edges)
     return torch.zeros_like(nodes, dtype=messages.dtype).index_add(0, target, messages)
 
 

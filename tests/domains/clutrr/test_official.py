@@ -371,11 +371,13 @@ def test_disconnected_facts_stay_unknown(tmp_path):
 
 
 BAD = [
-    ("", "first", "invalid literal"),
+    ("", "first", "column without a name: not a whole number; expected the row's number (got 'first')"),
     ("query", "Ann and Bob", "expected ('Ann', 'Bob')"),
     ("query", "('Ann',)", "not a pair of names"),
     ("query", "('Ann', 'Zoe')", "'Zoe' is not among the people"),
-    ("query", "__import__('os').getcwd()", "malformed"),
+    ("query", "__import__('os').getcwd()", "'query': it cannot be read; expected ('Ann', 'Bob') (got"),
+    ("query", "('Ann', 'Bob'", "'query': it cannot be read; expected ('Ann', 'Bob') (got"),
+    ("story_edges", "(" * 500, "'story_edges': it cannot be read; expected [(0, 1), (1, 2)] (got"),
     ("target", "cousin", "'cousin' is no relation word"),
     ("target", "fathr", "did you mean 'father'"),
     ("text_target", "[1]", "not a list of sentences"),
@@ -470,7 +472,9 @@ def test_files_that_are_no_tables(tmp_path):
         ("short", f"{header}\n0,1,2\n", "row 1: 3 cells, 18 columns"),
         ("none", "", "lacks the column"),
         ("empty", f"{header}\n", "has no rows"),
-        ("quote", f'{header}\n"a"b\n', "is not a CSV file"),
+        ("quote", f'{header}\n"a"b\n', "is no table of cells between commas"),
+        ("semicolons", header.replace(",", ";") + "\n", "has ';' between its cells, a published file ','; save it "),
+        ("tabs", header.replace(",", "\t") + "\n", r"has '\t' between its cells, a published file ','"),
         ("twice", f"{header},story\n", "has a column twice"),
     ):
         (tmp_path / name).mkdir()
@@ -478,6 +482,16 @@ def test_files_that_are_no_tables(tmp_path):
         assert problem in failure(tmp_path / name)
     (tmp_path / "folder" / "1.2_test.csv").mkdir(parents=True)
     assert "cannot be read" in failure(tmp_path / "folder")
+
+
+def test_empty_lines_are_no_harm_at_the_end_alone(tmp_path):
+    file = write(tmp_path, "1.2_test.csv", cells(), cells(number=1)) / "1.2_test.csv"
+    text = file.read_text("utf-8")
+    file.write_text(text + "\n\n\n", "utf-8")
+    assert len(read_official(tmp_path)["k2"]) == 2
+    head, first, second = text.splitlines()
+    file.write_text("\n".join([head, first, "", "", second]), "utf-8")
+    assert "row 2 is an empty line; take the file as published" in failure(tmp_path)
 
 
 def test_a_byte_order_mark_is_no_harm(tmp_path):

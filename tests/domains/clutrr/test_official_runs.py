@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from graphbench import Loader
+from graphbench.cli import main
 from graphbench.errors import CheckpointError, ConfigError
 from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run
 from graphbench.training.trainer import train
@@ -59,12 +60,31 @@ def test_a_run_is_not_scored_on_files_that_changed_or_are_gone(run, tmp_path, fi
 def test_generated_data_in_place_of_the_files_are_told(run, tmp_path, caplog):
     (run.path / "record.json").unlink()
     data = Loader("clutrr/gen_23", limit=8, root=tmp_path, workers=1).load(["test"])
-    with pytest.raises(CheckpointError):  # published noise has a class more than generated noise
+    with pytest.raises(
+        CheckpointError, match="on published files of clutrr/gen_23 and cannot be scored on generated data: relation"
+    ):
         evaluate_run(run.path, "test", data=data)
     folder = published(tmp_path / "elsewhere", words=("father", "son"))
     other = Loader("clutrr/gen_23", source="official", folder=folder, root=tmp_path).load()
     assert evaluate_run(run.path, "test", data=other)["test"].graphs == 4
     assert "was trained on clutrr/gen_23 v1-" in caplog.text and "other files" in caplog.text
+
+
+def test_files_in_place_of_the_generated_data_are_told_before_anything_is_scored(tmp_path, capsys):
+    options = {"limit": 16, "root": tmp_path, "workers": 1, "device": "cpu", "steps": 2, "evaluate": "none"}
+    run = train("clutrr/gen_23", "gat_small", overrides=SMALL, output=tmp_path / "run", **options)
+    folder = published(tmp_path / "files")
+    data = Loader("clutrr/gen_23", source="official", folder=folder, root=tmp_path).load()
+    with pytest.raises(CheckpointError) as caught:
+        evaluate_run(run.path, "test", data=data)
+    told = str(caught.value)
+    assert "was trained on generated data of clutrr/gen_23 and cannot be scored on published files: relation" in told
+    assert "22 classes there and 23 here; train a model on these data (source='official')" in told
+    with pytest.raises(SystemExit) as end:
+        main(["evaluate", str(run.path), "--source", "official", "--folder", str(folder)])
+    told = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert end.value.code == 2
+    assert "trained on generated data" in told and "23 relations" in told and "not 22" in told
 
 
 def test_an_unfinished_run_on_generated_data_is_not_scored_on_another_draw_of_the_parameters(tmp_path):

@@ -11,6 +11,7 @@ from graphbench.domains.clutrr.relations import WORDS, UnknownRelation, relation
 from graphbench.domains.clutrr.rules import RULE_SETS, UnknownRules
 from graphbench.domains.clutrr.solvers import (
     ClauseTable,
+    EndsGuess,
     exact_answers,
     left_fold,
     left_fold_answers,
@@ -77,6 +78,33 @@ def test_the_table_knows_the_clauses_it_has_seen():
     assert counts[table.fallback] == counts.max()
 
 
+def test_a_guess_from_two_facts_is_that_of_naive_bayes():
+    train, puzzles = drawn(3, 400, noise="irrelevant"), drawn(5, 200, key=2, noise="supporting")
+    guess = EndsGuess.fit(train)
+    ends = [[(path[0][2], path[-1][2]) for path in (p.path for p in some)] for some in (train, puzzles)]
+    places = [np.array([[word_number(word) for word in pair] for pair in some]) for some in ends]
+    size = len(WORDS)
+    expected = np.empty((len(puzzles), size))
+    for answer_number in range(size):
+        own = places[0][train.answer == answer_number]
+        chance = np.full(len(puzzles), (len(own) + 1) / (len(train.answer) + size))
+        for column in range(2):
+            counts = np.bincount(own[:, column], minlength=size) + 1
+            chance *= counts[places[1][:, column]] / (len(own) + size)
+        expected[:, answer_number] = chance
+    assert np.array_equal(guess.predict(puzzles), expected.argmax(axis=1))
+    right = (guess.predict(puzzles) == puzzles.answer).mean()
+    assert (majority_answer(train) == puzzles.answer).mean() + 0.1 < right < 0.9
+
+
+def test_a_guess_sees_the_ends_of_the_path_alone():
+    train, puzzles = drawn(3, 2000), drawn(3, 300, key=5)
+    answers: dict[tuple[str, str], set[int]] = {}
+    for puzzle, found in zip(puzzles, EndsGuess.fit(train).predict(puzzles), strict=True):
+        answers.setdefault((puzzle.path[0][2], puzzle.path[-1][2]), set()).add(int(found))
+    assert {len(found) for found in answers.values()} == {1}
+
+
 def test_puzzles_without_a_path():
     puzzles = drawn(2, 20)
     swapped = replace(puzzles, asker=puzzles.asked, asked=puzzles.asker)
@@ -84,12 +112,13 @@ def test_puzzles_without_a_path():
     assert set(left_fold_answers(swapped)) == {-1}
     table = ClauseTable.fit(puzzles)
     assert set(table.predict(swapped)) == {table.fallback}
+    assert set(EndsGuess.fit(puzzles).predict(swapped)) == {majority_answer(puzzles)}
 
 
 def test_no_puzzles():
     none = drawn(2, 0)
     assert len(exact_answers(none)) == len(left_fold_answers(none)) == 0
-    for fit in (ClauseTable.fit, majority_answer):
+    for fit in (ClauseTable.fit, EndsGuess.fit, majority_answer):
         with pytest.raises(StoryError, match="give at least one"):
             fit(none)
 

@@ -1,0 +1,189 @@
+"""Family files: from YAML to cards, one per variant, with messages that say where and what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from graphbench.catalog.cards import Card, staged
+from graphbench.catalog.features import Feature, parse_features
+from graphbench.catalog.resources import read_yaml
+from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Source, SplitSpec, TaskSpec
+from graphbench.errors import CardError
+
+MEASURED_FOLDER = "measured"
+_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task"}
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``base`` overridden by ``changes``, mappings merged key by key.
+
+    A key written ``name!`` in ``changes`` replaces ``name`` as a whole instead of merging into it.
+    """
+    merged = dict(base)
+    for key, value in changes.items():
+        if isinstance(key, str) and key.endswith("!"):
+            merged[key[:-1]] = value
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def load_family(path: Path) -> tuple[Card, ...]:
+    """Return the cards of one family file.
+
+    Raises:
+        CardError: If the file is malformed; the message gives the file, the place and the value.
+    """
+    raw = read_yaml(path)
+    if not isinstance(raw, Mapping):
+        raise CardError(f"{path}: a card is a mapping of keys, got {type(raw).__name__}")
+    raw = dict(raw)
+    variants = raw.pop("variants", None)
+    domain, family = path.parent.name, path.stem
+    if variants is None:
+        return (_build_card(raw, domain, family, None, path),)
+    if not isinstance(variants, Mapping) or not variants:
+        raise CardError(f"{path}: 'variants' is a mapping name -> changes, got {variants!r}")
+    return tuple(
+        _build_card(merge(raw, changes or {}), domain, family, name, path) for name, changes in variants.items()
+    )
+
+
+def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
+    name = family if variant is None else f"{family}_{variant}"
+    where = f"{path} ({domain}/{name})"
+    content = dict(raw)
+    for key in _SET_BY_PLACE & set(content):
+        raise CardError(f"{where}: the key {key!r} is not for authors, it follows from files and loading; remove it")
+    shared = _mapping(content.pop("parameters", {}), where, "parameters")
+    for section in ("splits", "ood"):
+        _mapping(content.get(section, {}), where, section)
+    for section in ("splits", "ood"):
+        if section in content:
+            content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
+    try:
+        content |= _of_first_task(content)
+        return Card(
+            id=f"{domain}/{name}",
+            domain=domain,
+            family=family,
+            variant=variant,
+            path=path,
+            measured=_load_measured(path, name),
+            **{str(key): value for key, value in content.items()},
+        )
+    except ValidationError as error:
+        raise CardError(f"{where}: {_explain(error)}") from error
+    except (TypeError, ValueError) as error:
+        raise CardError(f"{where}: {error}") from error
+
+
+class _Tasks(BaseModel):
+    """What a card with tasks says of them."""
+
+    labels: dict[str, LabelSpec] = {}
+    tasks: dict[str, TaskSpec] = Field({}, min_length=1)
+
+
+def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the first task adds to a card; nothing for a card without tasks. All tasks are checked.
+
+    Raises:
+        ValueError: If tasks, labels and features do not fit together.
+    """
+    if not {"tasks", "labels"} & set(content):
+        return {}
+    if "metrics" in content:
+        raise ValueError("metrics belong to each task of a card with tasks; move them there")
+    drawn = parse_features(content.get("features", {}))
+    said = _Tasks.model_validate({key: content[key] for key in ("labels", "tasks") if key in content})
+    unused = sorted(set(said.labels) - {task.labels for task in said.tasks.values()})
+    if unused:
+        raise ValueError(f"labels {unused} are of no task; remove them")
+    names = Counter(f.name for f in (*drawn, *(f for spec in said.labels.values() for f in spec.features)))
+    twice = [name for name, times in names.items() if times > 1]
+    if twice:
+        raise ValueError(f"the features {twice} stand in several places; names differ over graphs and all labels")
+    views = {name: (*drawn, *_labels_of(name, task, said.labels)) for name, task in said.tasks.items()}
+    first, task = next(iter(said.tasks.items()))
+    return {**dict(said), "task": first, "features": views[first], "metrics": task.metrics}
+
+
+def _labels_of(name: str, task: TaskSpec, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
+    if not name.isidentifier():
+        raise ValueError(f"the task name {name!r} is not an identifier; use letters, digits and underscores")
+    if task.labels not in labels:
+        raise ValueError(f"tasks.{name}: there are no labels {task.labels!r}; there are {', '.join(labels) or 'none'}")
+    return staged(labels[task.labels].features, task.outputs)
+
+
+def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise CardError(f"{where}: {key!r} must be a mapping of keys, got {value!r}")
+    return value
+
+
+def _resolve_split(
+    split: str, content: Mapping[str, Any], shared: Mapping[str, Any], where: str, seen: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return a split with ``like`` followed and the card's shared parameters filled in."""
+    known = {**content.get("ood", {}), **content.get("splits", {})}
+    if split not in known:
+        raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
+    if split in seen:
+        raise CardError(f"{where}: splits {', '.join(seen)} are like each other in a circle")
+    own = dict(_mapping(known[split], where, split))
+    like = own.pop("like", None)
+    model = {"parameters": shared} if like is None else _resolve_split(like, content, shared, where, (*seen, split))
+    changes = _mapping(own.get("parameters", {}), where, f"{split}.parameters")
+    own["parameters"] = merge(model["parameters"], changes)
+    own.setdefault("shift", model.get("shift"))
+    return own
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"]) or "card"
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"unknown key {place!r}; keys are {', '.join(sorted(_keys_beside(problem['loc'])))}")
+        elif problem["type"] == "missing":
+            lines.append(f"the key {place!r} is missing")
+        else:
+            lines.append(f"{place}: {problem['msg']} (got {problem['input']!r:.80})")
+    return "; ".join(lines)
+
+
+def _keys_beside(place: tuple[int | str, ...]) -> set[str]:
+    """Return the keys an author may write where the unknown key at ``place`` stands."""
+    if len(place) == 3 and place[0] in ("splits", "ood"):
+        return {*SplitSpec.model_fields, "like"}
+    named: dict[int | str, type[BaseModel]] = {"tasks": TaskSpec, "labels": LabelSpec}
+    if len(place) == 3 and place[0] in named:
+        return set(named[place[0]].model_fields)
+    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source}
+    if len(place) in (2, 4) and place[-2] in sections:
+        return set(sections[place[-2]].model_fields)
+    return (set(Card.model_fields) - _SET_BY_PLACE) | {"variants", "parameters"}
+
+
+def measured_path(card_path: Path, name: str) -> Path:
+    """Return the file of measured facts of the dataset ``name`` (without its domain)."""
+    return card_path.parent / MEASURED_FOLDER / f"{name}.json"
+
+
+def _load_measured(card_path: Path, name: str) -> Measured | None:
+    path = measured_path(card_path, name)
+    if not path.is_file():
+        return None
+    try:
+        return Measured.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        raise CardError(f"{path}: {_explain(error)}; rewrite it with `graphbench verify --update`") from error

@@ -1,0 +1,85 @@
+"""Generate datasets, and print what was generated."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import Card
+from graphbench.cli.printing import new_table, print_json, print_line, print_table, root_folder
+from graphbench.data.store import Manifest
+from graphbench.progress import human_bytes
+
+
+def generate_one(
+    card: Card, names: Sequence[str], root: Path | None, limit: int | None, workers: int | None, cluster: Any = None
+) -> list[dict[str, Any]]:
+    """Generate the named splits of one dataset and return one row per split.
+
+    ``graphs`` and ``content`` are those asked for; ``bytes`` and ``file_graphs`` are the file's, which may be a longer
+    one that was there already. Of labels with a file of their own, ``labels`` is the file, ``label_seconds`` the
+    processor time that all of it took, and ``failed`` how many of its graphs have no label.
+    """
+    from graphbench.data.generation import ensure_split
+    from graphbench.data.opened import find_labels, hash_of_first
+
+    rows = []
+    for name in names:
+        started = time.perf_counter()
+        path = ensure_split(card, name, root_folder(root), limit, workers=workers, cluster=cluster)
+        seconds = round(time.perf_counter() - started, 2)
+        facts = Manifest(path.parent).read()["files"][path.name]
+        graphs = facts["count"] if limit is None else min(limit, facts["count"])
+        labels = find_labels(card, name, path, limit)
+        rows.append(
+            {
+                "dataset": card.address,
+                "split": name,
+                "graphs": graphs,
+                "bytes": facts["bytes"],
+                "seconds": seconds,
+                "content": hash_of_first(card, path, labels, graphs),
+                "file": str(path),
+                "file_graphs": facts["count"],
+                **({} if labels is None else _about_labels(labels)),
+            }
+        )
+    return rows
+
+
+def _about_labels(path: Path) -> dict[str, Any]:
+    facts = Manifest(path.parent).read()["files"][path.name]
+    return {"labels": str(path), "label_seconds": round(facts["seconds"], 2), "failed": len(facts.get("failed", {}))}
+
+
+def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print what was generated."""
+    if as_json:
+        print_json(list(rows))
+        return
+    table = new_table(
+        "dataset", "split", "graphs", "file size", "time", "content", right=("graphs", "file size", "time")
+    )
+    for r in rows:
+        table.add_row(
+            r["dataset"],
+            r["split"],
+            f"{r['graphs']:,}",
+            human_bytes(r["bytes"]),
+            f"{r['seconds']:.1f} s",
+            r["content"][:12],
+        )
+    print_table(table)
+    for r in rows:
+        if r["graphs"] < r["file_graphs"]:
+            print_line(
+                f"{r['dataset']} {r['split']}: the first {r['graphs']:,} of {r['file_graphs']:,} graphs of {r['file']}"
+            )
+        if r.get("failed"):
+            print_line(
+                f"{r['dataset']} {r['split']}: {r['failed']:,} graphs have no label, as the labeller failed on them"
+            )
+    if rows:
+        print_line(f"\nin {Path(rows[-1]['file']).parent}", "dim")

@@ -1,0 +1,71 @@
+"""Lines, tables and JSON on standard output, and the folder of all datasets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from graphbench.data.store import default_root
+
+_WHOLE = ("id", "dataset", "split", "feature", "metric", "check", "nodes", "here", "content")
+_GAP = 2  # spaces between columns
+_LONG_WORD = 15  # as long as categorical(22); longer ones are broken where the terminal is too narrow
+
+
+def console(least: int = 0) -> Console:
+    """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
+    found = Console(highlight=False, markup=False, emoji=False)
+    return found if found.width >= least else Console(highlight=False, markup=False, emoji=False, width=least)
+
+
+def print_line(text: str | Text, style: str | None = None) -> None:
+    """Print a line that is never broken: names and numbers in it can be searched and copied."""
+    console().print(text, style=style, soft_wrap=True)
+
+
+def new_table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """Return an empty table; columns of names and numbers are never broken or cut, those of words are folded."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for column in columns:
+        whole = column in _WHOLE or column in right
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the screen allows, and wider where names and numbers need it; nothing if it is empty."""
+    if not table.row_count:
+        return
+    ranges = [_widths(column) for column in table.columns]
+    least = sum(low + _GAP for low, _ in ranges) - _GAP
+    wishes = sum(high - low for low, high in ranges)
+    spare = min(wishes, max(0, console().width - least))
+    for column, (low, high) in zip(table.columns, ranges, strict=True):
+        column.width = low + (high - low) * spare // max(wishes, 1)
+    console(least + spare).print(table)
+
+
+def _widths(column: Column) -> tuple[int, int]:
+    """Return the least width of a column and the one that breaks no cell."""
+    texts = [str(cell) for cell in (column.header, *column.cells)]
+    longest = max(map(cell_len, texts))
+    if column.no_wrap:
+        return longest, longest
+    return min(_LONG_WORD, max((cell_len(word) for text in texts for word in text.split()), default=0)), longest
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=2, default=str))  # noqa: T201
+
+
+def root_folder(root: Path | None) -> Path:
+    """Return the folder of all datasets, the default where none is given."""
+    return default_root() if root is None else root.expanduser()

@@ -1,0 +1,160 @@
+"""Labels that cost solver time: found graph by graph, stored beside the graphs that several tasks share.
+
+The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
+labeller, i) alone. So labels are built, continued and shared like the graphs themselves: a file of labels is a file of
+samples that has no edges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Location
+from graphbench.data.samples import Labeller, Samples, find_labeller
+from graphbench.data.seeds import label_number, stream_key
+from graphbench.data.shards import compact, interrupted, stored_samples
+from graphbench.errors import GraphBenchError, StoreError
+
+_NOT_THE_LABELLERS = (GraphBenchError, MemoryError)  # failures that another graph would meet, too
+_NO_VALUE = -1
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """What a worker needs to label graphs of one split.
+
+    Attributes:
+        dataset: The card of a task that needs labels.
+        split: Name of the split.
+        path: The file of its graphs.
+    """
+
+    dataset: Card
+    split: str
+    path: Path
+    probe: ClassVar[int] = 1  # samples labelled to compile and to estimate the size
+
+    @property
+    def card(self) -> Card:
+        """What is stored: the labels alone."""
+        return self.dataset.only_labels
+
+    @property
+    def maker(self) -> Labeller:
+        """The registered labeller."""
+        return labeller_of(self.dataset)
+
+    @property
+    def parameters(self) -> Any:
+        """Its effort."""
+        return self.maker.parse(self.dataset, self.split)
+
+    def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return the labels of the given graphs of the file; there are no other attempts."""
+        graphs = stored_samples(self.dataset.graphs, self.path)
+        return label_samples(self.dataset, self.split, indices, graphs, indices)
+
+
+def labeller_of(card: Card) -> Labeller:
+    """Return the labeller that a card's task needs."""
+    assert card.labeller is not None
+    return find_labeller(card.labeller)
+
+
+def label_samples(
+    card: Card, split: str, indices: NDArray[np.int64], graphs: Samples, places: NDArray[np.int64] | None = None
+) -> Samples:
+    """Return the labels of graphs, as samples without edges in the dtypes of the store.
+
+    A graph on which the labeller fails, or whose label its own check refuses, has -1 for every value, and 1 for the
+    feature that tells of failures. ``facts`` have ``seconds``, processor time in all, and ``failed``, sample -> why.
+
+    Args:
+        card: The card of a task that needs labels.
+        split: Name of the split.
+        indices: int64 ``[S]``, positions of the graphs in the split.
+        graphs: The graphs.
+        places: int64 ``[S]``, where they stand among ``graphs``; None for in this order.
+
+    Raises:
+        GraphBenchError: What says that no graph can be labelled, such as a solver that is not installed.
+    """
+    labeller = labeller_of(card)
+    effort = labeller.parse(card, split)
+    key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
+    began = time.process_time()
+    found: list[Mapping[str, Any]] = []
+    failed: dict[str, str] = {}
+    chosen = range(len(indices)) if places is None else places.tolist()
+    for index, place in zip(indices.tolist(), chosen, strict=True):
+        graph = graphs.part(card.graphs, place, place + 1)
+        values, problem = _label(card, labeller, effort, label_number(key, index), graph)
+        if problem:
+            failed[str(index)] = problem
+        found.append(values)
+    nodes = graphs.num_nodes[list(chosen)]
+    edges = np.zeros(len(indices), np.int64), np.empty((0, 2), np.uint8)
+    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
+    facts = {"seconds": time.process_time() - began, **({"failed": failed} if failed else {})}
+    return compact(card.only_labels, Samples(nodes, *edges, columns, facts=facts), labeller)
+
+
+def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples) -> tuple[Mapping[str, Any], str]:
+    """Return the values of one graph, and why they are none where the labeller failed."""
+    try:
+        values = {**labeller.label(effort, number, graph), labeller.failed: 0}
+        problems = _wrong_shapes(card, graph, values) or labeller.check(graph, values)
+    except _NOT_THE_LABELLERS:
+        raise
+    except Exception as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from error
+        problems = [f"{type(error).__name__}: {error}"]
+    if not problems:
+        return values, ""
+    nodes = int(graph.num_nodes[0])
+    none = {f.name: _NO_VALUE if f.location is Location.GRAPH else [_NO_VALUE] * nodes for f in card.label_features}
+    return {**none, labeller.failed: 1}, problems[0]
+
+
+def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list[str]:
+    names = {f.name for f in card.label_features}
+    if names != set(values):
+        return [f"the label has {', '.join(sorted(values))}; the card has {', '.join(sorted(names))}"]
+    nodes = int(graph.num_nodes[0])
+    expected = {f.name: () if f.location is Location.GRAPH else (nodes,) for f in card.label_features}
+    return [
+        f"{name} has the shape {np.shape(values[name])}, not {shape}"
+        for name, shape in expected.items()
+        if np.shape(values[name]) != shape
+    ]
+
+
+def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
+    return np.asarray(values) if feature.location is Location.GRAPH else np.concatenate(values)
+
+
+def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
+    """Return graphs with their labels.
+
+    Args:
+        card: The card of the task.
+        graphs: The graphs.
+        labels: Labels of these graphs, in their order; of longer runs of graphs the first ones are taken.
+
+    Raises:
+        StoreError: If the labels are of other graphs.
+    """
+    count = len(graphs)
+    if not np.array_equal(labels.num_nodes[:count], graphs.num_nodes):
+        raise StoreError(f"the labels of {card.address} are of other graphs; delete their folder and label anew")
+    own = labels.part(card.only_labels, 0, count).values
+    return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, {**graphs.values, **own}, graphs.hints)

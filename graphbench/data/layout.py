@@ -1,0 +1,108 @@
+"""Where the files of a dataset lie, and what is recorded of them.
+
+``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Labels of a task that cost solver time lie
+in a folder within, ``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import Card, draw_suffix
+from graphbench.data.labels import labeller_of
+from graphbench.data.samples import find_generator
+from graphbench.data.store import Manifest
+
+
+def dataset_folder(card: Card, root: Path) -> Path:
+    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``, where the fingerprint tells draws apart."""
+    fingerprint = card.fingerprint(find_generator(card.generator).version)
+    return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
+
+
+def label_folder(card: Card, folder: Path) -> Path:
+    """Return the folder of a task's labels within that of its graphs: ``labels-<labeller>-<fingerprint>``."""
+    labeller = labeller_of(card)
+    return folder / f"labels-{labeller.name.split('.')[1]}-{card.label_fingerprint(labeller.version)}"
+
+
+def data_fingerprint(card: Card, folder: Path | None = None) -> str:
+    """Return the name of a dataset's data: that of its folder, of its task's labels, and of the draw.
+
+    Args:
+        card: The dataset.
+        folder: The folder of its graphs, where it is not the one that the card says.
+    """
+    graphs = folder if folder is not None else dataset_folder(card, Path())
+    if card.labeller is None:
+        return graphs.name
+    draw = draw_suffix(card.data_seed)
+    return f"{graphs.name.removesuffix(draw)}+{label_folder(card, graphs).name}{draw}"
+
+
+def work_folder(folder: Path, split: str) -> Path:
+    """Return the folder that holds the shards of an unfinished build."""
+    return folder / f".build-{split}"
+
+
+def file_name(split: str, count: int, full: int) -> str:
+    """Return the file name of a split, complete or its first ``count`` samples."""
+    return f"{split}.h5" if count == full else f"{split}-first{count}.h5"
+
+
+def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
+    """Return the smallest finished file that holds at least ``count`` samples of a split, or None."""
+    manifest = Manifest(folder)
+    if not manifest.path.is_file():
+        return None
+    finished = [
+        (facts["count"], name)
+        for name, facts in manifest.read()["files"].items()
+        if facts.get("split") == split and facts["count"] >= count and (folder / name).is_file()
+    ]
+    return min(finished)[1] if finished else None
+
+
+def about_graphs(card: Card) -> dict[str, Any]:
+    """Return what the manifest of graphs says of them."""
+    generator = find_generator(card.generator)
+    return {
+        "id": card.id,
+        "version": card.version,
+        "fingerprint": card.fingerprint(generator.version),
+        **({"data_seed": card.data_seed} if card.data_seed else {}),
+        "generator": {"name": generator.name, "version": generator.version},
+        "card": card.model_dump(mode="json", exclude={"measured"}),
+        "libraries": library_versions(),
+    }
+
+
+def about_labels(card: Card) -> dict[str, Any]:
+    """Return what the manifest of labels says of them."""
+    labeller = labeller_of(card)
+    spec = card.labels[labeller.name]
+    return {
+        "id": card.id,
+        "version": card.version,
+        "fingerprint": card.label_fingerprint(labeller.version),
+        "labeller": {"name": labeller.name, "version": labeller.version},
+        "labels": spec.model_dump(mode="json"),
+        "libraries": library_versions(),
+    }
+
+
+@lru_cache(maxsize=1)
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of the libraries that generation uses."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("graphbench", "numpy", "numba", "h5py"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,114 @@
+"""The files behind an open split: one of its graphs, and one of labels where its task has some of its own."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.data.content import first_graphs_hash, labelled_hash
+from graphbench.data.layout import find_file, label_folder
+from graphbench.data.shards import stored_names
+from graphbench.data.store import MANIFEST, Manifest, map_arrays
+from graphbench.data.texts import stored_names_of
+from graphbench.errors import StoreError
+
+_LOG = logging.getLogger(__name__)
+_NAMED = 5  # graphs that a message names
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path | None:
+    """Return the file with the labels of a split's first graphs; None where the generator gives everything.
+
+    Args:
+        card: The card of the task.
+        split: Name of the split.
+        path: The file of the graphs.
+        limit: How many are used; None for all of the file.
+
+    Raises:
+        StoreError: If the labels are not there.
+    """
+    if card.labeller is None:
+        return None
+    count = _count(_arrays_of(card.graphs, path), limit)
+    folder = label_folder(card, path.parent)
+    name = find_file(card, split, count, folder)
+    if name is None:
+        raise StoreError(
+            f"{folder} lacks the labels of the first {count:,} graphs of {split}; "
+            f"`graphbench generate {card.address}` makes them, or use fewer with limit"
+        )
+    return folder / name
+
+
+def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | None) -> tuple[int, Arrays]:
+    """Return the number of graphs that are used, and all arrays, memory-mapped.
+
+    Raises:
+        StoreError: If an array is missing, or the labels are of other graphs.
+    """
+    arrays = _arrays_of(card.graphs, path)
+    count = _count(arrays, limit)
+    if label_path is None:
+        return count, arrays
+    labels = _arrays_of(card.only_labels, label_path)
+    if not np.array_equal(labels["node_ptr"][: count + 1], arrays["node_ptr"][: count + 1]):
+        raise StoreError(f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt")
+    return count, {**arrays, **{name: labels[name] for f in card.label_features for name in stored_names_of(f)}}
+
+
+def hash_of_first(card: Card, path: Path, label_path: Path | None, count: int) -> str:
+    """Return the content hash of the first graphs of a split, with their labels where these have a file of their own.
+
+    Raises:
+        StoreError: If a file is not recorded in its manifest.
+    """
+    graphs = _hash_of_first(card.graphs, path, count)
+    return graphs if label_path is None else labelled_hash(graphs, _hash_of_first(card.only_labels, label_path, count))
+
+
+def tell_of_failures(card: Card, split: str, label_path: Path | None, failed: NDArray[np.int64]) -> None:
+    """Warn of graphs that have no label because the labeller failed on them."""
+    if label_path is not None and len(failed):
+        _LOG.warning(
+            "%d graphs of %s %s have no label, as the labeller failed on them: %s; %s says why",
+            len(failed),
+            card.address,
+            split,
+            first_numbers(failed),
+            label_path.parent / MANIFEST,
+        )
+
+
+def first_numbers(graphs: NDArray[np.int64]) -> str:
+    """Return the first few of some numbers of graphs in words, e.g. ``3, 17, ...``."""
+    return ", ".join(map(str, graphs[:_NAMED].tolist())) + (", ..." if len(graphs) > _NAMED else "")
+
+
+def _count(arrays: Arrays, limit: int | None) -> int:
+    count = len(arrays["node_ptr"]) - 1
+    return count if limit is None else min(limit, count)
+
+
+def _arrays_of(card: Card, path: Path) -> Arrays:
+    arrays = map_arrays(path)
+    missing = [name for name in stored_names(card) if name not in arrays]
+    if missing:
+        raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
+    return arrays
+
+
+def _hash_of_first(card: Card, path: Path, count: int) -> str:
+    entry = Manifest(path.parent).entry(path.name)
+    if entry is None:
+        raise StoreError(f"{path} is not recorded in its manifest; delete the folder and it will be rebuilt")
+    arrays = map_arrays(path)
+    whole = count == _count(arrays, None)
+    return str(entry["content"]) if whole else first_graphs_hash(card, arrays, count)

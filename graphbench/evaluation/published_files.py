@@ -1,0 +1,57 @@
+"""Runs on published files: reports hold them apart from runs on generated data, of which everything else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphbench.catalog.sections import SplitSpec
+from graphbench.evaluation.pages import ABSENT, Grid
+from graphbench.evaluation.results import Aggregate
+from graphbench.loader import described_as_published
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+_PROTOCOL = "official"
+
+
+def is_of_files(about: Aggregate | Card) -> bool:
+    """Return whether runs, or a card, are of published files."""
+    return about.protocol == _PROTOCOL
+
+
+def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
+    """Return a dataset's card as it speaks of the published files that runs are scored on.
+
+    Nothing that was measured on generated data is on it. Its out-of-distribution splits are those that some run is
+    scored on, those of the card first.
+
+    Args:
+        card: The card of the generated dataset.
+        results: Runs on published files.
+    """
+    scored = dict.fromkeys(split for runs in results for split in runs.scores)
+    others = {name: SplitSpec(count=1) for name in scored if name not in card.all_splits}
+    ood = {name: spec for name, spec in card.ood.items() if name in scored} | others
+    return described_as_published(card).model_copy(update={"ood": ood})
+
+
+def heading_of(dataset: str, card: Card) -> str:
+    """Return what a report calls a dataset: its id, and whether it is of published files."""
+    return dataset + (", published files" if is_of_files(card) else "")
+
+
+def anchor_of(dataset: str, card: Card) -> str:
+    """Return the name of a dataset's place in a page and of its figures."""
+    return dataset.replace("/", "-").replace(":", "-") + ("-files" if is_of_files(card) else "")
+
+
+def scored_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
+    """Return the splits of published files, and of each the puzzles that runs are scored on; sizes are not recorded."""
+    rows = []
+    for split in card.all_splits:
+        counts = {r.graphs_scored[split] for runs in results for r in runs.records if split in r.graphs_scored}
+        ends = [f"{count:,}" for count in sorted({min(counts), max(counts)})] if counts else [ABSENT]
+        rows.append((split, " to ".join(ends)))
+    return Grid(("split", "graphs scored"), tuple(rows))

@@ -1,0 +1,135 @@
+"""Differentiable losses of combinatorial problems, for training without solutions.
+
+A model's scores are read as independent draws: node ``v`` joins the set, or takes side 1, with probability ``p_v =
+sigmoid(score)``, or colour ``k`` with probability ``p_vk = softmax(scores)_k``. Each loss is the expected number of
+broken rules less the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes neural"), summed over
+a graph and averaged over the graphs of the batch. At probabilities 0 and 1 it is the objective itself.
+
+=========  ==========================================================================  ==============================
+problem    loss of a graph, sums over nodes v and edges uv, each once                  source
+=========  ==========================================================================  ==============================
+mis        ``-sum p_v + beta * sum p_u p_v``                                           Karalias and Loukas 2020
+max_cut    ``-sum (p_u (1 - p_v) + p_v (1 - p_u))``                                    the same
+coloring   ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``                      Schuetz et al. 2022; colours
+                                                                                       are counted as by Jabrayilov
+                                                                                       and Mutzel 2018
+=========  ==========================================================================  ==============================
+
+Independent sets: from ``beta`` = 1 on no loss is below minus the size of a largest set, and a loss of -x proves that a
+set of x nodes exists; above 1 only independent sets attain the least value among sets. The form over pairs of nodes,
+minus the sum of p_u p_v over pairs not joined plus ``beta`` times that over edges, is not offered: on a sparse graph it
+is least where all nodes are chosen.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphbench.errors import ConfigError
+from graphbench.models.graphs import Layout, neighbour_sums
+
+
+def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tensor:
+    """Return minus the expected size of a set plus ``beta`` times the expected number of edges within it, a scalar.
+
+    Args:
+        scores: Logits ``[N]`` of joining the set; half precision is raised to float32.
+        batch: A PyG ``Batch`` or ``Data`` on the same device, with both directions of every edge.
+        beta: Weight of an edge within the set, 1 or more.
+
+    Raises:
+        ConfigError: If the scores have another shape or ``beta`` is below 1.
+    """
+    if not beta >= 1.0:
+        raise ConfigError(f"beta = {beta}; give 1 or more: below, sets with edges in them have the least loss")
+    with _full_precision(scores):
+        layout, p = _layout(batch), torch.sigmoid(_checked(scores, batch, dimensions=1))
+        edges_within = (p * neighbour_sums(p, layout)).sum() / 2
+        return (beta * edges_within - p.sum()) / layout.num_graphs
+
+
+def max_cut_loss(scores: Tensor, batch: Data) -> Tensor:
+    """Return minus the expected number of edges between the sides, a scalar.
+
+    Args:
+        scores: Logits ``[N]`` of side 1; half precision is raised to float32.
+        batch: A PyG ``Batch`` or ``Data`` on the same device, with both directions of every edge.
+
+    Raises:
+        ConfigError: If the scores have another shape.
+    """
+    with _full_precision(scores):
+        layout, values = _layout(batch), _checked(scores, batch, dimensions=1)
+        return -(torch.sigmoid(-values) * neighbour_sums(torch.sigmoid(values), layout)).sum() / layout.num_graphs
+
+
+def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
+    """Return the expected number of edges within a colour plus ``weight`` times a count of colours, a scalar.
+
+    Args:
+        scores: Logits ``[N, K]`` of a node's colours; half precision is raised to float32.
+        batch: A PyG ``Batch`` or ``Data`` on the same device, with both directions of every edge.
+        weight: Weight of the colours used, 0 or more: every colour counts as much as its likeliest node. Below 1, a
+            broken edge costs more than a further colour that mends it.
+
+    Raises:
+        ConfigError: If the scores have another shape or the weight is negative.
+    """
+    if not weight >= 0.0:
+        raise ConfigError(f"weight = {weight}; give 0 or more: using fewer colours is the aim")
+    with _full_precision(scores):
+        layout, p = _layout(batch), torch.softmax(_checked(scores, batch, dimensions=2), dim=1)
+        total = (p * neighbour_sums(p, layout)).sum() / 2
+        if weight:
+            total = total + weight * _likeliest(p, layout).sum()
+        return total / layout.num_graphs
+
+
+SURROGATES: Mapping[str, Callable[..., Tensor]] = {
+    "mis": independent_set_loss,
+    "max_cut": max_cut_loss,
+    "coloring": coloring_loss,
+}
+
+
+def surrogate_of(task: str, settings: Mapping[str, float]) -> Callable[[Tensor, Data], Tensor]:
+    """Return the loss of a problem with its settings, ``(scores, batch) -> scalar``.
+
+    Raises:
+        ConfigError: If the problem has no loss, or the loss no such setting.
+    """
+    if task not in SURROGATES:
+        raise ConfigError(f"the problem {task!r} has no loss without targets; there are {', '.join(SURROGATES)}")
+    known = [name for name in inspect.signature(SURROGATES[task]).parameters if name not in ("scores", "batch")]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"training.surrogate.{name}: the loss of {task} has {', '.join(known) or 'no settings'}")
+    return partial(SURROGATES[task], **settings)
+
+
+def _full_precision(scores: Tensor) -> torch.autocast:
+    return torch.autocast(scores.device.type, enabled=False)
+
+
+def _layout(batch: Data) -> Layout:
+    return Layout.of(batch, directed=True)
+
+
+def _checked(scores: Tensor, batch: Data, dimensions: int) -> Tensor:
+    nodes = int(batch.num_nodes or 0)
+    if scores.dim() != dimensions or scores.shape[0] != nodes or not scores.numel():
+        form = f"[{nodes}]" if dimensions == 1 else f"[{nodes}, colours]"
+        raise ConfigError(f"the scores have shape {list(scores.shape)}; give {form}, one row per node of the batch")
+    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+
+def _likeliest(p: Tensor, layout: Layout) -> Tensor:
+    """Return the largest probability of each colour in each graph, ``[B, K]``."""
+    graph = layout.graph[:, None].expand_as(p)
+    return p.new_zeros(layout.num_graphs, p.shape[1]).scatter_reduce(0, graph, p, "amax", include_self=False)

@@ -1,0 +1,102 @@
+"""How a model is trained: the section ``training`` of a configuration."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from graphbench.training.schedule import Schedule
+
+_EVALUATIONS_PER_RUN = 20
+_LOSSES_PER_RUN = 200
+
+
+class TrainingConfig(BaseModel):
+    """How a model is trained.
+
+    Attributes:
+        steps: Budget in optimizer updates.
+        batch_size: Graphs, or prompts, per update, over all devices and micro-batches together.
+        lr: Peak learning rate of AdamW.
+        weight_decay: Decoupled weight decay; applies to tensors of two or more dimensions only.
+        betas: AdamW's two moment decay rates.
+        warmup: Updates of linear warm-up.
+        schedule: Shape of the learning rate after the warm-up: cosine, linear (both to 0) or constant.
+        schedule_steps: Updates after which the schedule reaches 0; None means ``steps``. When set, ``steps`` only says
+            where to stop, so a run can be continued to a larger budget.
+        gradient_clip: Largest allowed norm of the whole gradient; None for no clipping.
+        accumulate: Micro-batches one batch is cut into; saves memory and leaves the update the same.
+        eval_every: Updates between two validations; None for a twentieth of the schedule, or more where the validation
+            split is large: at least as many graphs are trained on as are validated on.
+        eval_at: Updates after which there is a validation besides. A run that stops at one of them and is continued
+            is validated where an undisturbed one is.
+        patience: Validations without improvement before the run stops early; None to never stop early.
+        eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes. Prompts: most
+            per batch; long ones are fewer.
+        precision: ``fp32``, ``bf16`` (autocast), or ``auto``: bf16 on CUDA devices that support it, else fp32.
+        compile: True compiles the whole model with ``torch.compile``; ``auto`` leaves compiling to the model, which
+            compiles its attention where that helps; False is the same as ``auto`` on a CPU.
+        seed: Seed of weights, data order and dropout.
+        log_every: Updates averaged into one point of the loss curve; None for a two-hundredth of the schedule.
+        checkpoint_every: Updates between two checkpoints; None for one at every validation.
+        train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
+        val_split: Split on which the weights are chosen that are scored in the end.
+        prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
+            is soon perfect, more training still helps on harder data.
+        surrogate: Problems that are solved without solutions to learn from: settings of the loss, such as ``beta`` or
+            ``weight`` (``graphbench.models.surrogates``).
+        decoding: The same: how scores become solutions wherever they are scored, such as ``local_search`` or
+            ``restarts`` (``graphbench.domains.co.decoding``).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: int = Field(1000, gt=0)
+    batch_size: int = Field(256, gt=0)
+    lr: float = Field(1e-4, gt=0)
+    weight_decay: float = Field(0.1, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    warmup: int = Field(0, ge=0)
+    schedule: Schedule = "cosine"
+    schedule_steps: int | None = Field(None, gt=0)
+    gradient_clip: float | None = Field(None, gt=0)
+    accumulate: int = Field(1, gt=0)
+    eval_every: int | None = Field(None, gt=0)
+    eval_at: tuple[int, ...] = ()
+    patience: int | None = Field(None, gt=0)
+    eval_batch_size: int | Literal["auto"] = "auto"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    compile: bool | Literal["auto"] = "auto"
+    seed: int = Field(0, ge=0, lt=2**32)
+    log_every: int | None = Field(None, gt=0)
+    checkpoint_every: int | None = Field(None, gt=0)
+    train_split: str = "train"
+    val_split: str = "val"
+    prefer_later: bool = False
+    surrogate: dict[str, float] = Field(default_factory=dict)
+    decoding: dict[str, bool | int | float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TrainingConfig:
+        if self.horizon < self.steps:
+            raise ValueError(f"schedule_steps {self.horizon} is below steps {self.steps}; raise it or leave it out")
+        if self.warmup >= self.horizon:
+            raise ValueError(f"warmup {self.warmup} leaves nothing of the schedule's {self.horizon} steps; lower it")
+        if isinstance(self.eval_batch_size, int) and self.eval_batch_size < 1:
+            raise ValueError(f"eval_batch_size {self.eval_batch_size} must be positive or 'auto'")
+        return self
+
+    @property
+    def horizon(self) -> int:
+        """Updates after which the schedule ends."""
+        return self.schedule_steps or self.steps
+
+    def validation_interval(self, val_graphs: int) -> int:
+        """Return the updates between two validations on a split of ``val_graphs`` graphs."""
+        return self.eval_every or max(1, self.horizon // _EVALUATIONS_PER_RUN, -(-val_graphs // self.batch_size))
+
+    @property
+    def log_interval(self) -> int:
+        """Updates averaged into one point of the loss curve."""
+        return self.log_every or max(1, self.horizon // _LOSSES_PER_RUN)

@@ -1,0 +1,83 @@
+"""Runs that solve problems without solutions to learn from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from graphbench.catalog.names import catalog
+from graphbench.errors import ConfigError, DecodingError
+from graphbench.evaluation.solutions import SolutionEvaluator
+from graphbench.loader import Loader
+from graphbench.models.losses import loss, loss_of
+from graphbench.models.surrogates import independent_set_loss
+from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
+from graphbench.training.trainer import train
+
+
+@pytest.fixture
+def options(make_labelled, monkeypatch, tiny, tmp_path):
+    card = make_labelled()
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    shared = {"dataset": "co/toy:mis", "model": str(tiny), "root": tmp_path, "workers": 1, "progress": False}
+    return {**shared, "evaluate": "test", "output": tmp_path / "run", "device": "cpu"}
+
+
+def test_the_loss_is_that_of_the_problem(make_labelled, tmp_path):
+    card = make_labelled().with_task("mis")
+    scores = torch.tensor([0.5, -1.0, 2.0])
+    batch = Batch.from_data_list([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)])
+    value = loss_of(card, {"beta": 3.0})({"mis": scores}, batch, card.features)
+    assert torch.equal(value, independent_set_loss(scores, batch, beta=3.0))
+    assert loss_of(card.with_task("mis_size")) is loss
+    with pytest.raises(ConfigError, match=r"surrogate is \{'beta': 3.0\}, but co/toy:mis_size is learned from targets"):
+        loss_of(card.with_task("mis_size"), {"beta": 3.0})
+
+
+def test_a_run_learns_and_its_scores_are_of_decoded_solutions(options):
+    result = train(**options, steps=60, overrides={"training.lr": 0.01})
+    curve = [value for _, value in result.record.curves["train_loss"]]
+    assert curve[-1] < curve[0] - 0.5
+    assert set(result.record.scores["test"]) == {"set_size"}
+    test = Loader("co/toy:mis", root=options["root"], workers=1).load(())["test"]
+    evaluator = SolutionEvaluator(test.card)
+    for batch in test.batches(7):
+        evaluator.update(batch, result.model(batch)["mis"].detach())
+    assert evaluator.compute()["set_size"] == pytest.approx(result.record.scores["test"]["set_size"])
+
+
+def test_labels_play_no_part_in_the_loss(options):
+    model = train(**options, steps=3).model
+    train_split = Loader("co/toy:mis", root=options["root"], workers=1).load(())["train"]
+    batch = next(iter(train_split.batches(8)))
+    of_problem = loss_of(train_split.card)
+    before = of_problem(model(batch), batch, train_split.card.features)
+    batch.mis = 1 - batch.mis
+    assert torch.equal(of_problem(model(batch), batch, train_split.card.features), before)
+
+
+def test_micro_batches_leave_the_update_the_same(options, tmp_path):
+    shared = {"model.dropout": 0.0, "training.log_every": 1}
+    whole = train(**options, steps=4, overrides=shared).record.curves["train_loss"]
+    in_parts = {**shared, "training.accumulate": 4}
+    cut = train(**{**options, "output": tmp_path / "cut"}, steps=4, overrides=in_parts).record
+    assert [value for _, value in cut.curves["train_loss"]] == pytest.approx([v for _, v in whole], rel=1e-4)
+
+
+def test_decoding_is_part_of_the_run(options, tmp_path):
+    plain = train(**options, steps=2)
+    often = train(
+        **{**options, "output": tmp_path / "often"},
+        steps=2,
+        overrides={"training.decoding": {"restarts": 20, "seed": 1}},
+    )
+    assert often.record.scores["test"]["set_size"] >= plain.record.scores["test"]["set_size"]
+    assert often.record.config["training"]["decoding"] == {"restarts": 20, "seed": 1}
+    again = evaluate_run(tmp_path / "often", "test", root=options["root"], device="cpu", progress=False)
+    assert again["test"]["set_size"] == often.record.scores["test"]["set_size"]
+    test = Loader("co/toy:mis", root=options["root"], workers=1).load(())["test"]
+    model = load_run(tmp_path / "often")
+    assert evaluate_model(model, test)["set_size"] <= again["test"]["set_size"]
+    with pytest.raises(DecodingError, match="restart"):
+        evaluate_model(model, test, decoding={"restart": 3})
