@@ -208,17 +208,18 @@ class Card(BaseModel):
         return found
 
     def nodes(self, split: str) -> float | None:
-        """Return how many nodes a split's graphs have: the parameter ``nodes``, of a range its middle.
+        """Return how many nodes a split's graphs have: the parameter ``nodes``, else the measured mean.
 
-        Else it is the measured mean, or None where neither is known.
+        Where nothing is measured, the middle of a range of nodes; None where there is none.
         """
         nodes = self.split(split).parameters.get("nodes")
-        if isinstance(nodes, list | tuple) and len(nodes) == 2:
-            return float((nodes[0] + nodes[1]) / 2)
         if isinstance(nodes, int | float):
             return float(nodes)
         measured = self.measured.statistics.get(split, {}).get("nodes") if self.measured is not None else None
-        return measured[0] if measured is not None else None
+        if measured is not None:
+            return measured[0]
+        is_range = isinstance(nodes, list | tuple) and len(nodes) == 2
+        return float(sum(nodes)) / 2 if is_range and nodes is not None else None
 
     def with_data_seed(self, data_seed: int) -> Card:
         """Return the card of another draw of the dataset: everything random in it is drawn anew.
