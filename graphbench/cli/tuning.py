@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbench.cli.options import Json, Root
-from graphbench.errors import TuningError
+from graphbench.errors import ConfigError, TuningError
 
 if TYPE_CHECKING:
     from graphbench.tuning.history import History
@@ -20,6 +20,7 @@ _INDENT = 18  # columns before the values of the last lines
 
 
 def tune(
+    context: typer.Context,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -51,7 +52,11 @@ def tune(
         ),
     ] = None,
     walltime: Annotated[
-        float | None, typer.Option(help="Seconds the whole run may take, over all restarts.", show_default="no limit")
+        float | None,
+        typer.Option(
+            help="Seconds the whole run may take, over all restarts, generation of data included.",
+            show_default="no limit",
+        ),
     ] = None,
     trial_limit: Annotated[
         float | None, typer.Option(help="Seconds one trial may take.", show_default="no limit")
@@ -80,6 +85,9 @@ def tune(
         Path | None, typer.Option(help="Folder of the run.", show_default="runs/tune/<dataset>/<model>-seed<seed>")
     ] = None,
     device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run the trials of this run that failed before again, once.")
+    ] = False,
     report: Annotated[bool, typer.Option(help="Write a report when the run ends.")] = True,
     root: Root = None,
     as_json: Json = False,
@@ -89,6 +97,7 @@ def tune(
     Configurations that do well with few steps go on from their checkpoints. The test split is never opened.
     """
     if _is_run(dataset):
+        _refuse_options(context, dataset)
         _draw_again(Path(dataset), as_json)
         return
     given = {
@@ -102,6 +111,7 @@ def tune(
         "memory_limit": memory_limit,
         "cluster": cluster,
         "output": output,
+        "retry_failed": retry_failed or None,
     }
     folder, history = search(
         dataset,
@@ -160,7 +170,7 @@ def summary(history: History, folder: Path, report: bool, root: Path | None) -> 
     """Return what came out of a run: scores, counts, the files, and the command that trains the incumbent."""
     from graphbench.tuning.incumbent import FILE
     from graphbench.tuning.optimizer import REPORT
-    from graphbench.tuning.records import RESULT
+    from graphbench.tuning.records import RESULT, unreached_text
 
     here = Path.cwd()
     folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -169,6 +179,8 @@ def summary(history: History, folder: Path, report: bool, root: Path | None) -> 
         "metric": history.measure.metric,
         "incumbent": _scored(history, result["incumbent"]),
         "default": _scored(history, result["default"]),
+        "largest_budget": result.get("largest_budget"),
+        "warnings": [warning] if (warning := unreached_text(result)) else [],
         "trials": len(history.trials),
         "failed": len(history.failures),
         "steps": result["steps"],
@@ -186,7 +198,7 @@ def _scored(history: History, trial: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def _command(history: History, file: Path, root: Path | None) -> str:
-    """Return the command that trains the incumbent to the largest budget as the search did."""
+    """Return the command that trains the incumbent to the budget it was scored at, as the search did."""
     what = history.what
     words = ["graphbench", "train", what["dataset"], "--model", str(file), "--seed", str(what["seed"])]
     words += ["--limit", str(what["limit"])] if what["limit"] is not None else []
@@ -212,20 +224,20 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return names and values of what is printed at the end of a run."""
+    from graphbench.evaluation.pages import counted
     from graphbench.tuning.parameters import value_text
 
-    best, default, steps = found["incumbent"], found["default"], found["steps"]
+    best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
+    of_all = f" of {about['budget']:,}" if about.get("reached", 0) < about.get("budget", 0) else ""
+    at_best = f"at {best['budget']:,}{of_all} steps" if of_all else f"at {counted(best['budget'], 'step')}"
     measure = history.measure
     failed = f", {found['failed']} failed" if found["failed"] else ""
     saved = f", {steps['saved_share']:.0%} saved by continuing" if steps["saved_share"] else ""
     config = [(f"  {name}", value_text(value)) for name, value in best["config"].items()]
     width = max([_INDENT - 2, *(len(name) for name, _ in config)])
     return [
-        (measure.head, f"{measure.text(best['cost'], named=False)} at {best['budget']:,} steps"),
-        (
-            "default",
-            f"{measure.text(default['cost'], named=False)} at {default['budget']:,} steps" if default else "failed",
-        ),
+        (measure.head, f"{measure.text(best['cost'], named=False)} {at_best}"),
+        ("default", _default_text(found, history)),
         ("trials", f"{found['trials']}{failed}"),
         ("optimizer steps", f"{steps['done']:,}{saved}"),
         ("incumbent", found["configuration"]),
@@ -234,6 +246,37 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
         *([("report", found["report"])] if found["report"] else []),
         ("train it", found["command"]),
     ]
+
+
+def _default_text(found: Mapping[str, Any], history: History) -> str:
+    """Return the score of the default configuration and where it failed, or that it was not measured."""
+    from graphbench.evaluation.pages import counted
+
+    default, lost = found["default"], history.default_failures
+    failed = f"failed at {counted(lost[-1].budget, 'step')}: {' '.join(lost[-1].reason.split())}" if lost else ""
+    if default is None:
+        return failed or "not measured"
+    score = f"{history.measure.text(default['cost'], named=False)} at {counted(default['budget'], 'step')}"
+    return f"{score}; {failed}" if failed else score
+
+
+def _refuse_options(context: typer.Context, folder: str) -> None:
+    """Refuse options of a search where a run's report is only drawn anew.
+
+    Raises:
+        ConfigError: If one is given; the message names it.
+    """
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in ("dataset", "as_json")
+        and getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        raise ConfigError(
+            f"{folder} is the folder of a run, whose report is drawn anew and nothing searched: leave out "
+            f"{', '.join(given)}, or name the dataset and --output {folder} to go on with the search"
+        )
 
 
 def _is_run(dataset: str) -> bool:

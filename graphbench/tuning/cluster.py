@@ -10,8 +10,8 @@ import logging
 import pickle
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -61,6 +61,10 @@ class ClusterExecution:
             check_workers(self._client, self._needs)
             self._opened = opening.pop_all()
         self._jobs: dict[str, tuple[Job, Any]] = {}
+        self._starts: Counter[str] = Counter()  # of trials that run, by key: above 1 where a worker was lost
+        self._topic = f"graphbench-trials-{uuid4().hex[:8]}"
+        self._waits = False  # for the first worker, which was told
+        self._client.subscribe_topic(self._topic, self._note_start)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._capacity, self._counted = 1, -_COUNT_SECONDS
 
@@ -69,14 +73,34 @@ class ClusterExecution:
         """Threads of the cluster's workers now; at least 1, so that a trial waits for the first one."""
         if time.monotonic() - self._counted > _COUNT_SECONDS and self._client.status == "running":
             with suppress(OSError, TimeoutError):
-                self._capacity = max(1, sum(self._client.nthreads().values()))
+                self._look(self._client.nthreads())
             self._counted = time.monotonic()
         return self._capacity
+
+    def _look(self, threads: Mapping[str, int]) -> None:
+        """Count the threads of the cluster's workers, and tell once where there are none."""
+        self._capacity = max(1, sum(threads.values()))
+        if not threads and not self._waits:
+            address = self._client.scheduler.address
+            logger.warning("the Dask cluster at %s has no workers; waiting for some", address)
+        self._waits = not threads
+
+    def _note_start(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        """Take the news of a worker that it starts a trial; called in another thread."""
+        key, worker = event[1]["key"], event[1]["worker"]
+        if key not in self._jobs:
+            return
+        self._starts[key] += 1
+        if self._starts[key] > 1:
+            number = self._jobs[key][0].number
+            logger.warning("trial %d: its Dask worker was lost; it is started again on %s", number, worker)
 
     def start(self, job: Job) -> None:
         """Submit a trial; Dask gives it to another worker where one is lost."""
         key = f"trial-{job.number}-{uuid4().hex[:8]}"
-        call = shipped(run_checked, self._needs, run_on_cluster, self._method, job, self._limits, self._output)
+        arguments = (self._method, job, self._limits, self._output, self._topic)
+        call = shipped(run_checked, self._needs, run_on_cluster, *arguments)
+        self._jobs[key] = (job, None)  # its start may be told before the next line ends
         future = self._client.submit(pickle.loads, call, key=key, pure=False)
         self._jobs[key] = (job, future)
         future.add_done_callback(lambda done: self._done.put(done.key))
@@ -93,7 +117,9 @@ class ClusterExecution:
             while True:
                 job, future = self._jobs[key]
                 try:
-                    ended.append((job, _outcome(future)))
+                    outcome = _outcome(future)
+                    lost = max(0, self._starts.pop(key, 1) - 1) if outcome.status is not Status.WORKER_DIED else 0
+                    ended.append((job, replace(outcome, tries=outcome.tries + lost)))
                 except ClusterError:
                     if not ended:
                         raise
@@ -106,14 +132,16 @@ class ClusterExecution:
     def close(self) -> None:
         """Cancel all trials, which ends their processes; close the client where it is ours."""
         with suppress(Exception):  # of a scheduler that is gone
-            if self._jobs and self._client.status == "running":
-                self._client.cancel([future for _, future in self._jobs.values()], force=True)
+            if self._client.status == "running":
+                self._client.unsubscribe_topic(self._topic)
+                if self._jobs:
+                    self._client.cancel([future for _, future in self._jobs.values()], force=True)
         self._jobs.clear()
         self._opened.close()
 
 
-def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path) -> Outcome:
-    """Run one trial in a process beside a cluster's worker; called on that worker.
+def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path, topic: str) -> Outcome:
+    """Run one trial in a process beside a cluster's worker; called on that worker, which tells its start to a topic.
 
     The process ends with the worker, and when nobody wants the result any more: because it was cancelled, or its
     client or the scheduler died.
@@ -125,6 +153,7 @@ def run_on_cluster(method: bytes, job: Job, limits: Limits, output: Path) -> Out
 
     worker = get_worker()
     key = worker.get_current_task()
+    worker.log_event(topic, {"key": str(key), "worker": worker.address})
     kind = sha256(method).hexdigest() + repr(limits)
     tries, outcome = 0, None
     while outcome is None or (outcome.status is Status.WORKER_DIED and tries < TRIES):

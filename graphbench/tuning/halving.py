@@ -39,6 +39,8 @@ from smac.model.random_forest.random_forest import RandomForest
 from smac.runhistory import StatusType, TrialInfo
 from smac.runhistory.dataclasses import TrialKey
 
+from graphbench.tuning.settings import bracket_sizes
+
 _UNLIMITED = 2**31 - 1  # trials, as far as SMAC knows
 _DRAWS = 256  # of configurations that were seen before, until a space counts as used up
 _RETRAIN_AFTER = 3
@@ -85,22 +87,6 @@ def smac_facade(
         logging_level=False,
         overwrite=True,
     )
-
-
-def bracket_sizes(rungs: int, eta: int) -> list[list[int]]:
-    """Return how many configurations each bracket trains on each of its rungs.
-
-    Source: Li et al., Hyperband, JMLR 18 (2018), algorithm 1, in integers.
-
-    Args:
-        rungs: Number of budgets; bracket ``i`` starts on rung ``i``.
-        eta: One configuration of ``eta`` is promoted.
-    """
-    sizes = []
-    for rounds in range(rungs, 0, -1):
-        first = -(-rungs * eta ** (rounds - 1) // rounds)
-        sizes.append([first // eta**done for done in range(rounds)])
-    return sizes
 
 
 def same_form(config: Configuration) -> Configuration:
@@ -215,6 +201,14 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
                 return self._start(min(waiting, key=lambda group: group.rank))
             if not self._draw() and not self._promote():
                 raise StopIteration
+
+    def reopen(self, info: TrialInfo) -> None:
+        """Wait anew for a result where the rung it counts on is not finished."""
+        for group in self._groups:
+            for place in list(group.costs):
+                if group.configs[place] == info.config and self._budget(group) == info.budget:
+                    del group.costs[place]
+                    group.running.add(place)
 
     @property
     def trial_seed(self) -> int:

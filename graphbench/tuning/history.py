@@ -126,8 +126,16 @@ class History:
     @property
     def default_trials(self) -> list[Trial]:
         """The successful trials of the default configuration, by rising budget."""
+        return [trial for trial in self._of_default() if trial.succeeded]
+
+    @property
+    def default_failures(self) -> list[Trial]:
+        """The failed trials of the default configuration, by rising budget."""
+        return [trial for trial in self._of_default() if not trial.succeeded]
+
+    def _of_default(self) -> list[Trial]:
         defaults = self.default_config
-        own = [t for t in self.successes if all(_equal(defaults.get(key), value) for key, value in t.config.items())]
+        own = [t for t in self.trials if all(_equal(defaults.get(key), value) for key, value in t.config.items())]
         return sorted(own, key=lambda trial: trial.budget)
 
     def rungs(self) -> list[Rung]:
@@ -149,13 +157,13 @@ class History:
 
     def ranking(self, most: int) -> list[Trial]:
         """Return the best configurations' furthest trials: those of larger budgets first, at each budget by cost."""
-        ranked = sorted(self.furthest(), key=lambda trial: (-trial.budget, trial.cost, trial.number))
+        ranked = sorted(self.furthest(), key=lambda trial: (-trial.budget, trial.measured, trial.number))
         return ranked[:most]
 
     def furthest(self) -> list[Trial]:
         """Return of each configuration the successful trial with the largest budget."""
         found: dict[int, Trial] = {}
-        for trial in sorted(self.successes, key=lambda trial: (trial.budget, -trial.cost)):
+        for trial in sorted(self.successes, key=lambda trial: (trial.budget, -trial.measured)):
             found[trial.config_id] = trial
         return list(found.values())
 
@@ -166,7 +174,7 @@ def busy_seconds(trials: Sequence[Trial]) -> float:
 
 
 def _rung(budget: int, trials: Sequence[Trial]) -> Rung:
-    costs = [trial.cost for trial in trials if trial.succeeded]
+    costs = [trial.measured for trial in trials if trial.succeeded]
     return Rung(
         budget=budget,
         trials=len(trials),

@@ -30,6 +30,7 @@ _TREES = 128
 _REPEATS = 16  # smaller forests, each fitted to another bootstrap sample of the configurations, for errors and R2
 _TREES_OF_REPEATS = 32
 _POINTS = 1024  # of the space, per estimate; a power of two, as Sobol sequences need
+_ROUNDING = 1e-12  # of costs, relative
 _FENCE = 3.0  # costs above the upper quartile by more than so many interquartile ranges are outliers (Tukey)
 
 
@@ -64,8 +65,7 @@ class Importance:
         budget: The budget the effects are about.
         at_budget: Trials at that budget; of the others the forests learn what smaller budgets tell.
         r2: Out-of-bag R2: of predictions by forests that have not seen the trial's configuration, against predicting
-            the mean cost of its budget. 1 is perfect, 0 no better than that mean; None where costs do not differ within
-            budgets.
+            the mean cost of its budget. 1 is perfect, 0 no better than that mean; None where it is not known.
         capped: Trials whose cost was an outlier and was lowered to the limit.
     """
 
@@ -80,7 +80,7 @@ class Importance:
 
     @property
     def trusted(self) -> bool:
-        """Whether the forests predict unseen configurations well enough for the order to mean something."""
+        """Whether the forests are known to predict unseen configurations well enough for the order to mean much."""
         return self.r2 is not None and self.r2 >= TRUSTED_R2
 
 
@@ -115,7 +115,7 @@ def importance(parameters: Sequence[Parameter], trials: Sequence[Trial], seed: i
 
     Returns:
         The effects, or a refusal where there are fewer than 20 successful trials or 10 different configurations, or
-        costs that do not differ.
+        costs do not differ among the trials of any budget.
     """
     varying = [parameter for parameter in parameters if parameter.varies]
     successes = [trial for trial in trials if trial.succeeded]
@@ -143,15 +143,23 @@ def _refusal(trials: int, configurations: int, varying: Sequence[Parameter], suc
             f"too few trials: {trials} successful of {configurations} configurations; importance needs "
             f"{FEWEST_TRIALS} of {FEWEST_CONFIGURATIONS}"
         )
-    if len({trial.cost for trial in successes}) == 1:
-        return "all successful trials have the same cost"
+    if not _differ(successes):
+        return "costs do not differ"
     return ""
+
+
+def _differ(successes: Sequence[Trial]) -> bool:
+    """Return whether at some budget costs differ by more than rounding errors."""
+    costs: dict[int, list[float]] = {}
+    for trial in successes:
+        costs.setdefault(trial.budget, []).append(trial.measured)
+    return any(max(own) - min(own) > _ROUNDING * max(map(abs, own)) for own in costs.values())
 
 
 def _data(varying: Sequence[Parameter], successes: Sequence[Trial]) -> tuple[_Data, int]:
     codes = [[p.code(t.config.get(p.name, p.default)) for p in varying] for t in successes]
     budget = np.log([float(trial.budget) for trial in successes])
-    raw = np.array([trial.cost for trial in successes])
+    raw = np.array([trial.measured for trial in successes])
     low, high = np.quantile(raw, (0.25, 0.75))
     limit = high + _FENCE * (high - low) if high > low else raw.max()
     ids = np.array([trial.config_id for trial in successes])

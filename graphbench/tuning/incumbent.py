@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import yaml
 
+from graphbench.evaluation.pages import counted
 from graphbench.tuning.history import History
+from graphbench.tuning.records import unreached_text
+from graphbench.tuning.report_tables import search_text
 from graphbench.tuning.trials import Trial
 
 FILE = "incumbent.yaml"
@@ -14,7 +17,8 @@ def incumbent_text(history: History, incumbent: Trial) -> str:
     """Return the incumbent as YAML, with a comment on how it was found.
 
     For a model of ours it is the result's ``baseline``, a file such as those in ``baselines/<domain>/``: the tuned
-    configuration with the overrides of the run and the incumbent's values, trained to the largest budget. For other
+    configuration with the overrides of the run and the incumbent's values, trained to the budget it was scored at. For
+    other
     training methods it is the plain configuration.
     """
     sections = history.result.get("baseline")
@@ -40,7 +44,9 @@ def _is_ours(history: History) -> bool:
 def _comment(history: History, incumbent: Trial) -> list[str]:
     what = history.what
     about = f"{what['model']} tuned on {what['dataset']}" if _is_ours(history) else "The incumbent"
-    found = f"{about}: {history.measure.text(incumbent.cost)} at {incumbent.budget:,} steps, the best of"
-    search = f"seed {what.get('seed')}, budgets {what.get('min_budget')} to {what.get('max_budget')}"
-    lines = [f"{found} {len(history.trials)} trials", f"({what.get('method')}, {search})."]
+    found = f"{about}: {history.measure.text(incumbent.measured)} at {counted(incumbent.budget, 'step')}, the best of"
+    lines = [f"{found} {counted(len(history.trials), 'trial')}", f"({search_text(what)}, seed {what.get('seed')})."]
+    if unreached := unreached_text(history.result):
+        lines.append(f"{unreached[0].upper()}{unreached[1:]}.")
+        lines += ["It is trained to the budget that was reached."] if "baseline" in history.result else []
     return [*lines, f"Data: {what['data']}."] if what.get("data") else lines

@@ -6,6 +6,7 @@ most one torn last line, which the next process cuts off.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -33,6 +34,7 @@ class Journal:
 
     def __init__(self, path: Path, file: BinaryIO, past: Sequence[Event]) -> None:
         self.past = past
+        self._own: list[Event] = []
         self._path, self._file = path, file
         self._opened = time.monotonic()
 
@@ -45,6 +47,15 @@ class Journal:
     def seconds(self) -> float:
         """Seconds that the run took so far, in this and all earlier processes."""
         return seconds_of(self.past) + self.elapsed
+
+    @property
+    def begun(self) -> str | None:
+        """When the run was first opened, ISO 8601, UTC; None before."""
+        return next((event["time"] for event in self.of_kind(OPENED)), None)
+
+    def of_kind(self, kind: str) -> list[Event]:
+        """Return all events of a kind, those of this process included."""
+        return [event for event in (*self.past, *self._own) if event["event"] == kind]
 
     def append(self, kind: str, **content: Any) -> None:
         """Write one event; when this returns it is on the disk.
@@ -62,6 +73,7 @@ class Journal:
             self._file.write((json.dumps(event, allow_nan=False) + "\n").encode())
             self._file.flush()
             os.fsync(self._file.fileno())
+        self._own.append(event)
 
 
 @contextmanager
@@ -154,7 +166,19 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; free some space, or choose another output folder") from error
+        raise StoreError(f"cannot write {path}: {error}; {_remedy(path, error)}") from error
+
+
+def _remedy(path: Path, error: OSError) -> str:
+    """Return what to do about an output folder that cannot be written."""
+    file = next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None)
+    if isinstance(error, FileExistsError | NotADirectoryError) and file is not None:
+        return f"{file} is a file: choose another output folder"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "you may not write there: choose an output folder of your own"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk is full: free some space, then run the same command again"
+    return "choose another output folder"
 
 
 def _cut_torn_line(file: BinaryIO) -> bytes:

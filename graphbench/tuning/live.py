@@ -87,15 +87,15 @@ class RunState:
             self.failed += 1
             rung.failed += 1
             return
-        rung.best = trial.cost if rung.best is None else min(rung.best, trial.cost)
+        rung.best = trial.measured if rung.best is None else min(rung.best, trial.measured)
         self.incumbent = incumbent_of([trial] if self.incumbent is None else [self.incumbent, trial])
 
     def best_text(self) -> str:
         """Return the incumbent's score and where it was reached."""
         if self.incumbent is None:
             return "none yet"
-        score = self.measure.text(self.incumbent.cost)
-        return f"{score} at {self.incumbent.budget:,} steps (configuration {self.incumbent.config_id})"
+        score = self.measure.text(self.incumbent.measured)
+        return f"{score} at {counted(self.incumbent.budget, 'step')} (configuration {self.incumbent.config_id})"
 
     def config_text(self) -> str:
         """Return the incumbent's configuration in one line."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphbench.errors import TuningError
 from graphbench.training.interrupts import deferred_signals
-from graphbench.tuning.execution import Execution
+from graphbench.tuning.execution import LOGS, Execution
 from graphbench.tuning.journal import Journal
 from graphbench.tuning.resume import ASKED, FINISHED, Progress, asked_event, finished_event
 from graphbench.tuning.trials import Asked, Observer, Status, Trial, incumbent_of
@@ -21,7 +23,10 @@ logger = logging.getLogger(__name__)
 TRIALS = "trials"
 _ALIVE = "alive"
 _ALIVE_SECONDS = 60.0  # between events: what a run that is killed forgets of its time
-_COST_WITHOUT_ANY = 1.0
+_NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # in reasons: they may differ
+_HOPELESS = 5  # trials from the first on that fail for the same reason, until a run is ended
+
+StepsIn = Callable[[Path, int], int]
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,10 @@ class Stop:
     Attributes:
         trials: Finished trials in all.
         seconds: Wall time in all, over all restarts; trials that run then are ended, and are the first of the next run.
-        worst_cost: Cost of failed trials; None for the largest cost so far.
     """
 
     trials: int
     seconds: float | None = None
-    worst_cost: float | None = None
 
 
 class Loop:
@@ -50,6 +53,8 @@ class Loop:
         output: Folder of the run.
         continues: Whether the training method accepts checkpoints.
         observers: Who is told of every trial.
+        steps_in: Returns the optimizer steps that the last checkpoint in a configuration's folder, of a seed, has; for
+            trials that fail.
     """
 
     def __init__(
@@ -61,9 +66,11 @@ class Loop:
         output: Path,
         continues: bool,
         observers: Sequence[Observer] = (),
+        steps_in: StepsIn | None = None,
     ) -> None:
         self._progress, self._execution, self._journal, self._stop = progress, execution, journal, stop
         self._output, self._continues, self._observers = output, continues, observers
+        self._steps_in, self._has_warned = steps_in, False
         self._waiting = list(progress.pending.values())
         self._running: dict[int, tuple[Asked, int]] = {}  # number -> trial and the budget it continues from
         self._noted = time.monotonic()
@@ -74,6 +81,9 @@ class Loop:
 
         Returns:
             Whether the run is complete: all trials done, or none left to do. False where time ran out.
+
+        Raises:
+            TuningError: If the first trials all failed for the same reason.
         """
         while True:
             exhausted = self._fill()
@@ -124,7 +134,7 @@ class Loop:
 
     def _finish(self, job: Job, outcome: Outcome) -> None:
         asked, start = self._running.pop(job.number)
-        trial = _trial(asked, start, outcome, self._cost(outcome))
+        trial = _trial(asked, start, outcome, self._steps(asked, start, job.folder, outcome))
         event = finished_event(trial, outcome.checkpoint, outcome.has_model, self._output)
         with deferred_signals():  # a trial is in the journal and in the result, or in neither
             self._journal.append(FINISHED, **event)
@@ -133,17 +143,30 @@ class Loop:
         self._progress.search.tell(trial)
         if not trial.succeeded:
             logger.info("trial %d failed (%s): %s", trial.number, trial.status, trial.reason)
+        if trial.note and not self._has_warned:
+            logger.warning("trial %d: %s; further notes stand in the result", trial.number, trial.note)
+            self._has_warned = True
         for observer in self._observers:
             observer.on_finished(trial)
+        self._require_hope()
 
-    def _cost(self, outcome: Outcome) -> float:
-        """Return the cost of a trial, of one that failed the worst-case value."""
+    def _steps(self, asked: Asked, start: int, folder: Path, outcome: Outcome) -> int:
+        """Return the optimizer steps done in a trial; of one that failed those that are known."""
+        if outcome.steps is not None:
+            return outcome.steps
         if outcome.status is Status.SUCCESS:
-            return outcome.cost
-        if self._stop.worst_cost is not None:
-            return self._stop.worst_cost
-        known = [trial.cost for trial in self._progress.trials if trial.succeeded]
-        return max(known, default=_COST_WITHOUT_ANY)
+            return asked.budget
+        return 0 if self._steps_in is None else max(0, self._steps_in(folder, asked.seed) - start)
+
+    def _require_hope(self) -> None:
+        trials = self._progress.trials
+        reasons = {(trial.status, _NUMBERS.sub("#", trial.reason)) for trial in trials}
+        if len(trials) == _HOPELESS and len(reasons) == 1 and not trials[0].succeeded:
+            raise TuningError(
+                f"the first {_HOPELESS} trials failed for the same reason ({trials[0].status}): {trials[0].reason}. "
+                f"What they printed is in {self._output / LOGS}. Mend it and start the same search again: it then "
+                "begins anew"
+            )
 
     def _remove_folders(self, final: bool) -> None:
         """Remove the folders of configurations that nobody continues; in the end all but the incumbent's."""
@@ -172,12 +195,8 @@ class Loop:
             self._noted = time.monotonic()
 
 
-def _trial(asked: Asked, start: int, outcome: Outcome, cost: float) -> Trial:
-    """Return the record of a trial; one that failed is charged all steps it was given."""
-    if outcome.status is not Status.SUCCESS:
-        steps = asked.budget - start
-    else:
-        steps = asked.budget if outcome.steps is None else outcome.steps
+def _trial(asked: Asked, start: int, outcome: Outcome, steps: int) -> Trial:
+    succeeded = outcome.status is Status.SUCCESS
     return Trial(
         number=asked.number,
         config_id=asked.config_id,
@@ -186,7 +205,7 @@ def _trial(asked: Asked, start: int, outcome: Outcome, cost: float) -> Trial:
         continued_from=start,
         seed=asked.seed,
         status=outcome.status,
-        cost=cost,
+        cost=outcome.cost if succeeded else None,
         seconds=round(outcome.seconds, 3),
         steps=steps,
         started=outcome.started,
@@ -194,4 +213,5 @@ def _trial(asked: Asked, start: int, outcome: Outcome, cost: float) -> Trial:
         metrics=outcome.metrics,
         worker=outcome.worker,
         tries=outcome.tries,
+        note=outcome.note,
     )

@@ -10,15 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench.errors import TuningError
+from graphbench.evaluation.pages import counted
 from graphbench.tuning.execution import LOGS, Limits, make_execution
 from graphbench.tuning.journal import CLOSED, OPENED, Journal, open_journal
 from graphbench.tuning.loop import TRIALS, Loop, Stop
-from graphbench.tuning.records import RESULT, SETTINGS, check_identity, result_record, settings_record, write_json
+from graphbench.tuning.records import (
+    RESULT,
+    SETTINGS,
+    check_identity,
+    result_record,
+    settings_record,
+    unreached_text,
+    warn_of_other_code,
+    write_json,
+)
 from graphbench.tuning.resume import Progress, resume
 from graphbench.tuning.search import make_search
 from graphbench.tuning.settings import OptimizationArgs
-from graphbench.tuning.trials import Observer, Trial, incumbent_of
-from graphbench.tuning.worker import Job, TrainingMethod, call, optional_arguments
+from graphbench.tuning.trials import Observer, Trial, TrialResult, incumbent_of
+from graphbench.tuning.worker import Job, TrainingMethod, call, optional_arguments, require_training_method
 
 if TYPE_CHECKING:
     from graphbench.tuning.search import Search
@@ -28,7 +38,7 @@ logger = logging.getLogger(__name__)
 REPORT = "report"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Best:
     """What a tuning run found.
 
@@ -36,7 +46,7 @@ class Best:
         config: The best configuration: hyperparameters by name.
         cost: Its cost at the largest budget that was reached.
         score: The same in the metric's natural direction for our own models; the cost for other training methods.
-        trials: The history: all finished trials in the order they were asked for.
+        trials: The history: all finished trials in the order they were asked for. Those that failed have no cost.
         model: The configuration's model at ``max_budget``, where the training method returns one; else None.
         path: Folder of the run.
     """
@@ -47,6 +57,13 @@ class Best:
     trials: tuple[Trial, ...]
     model: Any
     path: Path
+
+    def __repr__(self) -> str:
+        """Return it in short: the history is long."""
+        failed = sum(not trial.succeeded for trial in self.trials)
+        trials = counted(len(self.trials), "trial") + (f", {failed} failed" if failed else "")
+        model = "" if self.model is None else f", model={type(self.model).__name__}"
+        return f"Best(score={self.score:.6g}, config={self.config}, trials=<{trials}>{model}, path={str(self.path)!r})"
 
 
 class Optimizer:
@@ -60,20 +77,21 @@ class Optimizer:
         optimization_args: The settings, see :class:`~graphbench.tuning.settings.OptimizationArgs`: a mapping, a
             dataclass, or any object with these attributes.
         training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) to a budget in
-            optimizer steps, and returns a cost, lower is better, or a
-            :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it is given the path
-            that the last smaller budget of the configuration returned, or None; where it has ``folder``, a folder of
-            the configuration's own, which exists until the configuration can no longer be promoted. It travels to
+            optimizer steps, and returns a cost, lower is better, or a mapping or an object with ``cost`` and more, such
+            as :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it is given the
+            path that the last smaller budget of the configuration returned, or None; where it has ``folder``, a folder
+            of the configuration's own, which exists until the configuration can no longer be promoted. It travels to
             other processes, so it must be possible to pickle it; functions of a script or notebook are.
 
     Raises:
-        ConfigError: If a setting is unknown, missing or refused.
+        ConfigError: If a setting is unknown, missing or refused, or the training method cannot be called so.
 
     Source: Lindauer et al., SMAC3, JMLR 23 (2022); Li et al., Hyperband, JMLR 18 (2018).
     """
 
     def __init__(self, optimization_args: Any, training_method: TrainingMethod) -> None:
         self.args = OptimizationArgs.of(optimization_args)
+        require_training_method(training_method)
         self.method = training_method
         self._output = self.args.output.expanduser().absolute()
 
@@ -101,7 +119,8 @@ class Optimizer:
     def optimize(self, observers: Sequence[Observer] = (), *, report: bool = True, refit: bool = True) -> Best:
         """Run the search, or continue it, and return the best configuration.
 
-        The same settings and seed with one worker give the same trials, also across interruptions. ``result.json`` is
+        The same settings and seed with one worker give the same trials, also across interruptions. A run in which no
+        trial succeeded before begins anew. ``result.json`` is
         written whenever the run stops, also by an error or Ctrl-C; the report only when it stops by itself.
 
         Args:
@@ -112,8 +131,8 @@ class Optimizer:
 
         Raises:
             ConfigError: If the output folder holds another run.
-            TuningError: If the folder is in use, the cluster went away, no trial succeeded, or the best configuration's
-                model could not be made.
+            TuningError: If the folder is in use, the cluster went away, no trial succeeded, the first five failed for
+                the same reason, time ran out before one ended, or the best configuration's model could not be made.
             StoreError: If the folder cannot be written.
         """
         with open_journal(self._output) as journal:
@@ -123,7 +142,8 @@ class Optimizer:
                 prepare(self._default())
             journal.append(OPENED, settings=settings)
             write_json(self._output / SETTINGS, settings)
-            progress = resume(journal, self._make_search, self._output)
+            progress = resume(journal, self._make_search, self._output, retry_failed=self.args.retry_failed)
+            warn_of_other_code(journal, settings, progress.trials, self._output)
             try:
                 self._run(progress, journal, settings, observers)
             finally:
@@ -131,28 +151,32 @@ class Optimizer:
                 result = self._write_result(progress, journal, settings)
         if report:
             self._write_report(result)
-        return self._best(progress, refit)
+        best = self._best(progress, refit)
+        if warning := unreached_text(result):
+            logger.warning("%s", warning)
+        return best
 
     def _run(
         self, progress: Progress, journal: Journal, settings: Mapping[str, Any], observers: Sequence[Observer]
     ) -> None:
         args = self.args
         limits = Limits(args.trial_limit, args.memory_limit)
-        worst = args.worst_cost if args.worst_cost is not None else getattr(self.method, "worst_cost", None)
-        stop = Stop(args.trials, args.walltime_limit, worst)
+        stop = Stop(args.trials, args.walltime_limit)
         with closing(make_execution(self.method, args.workers, args.cluster, limits, self._output)) as execution:
             try:
                 for observer in observers:
                     observer.on_start(settings, tuple(progress.trials))
                 continues = "checkpoint" in optional_arguments(self.method)
-                Loop(progress, execution, journal, stop, self._output, continues, observers).run()
+                steps_in = getattr(self.method, "steps_in", None)
+                Loop(progress, execution, journal, stop, self._output, continues, observers, steps_in).run()
             finally:
                 for observer in observers:
                     observer.on_end()
 
     def _make_search(self) -> Search:
         args = self.args
-        return make_search(args.method, args.space, args.budgets, args.eta, args.seed)
+        worst = args.worst_cost if args.worst_cost is not None else getattr(self.method, "worst_cost", None)
+        return make_search(args.method, args.space, args.budgets, args.eta, args.seed, worst)
 
     def _default(self) -> dict[str, Any]:
         from graphbench.tuning.space import to_plain
@@ -162,8 +186,8 @@ class Optimizer:
     def _write_result(self, progress: Progress, journal: Journal, settings: Mapping[str, Any]) -> dict[str, Any]:
         best = incumbent_of(progress.trials)
         baseline = getattr(self.method, "baseline", None)
-        file = baseline(best.config) if best is not None and baseline is not None else None
-        result = result_record(settings, progress.trials, journal, progress.lanes, file)
+        file = baseline(best.config, best.budget) if best is not None and baseline is not None else None
+        result = result_record(settings, progress.trials, journal, progress.lanes, progress.forgotten, file)
         write_json(self._output / RESULT, result)
         return result
 
@@ -175,19 +199,28 @@ class Optimizer:
     def _best(self, progress: Progress, refit: bool) -> Best:
         best = incumbent_of(progress.trials)
         if best is None:
-            first = progress.trials[0].reason if progress.trials else "none was started"
-            raise TuningError(
-                f"none of {len(progress.trials)} trials succeeded; the first: {first}. What they printed is in "
-                f"{self._output / LOGS}. Choose another output folder to start anew"
-            )
+            raise TuningError(self._why_none(progress.trials))
         score_of = getattr(self.method, "score_of", None)
         return Best(
             config=dict(best.config),
-            cost=best.cost,
-            score=best.cost if score_of is None else score_of(best.cost),
+            cost=best.measured,
+            score=best.measured if score_of is None else score_of(best.measured),
             trials=tuple(sorted(progress.trials, key=lambda trial: trial.number)),
             model=self._model(progress, best) if refit and progress.has_model else None,
             path=self._output,
+        )
+
+    def _why_none(self, trials: Sequence[Trial]) -> str:
+        """Return why there is no best configuration, and what to do."""
+        again = "start the same search again"
+        if not trials:
+            return (
+                f"the walltime limit of {self.args.walltime_limit or 0:g} s, which getting ready counts towards, ended "
+                f"before the first trial ended; raise it and {again}: it goes on"
+            )
+        return (
+            f"none of {counted(len(trials), 'trial')} succeeded; the first: {trials[0].reason}. What they printed is "
+            f"in {self._output / LOGS}. Mend it and {again}: it then begins anew"
         )
 
     def _model(self, progress: Progress, best: Trial) -> Any:
@@ -196,10 +229,12 @@ class Optimizer:
         _, checkpoint = progress.checkpoint_of(best.config_id, budget)
         folder = self._output / TRIALS / str(best.config_id)
         try:
-            result = call(self.method, Job(best.number, best.config, best.seed, budget, checkpoint, folder))
+            result = TrialResult.of(
+                call(self.method, Job(best.number, best.config, best.seed, budget, checkpoint, folder))
+            )
         except Exception as error:
             raise TuningError(
                 f"the search is done ({self._output / RESULT}), but the model of its best configuration could not be "
                 f"made: {type(error).__name__}: {error}"
             ) from error
-        return getattr(result, "model", None)
+        return result.model

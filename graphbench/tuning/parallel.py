@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphbench.evaluation.pages import counted
 from graphbench.evaluation.plots import COLOURS, INK, PAPER, new_figure
 from graphbench.tuning.parameters import short_names, value_text
-from graphbench.tuning.plots import MAGNITUDES, blend
+from graphbench.tuning.plots import MAGNITUDES, blend, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,20 +48,20 @@ def parallel_figure(history: History) -> Figure | None:
     figure, (axes,) = new_figure(1, (max(9.6, _SPACING * (len(parameters) + 1.6)), 4.6))
     full = [trial for trial in history.furthest() if trial.budget == incumbent.budget]
     stopped = [trial for trial in history.furthest() if trial.budget < incumbent.budget]
-    scale = _ScoreScale([history.measure.score(trial.cost) for trial in full], history.measure.higher_is_better)
+    scale = _ScoreScale([history.measure.score(trial.measured) for trial in full], history.measure.higher_is_better)
     for trial in stopped:
         _draw(axes, _places(parameters, trial, _SPREAD), _STOPPED, 0.8, max(0.1, min(0.35, 25 / len(stopped))))
-    for trial in sorted(full, key=lambda trial: -trial.cost):
-        score = history.measure.score(trial.cost)
+    for trial in sorted(full, key=lambda trial: -trial.measured):
+        score = history.measure.score(trial.measured)
         _draw(axes, [*_places(parameters, trial, _SPREAD), scale.place(score)], _colour(scale.badness(score)), 1.5, 0.9)
-    best = [*_places(parameters, incumbent), scale.place(history.measure.score(incumbent.cost))]
+    best = [*_places(parameters, incumbent), scale.place(history.measure.score(incumbent.measured))]
     axes.plot(
         range(len(best)), best, color=_BEST, linewidth=3.2, marker="o", markersize=6.5, zorder=4, clip_on=False,
         label=f"incumbent, configuration {incumbent.config_id}",
     )  # fmt: skip
     drawn = [*full, *stopped]
     _draw_axes(axes, parameters, [any(p.name not in trial.config for trial in drawn) for p in parameters])
-    _draw_axis(axes, len(parameters), scale.ticks(), f"{history.measure.head}\nat {incumbent.budget:,} steps")
+    _draw_axis(axes, len(parameters), scale.ticks(), f"{history.measure.head}\nat {counted(incumbent.budget, 'step')}")
     _add_legend(figure, axes, stopped=bool(stopped), others=len(full) > 1)
     return figure
 
@@ -115,7 +116,8 @@ class _ScoreScale:
     def ticks(self) -> list[tuple[float, str]]:
         """Return place and text of the axis's marks."""
         values = np.linspace(self.low, self.high, 5 if self.high > self.low else 1)
-        marks = [(self.place(score), f"{score:.3g}") for score in (np.exp(values) if self.log else values).tolist()]
+        scores = (np.exp(values) if self.log else values).tolist()
+        marks = [(self.place(score), text) for score, text in zip(scores, told_apart(scores), strict=True)]
         if self.cut:  # what stands at the worse end may be worse than its mark says
             end = 0 if self._higher else -1
             place, text = marks[end]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphbench.evaluation.pages import counted
 from graphbench.evaluation.plots import COLOURS, INK, RED, add_legend, new_figure
 from graphbench.tuning.parameters import short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from graphbench.tuning.history import History, Rung
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _SMALLEST, _LARGEST = "#97a3b4", COLOURS[0]  # of the budgets' colours
 _BEST = COLOURS[1]
+_FEWEST_DIGITS, _MOST_DIGITS, _MOST_TICKS = 3, 12, 6
 MAGNITUDES = 30  # scores that are errors and differ by more than so many times stand on a logarithmic axis
 
 
@@ -40,6 +43,7 @@ def best_figure(history: History) -> Figure | None:
     _draw_moments(panels[1], history, [moment.seconds / divisor for moment in moments])
     panels[0].set_xlabel("optimizer steps, all trials together")
     panels[1].set_xlabel(f"{unit} in which trials ran")
+    use_whole_ticks(panels[0].xaxis)
     panels[0].set_ylabel(history.measure.head)
     add_legend(figure, panels)
     return figure
@@ -49,13 +53,15 @@ def _draw_moments(axes: Axes, history: History, at: Sequence[float]) -> None:
     scored = [(x, moment.trial) for x, moment in zip(at, history.moments, strict=True) if moment.trial.succeeded]
     budgets = sorted({trial.budget for _, trial in scored})
     for place, budget in enumerate(budgets):
-        points = [(x, history.measure.score(trial.cost)) for x, trial in scored if trial.budget == budget]
+        points = [(x, history.measure.score(trial.measured)) for x, trial in scored if trial.budget == budget]
         share = place / (len(budgets) - 1) if len(budgets) > 1 else 1.0
         axes.plot(
             *zip(*points, strict=True), linestyle="", marker="o", markersize=2.5 + 3 * share, markeredgewidth=0,
-            alpha=0.85, color=blend(_SMALLEST, _LARGEST, share), label=f"{budget:,} steps",
+            alpha=0.85, color=blend(_SMALLEST, _LARGEST, share), label=counted(budget, "step"),
         )  # fmt: skip
-    use_score_scale(axes, [history.measure.score(trial.cost) for _, trial in scored], history.measure.higher_is_better)
+    use_score_scale(
+        axes, [history.measure.score(trial.measured) for _, trial in scored], history.measure.higher_is_better
+    )
     _draw_best(axes, history, at)
     failed = [x for x, moment in zip(at, history.moments, strict=True) if not moment.trial.succeeded]
     worse_end = 0.0 if history.measure.higher_is_better else 1.0
@@ -76,16 +82,47 @@ def _draw_best(axes: Axes, history: History, at: Sequence[float]) -> None:
         points = list(piece)
         new = [i for i, (_, trial) in enumerate(points) if i == 0 or trial is not points[i - 1][1]]
         axes.plot(
-            [x for x, _ in points], [history.measure.score(trial.cost) for _, trial in points], drawstyle="steps-post",
-            color=_BEST, linewidth=1.8, marker="D", markersize=3.6, markevery=new, zorder=4,
+            [x for x, _ in points], [history.measure.score(trial.measured) for _, trial in points],
+            drawstyle="steps-post", color=_BEST, linewidth=1.8, marker="D", markersize=3.6, markevery=new, zorder=4,
             label=None if number else "best so far",
         )  # fmt: skip
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Return numbers as text with as many digits as tell those that differ apart, at least three."""
+    different = len(set(values))
+    texts: list[str] = []
+    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS + 1):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == different:
+            break
+    return texts
+
+
+def use_whole_ticks(axis: Axis) -> None:
+    """Mark few and whole numbers on an axis of counts, with separators of thousands."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=True))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def use_score_ticks(axis: Axis) -> None:
+    """Mark few scores on a linear axis, each written in full: no number is to be added to what stands there."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    axis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    formatter = ScalarFormatter(useOffset=False)
+    formatter.set_powerlimits((-4, 6))
+    axis.set_major_formatter(formatter)
 
 
 def use_score_scale(axes: Axes, scores: Sequence[float], higher_is_better: bool) -> None:
     """Make the vertical axis logarithmic for errors that span magnitudes."""
     if not higher_is_better and min(scores) > 0 and max(scores) > MAGNITUDES * min(scores):
         axes.set_yscale("log")
+    else:
+        use_score_ticks(axes.yaxis)
 
 
 def budget_figure(rungs: Sequence[Rung]) -> Figure | None:
@@ -106,6 +143,7 @@ def budget_figure(rungs: Sequence[Rung]) -> Figure | None:
     for panel in (trials, steps):
         panel.set_yticks(places, [f"{rung.budget:,}" for rung in rungs])
         panel.grid(False, axis="y")
+        use_whole_ticks(panel.xaxis)
     add_legend(figure, [trials, steps])
     return figure
 

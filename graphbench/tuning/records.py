@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,20 @@ from typing import Any
 from graphbench._version import __version__
 from graphbench.data.store import atomic_path
 from graphbench.errors import ConfigError
+from graphbench.evaluation.pages import counted
 from graphbench.evaluation.results import hardware
+from graphbench.tuning.code import code_fingerprint, is_other_code
 from graphbench.tuning.journal import OPENED, Journal, utc_now
-from graphbench.tuning.settings import OptimizationArgs
+from graphbench.tuning.settings import OptimizationArgs, ladder, trials_until_largest
 from graphbench.tuning.space import describe
 from graphbench.tuning.trials import Trial, incumbent_of
+
+logger = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 RESULT = "result.json"
 SCHEMA = 1
+OTHER_CODE = "other_code"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
@@ -26,7 +32,7 @@ _UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
 
 
 def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
-    """Return the settings of a run: ``what`` and ``space``, which identify it, and ``limits``, which may change.
+    """Return the settings of a run: ``what`` and ``space`` identify it, ``code`` and ``limits`` may change.
 
     Args:
         args: The settings.
@@ -40,6 +46,7 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
         "schema": SCHEMA,
         "what": {**about, **{key: getattr(args, key) for key in _SEARCH}},
         "space": describe(args.space),
+        "code": code_fingerprint(method),
         "limits": {key: getattr(args, key) for key in _LIMITS}
         | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
         "graphbench_version": __version__,
@@ -65,6 +72,22 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) 
         )
 
 
+def warn_of_other_code(journal: Journal, settings: Mapping[str, Any], trials: Sequence[Trial], output: Path) -> None:
+    """Warn, and note it in the journal, where the training method's code is not that of the trials so far."""
+    before = next((event["settings"].get("code") for event in reversed(journal.past) if event["event"] == OPENED), None)
+    now = settings["code"]
+    if not trials or not is_other_code(before, now):
+        return
+    logger.warning(
+        "the code of the training method %s is not that of the %d trials in %s: their costs are kept beside new ones. "
+        "Choose another output folder if costs may have changed",
+        now["name"],
+        len(trials),
+        output,
+    )
+    journal.append(OTHER_CODE, after=len(trials), before=before, now=now)
+
+
 def _differences(before: Any, now: Any, place: str = "") -> list[str]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         keys = [key for key in {**before, **now} if key not in _UNIMPORTANT]
@@ -84,6 +107,7 @@ def result_record(
     trials: Sequence[Trial],
     journal: Journal,
     lanes: int,
+    forgotten: float,
     baseline: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the content of ``result.json``.
@@ -93,33 +117,59 @@ def result_record(
         trials: All finished trials.
         journal: The run's journal.
         lanes: The most trials that ran at once; wall time of a lane that no trial fills is overhead.
+        forgotten: Seconds of failed trials that were run again.
         baseline: The incumbent as a file for training, of our own models.
     """
     best = incumbent_of(trials)
     defaults = [trial for trial in trials if trial.config_id == 0 and trial.succeeded]
     training = sum(trial.seconds for trial in trials)
     wall = journal.seconds
-    started = next((event["time"] for event in journal.past if event["event"] == OPENED), None)
+    idle = wall * lanes - training - forgotten
     return {
         "schema": SCHEMA,
         "title": title_of(settings["what"]),
         "what": settings["what"],
         "space": settings["space"],
         "incumbent": _short(best),
+        "largest_budget": largest_budget(settings["what"], best),
         "default": _short(max(defaults, key=lambda trial: trial.budget, default=None)),
         "trials": [trial.to_json() for trial in sorted(trials, key=lambda trial: trial.number)],
         "steps": _steps(trials),
         "seconds": {
             "training": round(training, 3),
-            "overhead_per_trial": round(max(0.0, wall * lanes - training) / len(trials), 3) if trials else None,
+            "overhead_per_trial": round(max(0.0, idle) / len(trials), 3) if trials else None,
             "wall": round(wall, 3),
         },
         "hardware": hardware(),
         "graphbench_version": __version__,
-        "started": started or utc_now(),
+        "started": journal.begun or utc_now(),
         "finished": utc_now(),
+        "other_code_after": [event["after"] for event in journal.of_kind(OTHER_CODE)],
         **({} if baseline is None else {"baseline": dict(baseline)}),
     }
+
+
+def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int]:
+    """Return the largest budget of a run, the largest that was reached, and about how many trials reaching it takes.
+
+    Args:
+        what: What was tuned and how it was searched.
+        best: The incumbent, which is at the largest budget that was reached; None before any success.
+    """
+    rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])
+    needed = 1 if what["method"] == "random" else trials_until_largest(len(rungs), what["eta"])
+    return {"budget": rungs[-1], "reached": 0 if best is None else best.budget, "trials_needed": needed}
+
+
+def unreached_text(result: Mapping[str, Any]) -> str:
+    """Return a warning where no trial that succeeded reached the largest budget; else nothing."""
+    about = result.get("largest_budget") or {}
+    if not 0 < about.get("reached", 0) < about.get("budget", 0):
+        return ""
+    return (
+        f"largest budget reached: {about['reached']:,} of {counted(about['budget'], 'step')}, after "
+        f"{counted(len(result['trials']), 'trial')}; about {counted(about['trials_needed'], 'trial')} are needed"
+    )
 
 
 def title_of(what: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from graphbench.tuning.importance import TRUSTED_R2, Importance, importance
 from graphbench.tuning.incumbent import FILE, incumbent_text, train_command
 from graphbench.tuning.parallel import parallel_figure
 from graphbench.tuning.plots import best_figure, budget_figure, importance_figure
+from graphbench.tuning.records import unreached_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,14 +115,20 @@ def _summary(history: History) -> list[str]:
     if best is None:
         found = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
     else:
-        score = history.measure.text(best.cost)
-        found = f"Best configuration: {score} at {best.budget:,} optimizer steps (trial {best.number})."
+        score = history.measure.text(best.measured)
+        at = counted(best.budget, "optimizer step")
+        found = f"Best configuration: {score} at {at} (trial {best.number})."
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     steps = sum(trial.steps for trial in history.trials)
     failed = f", {len(history.failures)} failed" if history.failures else ""
     wall = f" in {duration(seconds['wall'])}" if "wall" in seconds else ""
-    done = f"{counted(len(history.trials), 'trial')}{failed}, {steps:,} optimizer steps{wall}"
-    sentences = [found, f"Found by {tables.search_text(what)}, seed {what.get('seed')}: {done}."]
+    done = f"{counted(len(history.trials), 'trial')}{failed}, {counted(steps, 'optimizer step')}{wall}"
+    unreached = unreached_text(result)
+    sentences = [
+        found,
+        *([f"Warning: {unreached}."] if unreached else []),
+        f"Found by {tables.search_text(what)}, seed {what.get('seed')}: {done}.",
+    ]
     if isinstance(result.get("hardware"), dict):
         sentences.append(f"Hardware: {hardware_text(result['hardware'])}.")
     if what.get("data"):
@@ -131,25 +138,33 @@ def _summary(history: History) -> list[str]:
 
 def _comparison(history: History, best: Trial) -> str:
     """Return how the default configuration did beside the incumbent, at the largest budget that both have."""
-    own = {trial.budget: trial.cost for trial in history.successes if trial.config_id == best.config_id}
-    own[best.budget] = best.cost
-    default = {trial.budget: trial.cost for trial in history.default_trials}
+    own = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
+    own[best.budget] = best.measured
+    default = {trial.budget: trial.measured for trial in history.default_trials}
     told = history.result.get("default") or {}
     if isinstance(told.get("cost"), int | float) and told.get("budget") is not None:
         default.setdefault(int(told["budget"]), float(told["cost"]))
     shared = [budget for budget in default if budget in own]
+    lost = history.default_failures
+    failed = (
+        f"The default configuration failed at {counted(lost[-1].budget, 'step')}: {lost[-1].reason}" if lost else ""
+    )
     if not shared:
-        return "The default configuration was not measured at a budget of the incumbent."
+        return failed or "The default configuration was not measured at a budget of the incumbent."
     budget, measure = max(shared), history.measure
     difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
     scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
     if default[budget] == own[budget] and best.config_id in {t.config_id for t in history.default_trials}:
-        return f"The default configuration is the incumbent: {measure.text(best.cost)} at {best.budget:,} steps."
+        at = counted(best.budget, "step")
+        return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
     if budget == best.budget:
-        return f"At {budget:,} steps the incumbent reaches {scores}."
+        return f"At {counted(budget, 'step')} the incumbent reaches {scores}."
+    reached = f"At {counted(best.budget, 'step')} the incumbent reaches {measure.text(best.measured, named=False)}."
+    if lost and lost[-1].budget > budget:
+        return f"{failed.rstrip('.')}. At {counted(budget, 'step')} the incumbent had reached {scores}. {reached}"
     return (
-        f"The default configuration was stopped at {budget:,} steps; there the incumbent had reached {scores}. "
-        f"At {best.budget:,} steps the incumbent reaches {measure.text(best.cost, named=False)}."
+        f"The default configuration was stopped at {counted(budget, 'step')}; there the incumbent had reached "
+        f"{scores}. {reached}"
     )
 
 
@@ -160,8 +175,8 @@ def _saved_text(history: History) -> str:
     if not done or not alone or alone <= done:
         return ""
     return (
-        f"Configurations that were promoted continued from their checkpoints: {done:,} optimizer steps instead of "
-        f"{alone:,}, {1 - done / alone:.0%} saved."
+        f"Configurations that were promoted continued from their checkpoints: {counted(done, 'optimizer step')} "
+        f"instead of {alone:,}, {1 - done / alone:.0%} saved."
     )
 
 
@@ -169,16 +184,18 @@ def _importance_notes(found: Importance) -> list[str]:
     if found.refusal:
         return [f"Not computed: {found.refusal}."]
     known = f"{counted(found.trials, 'successful trial')} of {counted(found.configurations, 'configuration')}"
-    quality = "unknown, as costs do not differ within budgets" if found.r2 is None else f"{found.r2:.2f}"
+    quality = "unknown" if found.r2 is None else f"{found.r2:.2f}"
     notes = [
         "Shares of the variance of the cost over the whole space at the largest budget, as random forests fitted to "
-        f"{known} predict it ({found.at_budget} at {found.budget:,} steps; the forests learn from smaller budgets what "
-        "they tell of it). Alone: what a parameter explains by itself. With all interactions: what would be lost if it "
-        "were unknown. ± is the standard error by bootstrap over configurations.",
+        f"{known} predict it ({found.at_budget} at {counted(found.budget, 'step')}; the forests learn from smaller "
+        "budgets what they tell of it). Alone: what a parameter explains by itself. With all interactions: what would "
+        "be lost if it were unknown. ± is the standard error by bootstrap over configurations.",
         f"Out-of-bag R2 of the forests: {quality} (of configurations not seen, against the mean cost of their budget). "
         "Shares speak of the whole space, not of the surroundings of the incumbent, and failed trials are left out.",
     ]
-    if not found.trusted:
+    if found.r2 is None:
+        notes.append("R2 is unknown, as no cost of a configuration not seen differs: the order may mean nothing.")
+    elif not found.trusted:
         notes.append(f"R2 is below {TRUSTED_R2}: the forests explain too little for the order to mean much.")
     if found.capped:
         outliers = counted(found.capped, "cost")

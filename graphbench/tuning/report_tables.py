@@ -11,6 +11,7 @@ from graphbench.evaluation.tables import hardware_text
 from graphbench.tuning.history import History, Rung
 from graphbench.tuning.importance import Importance
 from graphbench.tuning.parameters import config_text, short_names, value_text
+from graphbench.tuning.settings import budgets_of
 from graphbench.tuning.trials import Status, Trial
 
 BEST = 10
@@ -63,7 +64,7 @@ def best_grid(history: History) -> Grid:
     rows = [
         (
             str(rank),
-            history.measure.text(trial.cost, named=False),
+            history.measure.text(trial.measured, named=False),
             f"{trial.budget:,}",
             str(trial.config_id),
             *(_value_in(trial.config, parameter.name) for parameter in parameters),
@@ -128,6 +129,8 @@ def provenance_grid(history: History) -> Grid:
         "model": what.get("model"),
         "fixed": config_text(what.get("overrides") or {}) or None,
         "trials": f"{len(history.trials)}, of {len({trial.config_id for trial in history.trials})} configurations",
+        "training method": _code_text(result.get("other_code_after")),
+        "notes": _notes_text(history),
         "repeated": f"{counted(retried, 'trial')} started again after a worker was lost" if retried else None,
         "worker processes": len({trial.worker for trial in history.trials if trial.worker}) or None,
         "training time": duration(seconds["training"]) if "training" in seconds else None,
@@ -146,9 +149,10 @@ def search_text(what: Mapping[str, Any]) -> str:
     names = {"smac": "SMAC with Hyperband", "hyperband": "Hyperband", "random": "random search"}
     method = str(what.get("method", ""))
     text = names.get(method, method or "search")
-    if method == "random":
-        return f"{text}, {what.get('max_budget', 0):,} steps each"
-    return f"{text}, budgets {what.get('min_budget', 0):,} to {what.get('max_budget', 0):,}, eta {what.get('eta')}"
+    budgets = budgets_of(what)
+    if method == "random" or len(budgets) == 1:
+        return f"{text}, {counted(budgets[-1], 'step')} each"
+    return f"{text}, budgets {budgets[0]:,} to {budgets[-1]:,}, eta {what.get('eta')}"
 
 
 def _value_in(config: Mapping[str, Any], name: str) -> str:
@@ -159,6 +163,17 @@ def _samples_text(what: Mapping[str, Any]) -> str | None:
     limits = {"of each split": what.get("limit"), "in validation": what.get("val_limit")}
     found = [f"{limit:,} {where}" for where, limit in limits.items() if limit is not None]
     return ", ".join(found) or ("all" if what.get("dataset") else None)
+
+
+def _code_text(after: Any) -> str | None:
+    """Return after how many trials the training method's code changed; None where it did not."""
+    return f"its code changed after {' and '.join(map(str, after))} trials" if after else None
+
+
+def _notes_text(history: History) -> str | None:
+    noted = [trial for trial in history.trials if trial.note]
+    more = f" (and {counted(len(noted) - 1, 'other')})" if len(noted) > 1 else ""
+    return f"trial {noted[0].number}: {noted[0].note}{more}" if noted else None
 
 
 def _moment(text: Any) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ logger = logging.getLogger(__name__)
 ASKED = "asked"
 FINISHED = "finished"
 ANEW = "searched_anew"  # from here on by a new search that was only told the trials before
+RETRIED = "retried"  # some failed trials, which wait to be run again
+RESTARTED = "restarted"  # the whole search, as no trial had succeeded
+_OF_TRIALS = (ASKED, FINISHED, ANEW, RETRIED, RESTARTED)
 
 
 @dataclass
@@ -32,6 +35,7 @@ class Progress:
         checkpoints: Configuration -> budget -> what the training method returned; it may have been removed since.
         has_model: Whether some trial's training method returned a model.
         lanes: The most trials that ran at once.
+        forgotten: Seconds of failed trials that count no more, as they were run again.
     """
 
     search: Search
@@ -40,6 +44,7 @@ class Progress:
     checkpoints: dict[int, dict[int, Path]] = field(default_factory=dict)
     has_model: bool = False
     lanes: int = 1
+    forgotten: float = 0.0
 
     def note_asked(self, asked: Asked) -> None:
         """Remember a trial that waits or runs."""
@@ -54,6 +59,16 @@ class Progress:
         if checkpoint is not None and trial.succeeded:
             self.checkpoints.setdefault(trial.config_id, {})[trial.budget] = checkpoint
 
+    def note_retried(self, numbers: Collection[int]) -> list[Trial]:
+        """Let failed trials wait to be run again, and return what they were."""
+        gone = [trial for trial in self.trials if trial.number in numbers]
+        self.trials = [trial for trial in self.trials if trial.number not in numbers]
+        for trial in gone:
+            asked = Asked(trial.number, trial.config_id, trial.config, trial.budget, trial.seed)
+            self.pending[trial.number] = asked
+        self.forgotten += sum(trial.seconds for trial in gone)
+        return gone
+
     def checkpoint_of(self, config_id: int, budget: int) -> tuple[int, Path | None]:
         """Return the largest budget up to ``budget`` from which a configuration can be continued, and its checkpoint.
 
@@ -65,23 +80,52 @@ class Progress:
         return (max(usable), kept[max(usable)]) if usable else (0, None)
 
 
-def resume(journal: Journal, make_search: Callable[[], Search], output: Path) -> Progress:
+def resume(
+    journal: Journal, make_search: Callable[[], Search], output: Path, *, retry_failed: bool = False
+) -> Progress:
     """Return the progress that a journal holds, ready to go on.
 
-    A search that answers otherwise than the journal says (of another version of a library) is replaced, with a warning,
+    Where all trials failed, the search starts again from the first one: the cause was none of the configurations. A
+    search that answers otherwise than the journal says (of another version of a library) is replaced, with a warning,
     by a new one that is told all finished trials; the journal notes it, so that later continuations do the same.
 
     Args:
         journal: The run's journal.
         make_search: Returns a new search, always the same.
         output: The run's folder, to which checkpoints are relative.
+        retry_failed: Let all trials that failed wait to be run again.
 
     Raises:
         TuningError: If an event is malformed.
     """
-    events = [event for event in journal.past if event["event"] in (ASKED, FINISHED, ANEW)]
+    progress = _replayed(journal, make_search, output)
+    failed = [trial for trial in progress.trials if not trial.succeeded]
+    if failed and len(failed) == len(progress.trials):
+        logger.info("none of %d trials succeeded before: the search starts again", len(failed))
+        journal.append(RESTARTED)
+        seconds = progress.forgotten + sum(trial.seconds for trial in failed)
+        return Progress(make_search(), forgotten=seconds)
+    if failed and retry_failed:
+        numbers = [trial.number for trial in failed]
+        logger.info("%d failed trials are run again", len(numbers))
+        journal.append(RETRIED, numbers=numbers)
+        _reopen(progress, numbers)
+    return progress
+
+
+def _reopen(progress: Progress, numbers: Collection[int]) -> None:
+    for trial in progress.note_retried(numbers):
+        progress.search.reopen(trial)
+
+
+def _replayed(journal: Journal, make_search: Callable[[], Search], output: Path) -> Progress:
+    events = [event for event in journal.past if event["event"] in _OF_TRIALS]
+    last = max((place for place, event in enumerate(events, start=1) if event["event"] == RESTARTED), default=0)
+    forgotten = sum(Trial.from_json(event["trial"]).seconds for event in events[:last] if event["event"] == FINISHED)
+    del events[:last]
     start = max((place for place, event in enumerate(events, start=1) if event["event"] == ANEW), default=0)
     progress = _informed(make_search(), events[:start], output)
+    progress.forgotten += forgotten
     for event in events[start:]:
         if event["event"] == ASKED and (answer := progress.search.ask()) != (asked := _asked(event)):
             logger.warning(
@@ -91,7 +135,12 @@ def resume(journal: Journal, make_search: Callable[[], Search], output: Path) ->
                 asked,
             )
             journal.append(ANEW)
-            return _informed(make_search(), events, output)
+            progress = _informed(make_search(), events, output)
+            progress.forgotten += forgotten
+            return progress
+        if event["event"] == RETRIED:
+            _reopen(progress, event["numbers"])
+            continue
         _note(progress, event, output)
         if event["event"] == FINISHED:
             progress.search.tell(progress.trials[-1])
@@ -127,6 +176,8 @@ def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress
 def _note(progress: Progress, event: Event, output: Path) -> None:
     if event["event"] == ASKED:
         progress.note_asked(_asked(event))
+    elif event["event"] == RETRIED:
+        progress.note_retried(event["numbers"])
     elif event["event"] == FINISHED:
         place = event.get("checkpoint")
         progress.note_finished(

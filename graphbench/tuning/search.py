@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
     from smac.runhistory import TrialInfo, TrialValue
 
+_COST_WITHOUT_ANY = 1.0  # of trials that fail before one succeeds
 _DRAWS = 1000  # of configurations seen before, until random search counts a space as used up
 
 
@@ -50,6 +51,10 @@ class Search(ABC):
     @abstractmethod
     def tell(self, trial: Trial) -> None:
         """Learn how a trial ended; it need not be one that was asked for."""
+
+    @abstractmethod
+    def reopen(self, trial: Trial) -> None:
+        """Forget that a trial failed: it is run again, and told again."""
 
     @abstractmethod
     def promotable(self) -> set[int]:
@@ -82,6 +87,9 @@ class RandomSearch(Search):
     def tell(self, trial: Trial) -> None:
         """Do nothing: what comes next does not depend on results."""
 
+    def reopen(self, trial: Trial) -> None:
+        """Do nothing: what comes next does not depend on results."""
+
     def promotable(self) -> set[int]:
         """Return nothing: every configuration is trained once."""
         return set()
@@ -104,12 +112,21 @@ class SmacSearch(Search):
         eta: One configuration of ``eta`` is promoted.
         seed: Of the search; also what every trial is given.
         modelled: Choose by the random forest, else at random.
+        worst_cost: Cost of failed trials; None for the largest cost so far, 1.0 before any.
 
     Raises:
         ConfigError: If SMAC cannot search the space.
     """
 
-    def __init__(self, space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int, modelled: bool) -> None:
+    def __init__(
+        self,
+        space: ConfigurationSpace,
+        rungs: Sequence[int],
+        eta: int,
+        seed: int,
+        modelled: bool,
+        worst_cost: float | None = None,
+    ) -> None:
         super().__init__(space, seed)
         with _quiet(), TemporaryDirectory(prefix="graphbench-smac-") as folder:
             from graphbench.tuning.halving import RungHyperband, smac_facade
@@ -117,11 +134,12 @@ class SmacSearch(Search):
             try:
                 self._smac = smac_facade(self._space, rungs, eta, seed % 2**32, modelled, folder)
             except ValueError as error:
-                raise ConfigError(f"SMAC cannot search this space: {error}; change it, or use method=random") from error
+                raise ConfigError(f"SMAC cannot search this space: {error}; change it, or use method=random") from None
         assert isinstance(self._smac.intensifier, RungHyperband)
         self._hyperband = self._smac.intensifier
         self._asked: dict[int, TrialInfo] = {}
-        self._failed: list[tuple[TrialInfo, float]] = []
+        self._failed: dict[int, tuple[TrialInfo, float]] = {}  # with what each cost at first
+        self._least = -math.inf if worst_cost is None else worst_cost
         self._worst = -math.inf
 
     def tell(self, trial: Trial) -> None:
@@ -130,15 +148,22 @@ class SmacSearch(Search):
         A failure never looks better than a success: as costs larger than its own become known, it is given those.
         """
         info = self._asked.pop(trial.number, None) or self._foreign(trial)
-        cost = trial.cost if trial.succeeded else max(trial.cost, self._worst)
+        cost = trial.measured if trial.succeeded else self._cost_of_failures
         with _quiet():
             self._smac.tell(info, _value(cost, trial.succeeded), save=False)
         if not trial.succeeded:
-            self._failed.append((info, cost))
-        elif trial.cost > self._worst:
-            self._worst = trial.cost
-            for failed, least in self._failed:
-                self._raise_cost(failed, max(least, self._worst))
+            self._failed[trial.number] = (info, cost)
+        elif cost > self._worst:
+            self._worst = cost
+            for failed, least in self._failed.values():
+                self._raise_cost(failed, max(least, cost))
+
+    def reopen(self, trial: Trial) -> None:
+        """Wait anew for the result of a failed trial; what was promoted without it stays promoted."""
+        info, _ = self._failed.pop(trial.number)
+        self._smac.runhistory.add_running_trial(info)
+        self._hyperband.reopen(info)
+        self._asked[trial.number] = info
 
     def promotable(self) -> set[int]:
         """Return the ids of all configurations of rungs that are not finished, or may be put on a rung yet."""
@@ -156,6 +181,11 @@ class SmacSearch(Search):
         self._asked[number] = info
         return info.config, round(info.budget or 0)
 
+    @property
+    def _cost_of_failures(self) -> float:
+        cost = max(self._least, self._worst)
+        return cost if math.isfinite(cost) else _COST_WITHOUT_ANY
+
     def _raise_cost(self, failed: TrialInfo, cost: float) -> None:
         value = _value(cost, succeeded=False)
         self._smac.runhistory.add(
@@ -169,7 +199,14 @@ class SmacSearch(Search):
         return TrialInfo(config, seed=self._hyperband.trial_seed, budget=float(trial.budget))
 
 
-def make_search(method: Method, space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int) -> Search:
+def make_search(
+    method: Method,
+    space: ConfigurationSpace,
+    rungs: Sequence[int],
+    eta: int,
+    seed: int,
+    worst_cost: float | None = None,
+) -> Search:
     """Return a new search.
 
     Args:
@@ -178,10 +215,12 @@ def make_search(method: Method, space: ConfigurationSpace, rungs: Sequence[int],
         rungs: Budgets in optimizer steps, rising.
         eta: One configuration of ``eta`` is promoted.
         seed: Of the search; also what every trial is given.
+        worst_cost: What failed trials cost at least; None for the largest cost so far, 1.0 before any. A failure never
+            looks better than a success.
     """
     if method == "random":
         return RandomSearch(space, rungs, seed)
-    return SmacSearch(space, rungs, eta, seed, modelled=method == "smac")
+    return SmacSearch(space, rungs, eta, seed, method == "smac", worst_cost)
 
 
 def _text(config: Configuration) -> str:

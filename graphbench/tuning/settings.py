@@ -42,6 +42,37 @@ def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
     return budgets[::-1]
 
 
+def budgets_of(what: Mapping[str, Any]) -> list[int]:
+    """Return the budgets of a run, rising, from what its records hold of it; those missing there count as 1."""
+    return ladder(what.get("min_budget", 1), what.get("max_budget", 1), what.get("eta", 3))
+
+
+def bracket_sizes(rungs: int, eta: int) -> list[list[int]]:
+    """Return how many configurations each bracket trains on each of its rungs.
+
+    Source: Li et al., Hyperband, JMLR 18 (2018), algorithm 1, in integers.
+
+    Args:
+        rungs: Number of budgets; bracket ``i`` starts on rung ``i``.
+        eta: One configuration of ``eta`` is promoted.
+    """
+    sizes = []
+    for rounds in range(rungs, 0, -1):
+        first = -(-rungs * eta ** (rounds - 1) // rounds)
+        sizes.append([first // eta**done for done in range(rounds)])
+    return sizes
+
+
+def trials_until_largest(rungs: int, eta: int) -> int:
+    """Return how many trials Hyperband needs until the first one reaches the largest budget, if none fails.
+
+    Args:
+        rungs: Number of budgets.
+        eta: One configuration of ``eta`` is promoted.
+    """
+    return sum(bracket_sizes(rungs, eta)[0][:-1]) + 1
+
+
 def _no_truth_value(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("expected a number")
@@ -76,7 +107,9 @@ class OptimizationArgs(BaseModel):
         memory_limit: GiB that a worker may use; None for no limit.
         method: ``smac`` (Hyperband, with configurations proposed by a model of their costs), ``hyperband``
             (configurations drawn at random), or ``random`` (drawn at random, always the largest budget).
-        worst_cost: Cost of a trial that fails; None for the largest cost seen so far, or 1.0 before any.
+        worst_cost: What the search is told a trial that fails costs at least; None for the largest cost seen so far, or
+            1.0 before any.
+        retry_failed: Run the trials that failed in earlier starts of this run again, once.
         space_file: The file that ``space`` was read from; set by itself.
     """
 
@@ -96,6 +129,7 @@ class OptimizationArgs(BaseModel):
     memory_limit: Limit | None = None
     method: Method = "smac"
     worst_cost: Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)] | None = None
+    retry_failed: bool = False
     space_file: str | None = None
 
     @classmethod
@@ -110,7 +144,7 @@ class OptimizationArgs(BaseModel):
         try:
             return cls.model_validate(_with_file(_as_mapping(settings)))
         except ValidationError as error:
-            raise ConfigError("; ".join(_complaint(item) for item in error.errors(include_url=False))) from error
+            raise ConfigError("; ".join(_complaint(item) for item in error.errors(include_url=False))) from None
 
     @property
     def budgets(self) -> list[int]:

@@ -144,7 +144,7 @@ def defaults_from(config: RunConfig, space: ConfigurationSpace) -> Configuration
     try:
         return ConfigurationSpace.from_serialized_dict(content)
     except ValueError as error:
-        raise ConfigError(f"the values of {config.model_name} are forbidden in its space: {error}") from error
+        raise ConfigError(f"the values of {config.model_name} are forbidden in its space: {error}") from None
 
 
 def _is_whole(written: Any) -> bool:

@@ -149,7 +149,7 @@ class TuningFile(BaseModel):
         try:
             return load_config(f"{domain or self._domain}/any", name)
         except UnknownModel as error:
-            raise ConfigError(f"{self._source.at('model')}: {error}; or write <domain>/<model>") from error
+            raise ConfigError(f"{self._source.at('model')}: {error}; or write <domain>/<model>") from None
 
     def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
         keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
@@ -195,7 +195,7 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
     try:
         file = TuningFile.model_validate(content)
     except ValidationError as error:
-        raise ConfigError("; ".join(_complaints(error, source))) from error
+        raise ConfigError("; ".join(_complaints(error, source))) from None
     file._source, file._domain = source, domain or path.resolve().parent.name
     return file
 
@@ -214,11 +214,11 @@ def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
         lines = dict(_lines(node, (), shown))
         return (None if node is None else loader.construct_document(node)), lines
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{shown}: cannot be read: {error}") from error
+        raise ConfigError(f"{shown}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"
-        raise ConfigError(f"{shown}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+        raise ConfigError(f"{shown}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
 
 
 class _Loader(_SafeLoader):
@@ -315,7 +315,7 @@ def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
         try:
             probe.model_validate({"value": value})
         except ValidationError as error:
-            raise ConfigError(f"{place}: the value {value!r} is refused: {error.errors()[0]['msg']}") from error
+            raise ConfigError(f"{place}: the value {value!r} is refused: {error.errors()[0]['msg']}") from None
 
 
 def _some_of(parameter: Any) -> list[float]:

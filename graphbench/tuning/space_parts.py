@@ -185,8 +185,14 @@ def _stepped(entry: Entry, name: str, kind: str, bounds: tuple[float, float], de
     if quantum <= 0:
         entry.refuse("quantum", f"expected a step above 0, got {quantum}")
     count = round((upper - lower) / quantum)
-    if not 1 <= count < _MOST_STEPS or not math.isclose(lower + count * quantum, upper, abs_tol=1e-6 * quantum):
-        entry.refuse("quantum", f"fewer than {_MOST_STEPS} steps of {quantum} must lead from {lower} to {upper}")
+    if count < 1 or not math.isclose(lower + count * quantum, upper, abs_tol=1e-6 * quantum):
+        end = round(lower + max(1, count) * quantum, _DIGITS)
+        entry.refuse(
+            "quantum",
+            f"the range {lower} to {upper} is no multiple of the quantum {quantum}; write e.g. [{lower}, {end}]",
+        )
+    if count >= _MOST_STEPS:
+        entry.refuse("quantum", f"{count} steps are too many, below {_MOST_STEPS} are allowed; enlarge or drop it")
     values = [round(lower + step * quantum, _DIGITS) for step in range(count + 1)]
     if default is None:
         default = values[len(values) // 2]

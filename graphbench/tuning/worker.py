@@ -21,8 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from graphbench.errors import ConfigError
 from graphbench.tuning.journal import utc_now
-from graphbench.tuning.trials import Status
+from graphbench.tuning.trials import Status, TrialResult
 
 TrainingMethod = Callable[..., Any]
 
@@ -30,6 +31,7 @@ _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory", 
 _WATCH_SECONDS = 0.2
 _APPEAR_SECONDS = 60.0  # longer than network file systems remember that a file was missing
 _LONGEST_REASON = 500  # characters
+_GIVEN = ("config", "seed", "budget")
 _OPTIONAL = ("checkpoint", "folder")
 
 
@@ -60,8 +62,9 @@ class Outcome:
 
     Attributes:
         cost: NaN where the trial failed.
-        checkpoint: As returned by the training method.
-        steps: As returned by the training method; None for the whole budget.
+        checkpoint: As returned by the training method; None where it does not exist.
+        steps: As returned by the training method, None for the whole budget; where it raised, the ``steps`` of the
+            exception, None where it has none.
         has_model: Whether the training method returned a model, which stays in the worker.
     """
 
@@ -76,6 +79,7 @@ class Outcome:
     steps: int | None = None
     has_model: bool = False
     tries: int = 1
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,17 +89,61 @@ class Unusable:
     reason: str
 
 
+def require_training_method(method: Any) -> None:
+    """Refuse what cannot be called as a training method is.
+
+    Raises:
+        ConfigError: If it cannot be called, or not with a configuration, a seed and a budget.
+    """
+    if not callable(method):
+        raise ConfigError(
+            f"the training method {method!r:.100} cannot be called; give a function train(config, seed, budget) that "
+            "returns a cost, or an object with such a __call__"
+        )
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # of some compiled functions
+        return
+    by_name, by_place = _arguments(method, dict.fromkeys(_GIVEN), dict.fromkeys(optional_arguments(method)))
+    try:
+        signature.bind(*by_place, **by_name)
+    except TypeError as error:
+        name = getattr(method, "__name__", type(method).__name__)
+        raise ConfigError(
+            f"the training method {name}{signature} cannot be called with (config, seed, budget): {error}; define it "
+            f"as {name}(config, seed, budget), if it likes with checkpoint and folder; give other arguments defaults"
+        ) from None
+
+
 def call(method: TrainingMethod, job: Job) -> Any:
-    """Call a training method for a trial; it is given ``checkpoint`` and ``folder`` where it accepts them."""
+    """Call a training method for a trial; it is given ``checkpoint`` and ``folder`` where it accepts them.
+
+    Configuration, seed and budget are given by name where the signature has these three names, else by their places.
+    """
     accepted = optional_arguments(method)
-    given: dict[str, Any] = {}
+    optional: dict[str, Any] = {}
     if "checkpoint" in accepted:
         _await(job.checkpoint)
-        given["checkpoint"] = job.checkpoint
+        optional["checkpoint"] = job.checkpoint
     if "folder" in accepted:
         job.folder.mkdir(parents=True, exist_ok=True)
-        given["folder"] = job.folder
-    return method(dict(job.config), job.seed, job.budget, **given)
+        optional["folder"] = job.folder
+    given = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
+    by_name, by_place = _arguments(method, given, optional)
+    return method(*by_place, **by_name)
+
+
+def _arguments(
+    method: TrainingMethod, given: Mapping[str, Any], optional: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return the arguments that a training method takes by name, and those by place."""
+    named = set()
+    with suppress(TypeError, ValueError):  # of some compiled functions
+        parameters = inspect.signature(method).parameters.values()
+        named = {own.name for own in parameters if own.kind in (own.POSITIONAL_OR_KEYWORD, own.KEYWORD_ONLY)}
+    if named.issuperset(given):
+        return {**given, **optional}, []
+    return dict(optional), list(given.values())
 
 
 def is_there(path: Path) -> bool:
@@ -127,36 +175,32 @@ def run_job(method: TrainingMethod, job: Job) -> Outcome:
     """Run one trial and return how it ended; whatever the training method raises is a failed trial."""
     started, clock = utc_now(), time.monotonic()
     try:
-        found = _read_result(call(method, job))
+        found = _read_result(TrialResult.of(call(method, job)), job.budget)
     except BaseException as error:
         traceback.print_exc()
-        found = {"status": status_of(error), "reason": reason_of(error)}
+        steps = getattr(error, "steps", None)
+        known = steps if isinstance(steps, int) and not isinstance(steps, bool) else None
+        found = {"status": status_of(error), "reason": reason_of(error), "steps": known}
     return Outcome(seconds=time.monotonic() - clock, started=started, worker=worker_name(), **found)
 
 
-def _read_result(result: Any) -> dict[str, Any]:
-    """Return the fields of an outcome for what a training method returned: a number, or an object with a cost."""
-    if not hasattr(result, "cost"):
-        return _cost_fields(result)
-    checkpoint, steps = getattr(result, "checkpoint", None), getattr(result, "steps", None)
-    metrics = getattr(result, "metrics", None) or {}
-    return {
-        **_cost_fields(result.cost),
-        "metrics": {str(name): float(value) for name, value in metrics.items()},
-        "checkpoint": None if checkpoint is None else Path(checkpoint).absolute(),
-        "steps": None if steps is None else int(steps),
-        "has_model": getattr(result, "model", None) is not None,
+def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
+    """Return the fields of an outcome for what a training method returned."""
+    checkpoint, steps, note = result.checkpoint, result.steps, ""
+    if checkpoint is not None and not checkpoint.exists():
+        note = f"the checkpoint {checkpoint} does not exist, so that larger budgets start from scratch"
+        checkpoint = None
+    ended: dict[str, Any] = {"status": Status.SUCCESS, "cost": result.cost}
+    if not math.isfinite(result.cost):
+        ended = {"status": Status.NOT_FINITE, "reason": f"the cost is {result.cost}"}
+        steps = budget if steps is None else steps
+    return ended | {
+        "metrics": result.metrics,
+        "checkpoint": None if checkpoint is None else checkpoint.absolute(),
+        "steps": steps,
+        "has_model": result.model is not None,
+        "note": note,
     }
-
-
-def _cost_fields(value: Any) -> dict[str, Any]:
-    try:
-        cost = float(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"a training method returns a number or an object with a cost, got {value!r:.100}") from error
-    if not math.isfinite(cost):
-        return {"status": Status.NOT_FINITE, "reason": f"the cost is {cost}"}
-    return {"status": Status.SUCCESS, "cost": cost}
 
 
 def status_of(error: BaseException) -> Status:

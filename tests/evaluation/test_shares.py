@@ -37,15 +37,8 @@ def test_the_largest_class_stands_for_all():
 def test_the_table_of_splits_has_one_column_for_all_classes():
     puzzles = card("clutrr/gen_23")
     grid = split_rows(puzzles)
-    assert grid.heads == (
-        "split",
-        "graphs",
-        "nodes",
-        "edges",
-        "words",
-        "largest class of answer",
-        "shift from training",
-    )
+    assert [head for head in grid.heads if "answer" in head] == ["different answers", "largest class of answer"]
+    assert grid.heads[:4] == ("split", "graphs", "nodes", "edges") and grid.heads[-1] == "shift from training"
     means = {name: mean for name, (mean, _) in puzzles.measured.statistics["k2"].items() if name.startswith("answer_")}
     largest = max(means, key=means.get)
     cells = dict(zip(grid.heads, next(row for row in grid.rows if row[0] == "k2"), strict=True))

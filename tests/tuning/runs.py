@@ -42,7 +42,7 @@ def smooth_cost(config: Any, budget: int) -> float:
     return far + 0.3 * (config["act"] != "gelu") + abs(config.get("momentum", 0.5) - 0.5) + 1 / budget
 
 
-def finished(asked: Asked, cost: float, status: Status = Status.SUCCESS, **changes: Any) -> Trial:
+def finished(asked: Asked, cost: float | None, status: Status = Status.SUCCESS, **changes: Any) -> Trial:
     values: dict[str, Any] = {"continued_from": 0, "seconds": 0.0, "steps": asked.budget, "started": "", **changes}
     return Trial(
         asked.number, asked.config_id, asked.config, asked.budget, seed=asked.seed, status=status, cost=cost, **values
@@ -65,7 +65,7 @@ def run_search(
         ended = running.popleft()
         found = cost(ended.config, ended.budget)
         failed = math.isnan(found)
-        trials.append(finished(ended, 1.0 if failed else found, Status.RAISED if failed else Status.SUCCESS))
+        trials.append(finished(ended, None if failed else found, Status.RAISED if failed else Status.SUCCESS))
         search.tell(trials[-1])
 
 

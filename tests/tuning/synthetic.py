@@ -53,7 +53,7 @@ def make_trials(count=80, seed=0, failing=True):
     def promotable():
         for smaller, larger in reversed(list(pairwise(BUDGETS))):
             done = {trial.config_id for trial in rungs[larger]}
-            ranked = sorted(rungs[smaller], key=lambda trial: trial.cost)
+            ranked = sorted(rungs[smaller], key=lambda trial: 1.0 if trial.cost is None else trial.cost)
             best = [trial for trial in ranked[: len(ranked) // 3] if trial.succeeded and trial.config_id not in done]
             if best:
                 return best[0].config_id, smaller, larger
@@ -68,10 +68,10 @@ def make_trials(count=80, seed=0, failing=True):
         config, steps = configs[number], budget - before
         cost, status, reason = cost_of(config, budget, rng.normal() * 0.01), Status.SUCCESS, ""
         if failing and config["training.lr"] > 0.05:
-            status, cost, steps = Status.NOT_FINITE, 1.0, steps // 2
+            status, cost, steps = Status.NOT_FINITE, None, steps // 2
             reason = "FloatingPointError: the loss is nan at step 13 | lower training.lr"
         elif failing and config["model.hidden"] > 480:
-            status, cost, steps, reason = Status.OUT_OF_MEMORY, 1.0, 0, "MemoryError: <device> is full"
+            status, cost, steps, reason = Status.OUT_OF_MEMORY, None, 0, "MemoryError: <device> is full"
         seconds = 0.4 + steps * (0.01 + config["model.hidden"] / 2e4)
         metrics = {} if reason else {"val_f1": 1 - cost}
         started = (START + timedelta(seconds=clock)).isoformat()

@@ -111,8 +111,8 @@ def test_time_and_death_are_handled_beside_the_clusters_worker(
     assert ended[1].tries == TRIES and "exit code 5" in ended[1].reason
 
 
-def test_a_worker_killed_in_a_trial_costs_a_retry_and_nothing_else(
-    client: Any, start: Callable[..., ClusterExecution], tmp_path: Path
+def test_a_worker_killed_in_a_trial_costs_a_retry_which_is_counted_and_told(
+    client: Any, start: Callable[..., ClusterExecution], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def train(config: dict[str, Any], seed: int, budget: int) -> float:
         with Path(config["file"]).open("a") as file:
@@ -131,7 +131,29 @@ def test_a_worker_killed_in_a_trial_costs_a_retry_and_nothing_else(
     assert not _is_alive(process)
     starts = [int(line.split()[0]) for line in file.read_text().splitlines()]
     assert sorted(starts) == sorted([0, 1, lost])
+    assert {number: outcome.tries for number, outcome in ended.items()} == {lost: 2, 1 - lost: 1}
+    told = [record.getMessage() for record in caplog.records if record.name == "graphbench.tuning.cluster"]
+    assert len(told) == 1 and told[0].startswith(f"trial {lost}: its Dask worker was lost; it is started again on tcp:")
     client.wait_for_workers(2, timeout=30)
+
+
+def test_a_cluster_without_workers_is_told_once_and_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_COUNT_SECONDS", 0.0)
+    options = {"processes": True, "n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as local, distributed.Client(local, set_as_default=False) as empty:
+        execution = ClusterExecution(pickled(lambda *_: 1.0), empty, Limits(), tmp_path)
+        try:
+            assert [execution.capacity for _ in range(3)] == [1, 1, 1]
+            execution.start(_job(tmp_path))
+            assert execution.wait(0.5) == [] and execution.capacity == 1
+            told = [record.getMessage() for record in caplog.records if record.name == "graphbench.tuning.cluster"]
+            assert told == [f"the Dask cluster at {empty.scheduler.address} has no workers; waiting for some"]
+            local.scale(1)
+            assert _ended(execution)[0].status is Status.SUCCESS
+        finally:
+            execution.close()
 
 
 def test_cancelled_trials_end(client: Any, start: Callable[..., ClusterExecution], tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
 import ctypes
-import math
 import os
 import signal
 import subprocess
@@ -7,17 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Lock, Timer
-from types import SimpleNamespace
+from threading import Lock
 from typing import Any
 
 import pytest
 
-from graphbench.errors import TrainingError, TuningError
-from graphbench.tuning import worker
+from graphbench.errors import TuningError
 from graphbench.tuning.execution import LOGS, TRIES, Limits, LocalExecution, make_execution, memory_of, pickled
 from graphbench.tuning.trials import Status, TrialResult
-from graphbench.tuning.worker import Job, Outcome, optional_arguments, reason_of, run_job, status_of
+from graphbench.tuning.worker import Job, Outcome
 
 Start = Callable[..., LocalExecution]
 
@@ -66,7 +63,8 @@ def test_a_cost_or_a_result_comes_back_but_never_the_model(start: Start, tmp_pat
     def train(config: dict[str, Any], seed: int, budget: int) -> Any:
         if config["plain"]:
             return budget / seed
-        return TrialResult(0.5, {"f1": 0.75}, model=(part for part in ()), checkpoint=Path("x"), steps=3)
+        Path(config["file"]).write_text("")
+        return TrialResult(0.5, {"f1": 0.75}, model=(part for part in ()), checkpoint=config["file"], steps=3)
 
     execution = start(train)
     execution.start(_job(tmp_path, 0, plain=True))
@@ -78,101 +76,13 @@ def test_a_cost_or_a_result_comes_back_but_never_the_model(start: Start, tmp_pat
         None,
         1,
     )
-    execution.start(_job(tmp_path, 1, plain=False))
+    execution.start(_job(tmp_path, 1, plain=False, file=str(tmp_path / "checkpoint")))
     rich = _ended(execution)[1]
     assert (rich.cost, rich.metrics, rich.steps, rich.has_model) == (0.5, {"f1": 0.75}, 3, True)
     assert rich.checkpoint is not None and rich.checkpoint.is_absolute()
     assert not hasattr(rich, "model")
     assert plain.worker == rich.worker  # the process lives on
     assert plain.worker != f"{os.uname().nodename}:{os.getpid()}"
-
-
-def test_optional_arguments_are_given_where_they_are_accepted(tmp_path: Path) -> None:
-    seen: dict[str, Any] = {}
-
-    def neither(config: Any, seed: int, budget: int) -> float:
-        seen["neither"] = (config, seed, budget)
-        return 0.0
-
-    def both(config: Any, seed: int, budget: int, folder: Path, checkpoint: Path) -> float:
-        seen["both"] = (folder, checkpoint, folder.is_dir())
-        return 0.0
-
-    def anything(*args: Any, **rest: Any) -> float:
-        seen["anything"] = (args, sorted(rest))
-        return 0.0
-
-    class Method:
-        def __call__(self, config: Any, seed: int, budget: int, *, checkpoint: Path | None = None) -> float:
-            seen["object"] = checkpoint
-            return 0.0
-
-    checkpoint = tmp_path / "c"
-    checkpoint.write_text("")
-    job = _job(tmp_path, 3, checkpoint, lr=0.1)
-    assert [run_job(method, job).status for method in (neither, both, anything, Method())] == [Status.SUCCESS] * 4
-    assert seen == {
-        "neither": ({"lr": 0.1}, 5, 9),
-        "both": (job.folder, checkpoint, True),
-        "anything": (({"lr": 0.1}, 5, 9), ["checkpoint", "folder"]),
-        "object": checkpoint,
-    }
-    assert optional_arguments(neither) == frozenset()
-
-
-def test_a_checkpoint_that_is_seen_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def train(config: Any, seed: int, budget: int, checkpoint: Path) -> float:
-        return float(checkpoint.read_text())
-
-    late = tmp_path / "late"
-    Timer(0.3, late.write_text, ["7"]).start()
-    assert run_job(train, _job(tmp_path, 0, late)).cost == 7.0
-    monkeypatch.setattr(worker, "_APPEAR_SECONDS", 0.1)
-    assert "FileNotFoundError" in run_job(train, _job(tmp_path, 0, tmp_path / "never")).reason
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, TrialResult(math.nan)])
-def test_a_cost_that_is_not_finite_is_a_failure(tmp_path: Path, value: Any) -> None:
-    outcome = run_job(lambda config, seed, budget: value, _job(tmp_path))
-    assert outcome.status is Status.NOT_FINITE
-    assert "the cost is" in outcome.reason
-
-
-@pytest.mark.parametrize(
-    "value", ["good", None, [1.0], SimpleNamespace(cost="x"), TrialResult(0.1, metrics={"a": "b"})]
-)
-def test_a_result_that_is_no_number_is_a_failure(tmp_path: Path, value: Any) -> None:
-    outcome = run_job(lambda config, seed, budget: value, _job(tmp_path))
-    assert outcome.status is Status.RAISED and math.isnan(outcome.cost)
-    assert run_job(lambda config, seed, budget: SimpleNamespace(cost=2), _job(tmp_path)).cost == 2.0
-
-
-def test_the_reason_has_type_message_and_line(tmp_path: Path) -> None:
-    def train(config: Any, seed: int, budget: int) -> float:
-        raise KeyError("lr is missing")
-
-    outcome = run_job(train, _job(tmp_path))
-    assert outcome.reason.startswith("KeyError: 'lr is missing' (test_execution.py:")
-    assert outcome.reason.endswith('in train: raise KeyError("lr is missing"))')
-    assert len(reason_of(ValueError("x" * 10_000))) < 600
-
-
-def test_kinds_of_failures_are_told_apart() -> None:
-    torch = pytest.importorskip("torch")
-    cpu = RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried")
-    wrapped = TrainingError("the device ran out")
-    wrapped.__cause__ = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
-    memory = [MemoryError(), cpu, wrapped, torch.OutOfMemoryError(), OSError(12, "Cannot allocate memory")]
-    assert {status_of(error) for error in memory} == {Status.OUT_OF_MEMORY}
-    assert status_of(FloatingPointError("loss")) is Status.NOT_FINITE
-    others = [ValueError("out of memory"), RuntimeError("shape"), OSError(2, "No such file"), SystemExit(3)]
-    assert {status_of(error) for error in others} == {Status.RAISED}
-
-
-def test_an_allocation_that_torch_refuses_is_out_of_memory(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    outcome = run_job(lambda config, seed, budget: torch.empty(2**55), _job(tmp_path))
-    assert outcome.status is Status.OUT_OF_MEMORY, outcome.reason
 
 
 def test_whatever_is_raised_ends_one_trial_and_not_the_worker(start: Start, tmp_path: Path) -> None:

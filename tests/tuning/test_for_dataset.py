@@ -113,6 +113,8 @@ def test_arguments_of_the_method_reach_it(tmp_path):
         ({"model": "gin_smal"}, UnknownModel, "did you mean 'gin_small'"),
         ({"space": "gimp"}, ConfigError, "unknown search space 'algoreas/gimp'"),
         ({"trails": 5}, ConfigError, "unknown key 'trails'"),
+        ({"device": "cuda:99"}, ConfigError, "device 'cuda:99' asks for GPU 99"),
+        ({"device": "gpu"}, ConfigError, "device 'gpu' does not exist; use auto, cpu, cuda or cuda:<number>"),
         ({"trials": 0}, ConfigError, "trials = 0 is refused"),
         ({"min_budget": 900}, ConfigError, "give 1 <= smallest <= largest"),
         ({"max_budget": "many"}, ConfigError, "max_budget = 'many' is refused"),

@@ -154,6 +154,10 @@ def test_refusals(parameters):
     assert repeated.refusal.startswith("too few trials: 25 successful of 5 configurations")
     assert importance(parameters, []).refusal.startswith("too few trials: 0")
     same = importance(parameters, trials_of(parameters, lambda c, b, r: 0.5, 30))
-    assert same.refusal == "all successful trials have the same cost"
+    assert same.refusal == "costs do not differ"
+    within = importance(parameters, trials_of(parameters, lambda c, b, r: 1 / b, 20, budgets=(10, 100)))
+    assert within.refusal == "costs do not differ" and within.effects == ()
+    rounding = importance(parameters, trials_of(parameters, lambda c, b, r: 0.3 + 1e-16 * r.integers(2), 30))
+    assert rounding.refusal == "costs do not differ"
     constant = read_parameters({"fixed": SPACE["fixed"]}, [])
     assert importance(constant, trials_of(constant, known_cost, 0)).refusal == "no parameter of the space can vary"

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from smac.runhistory import StatusType
 
 import graphbench
 from graphbench.errors import ConfigError, TuningError
@@ -18,6 +19,7 @@ from graphbench.tuning.execution import LOGS
 from graphbench.tuning.history import History
 from graphbench.tuning.journal import JOURNAL, open_journal, read_journal
 from graphbench.tuning.optimizer import Best, Optimizer
+from graphbench.tuning.resume import resume
 from graphbench.tuning.trials import Asked, Status, Trial, TrialResult
 
 from .runs import SPACE, continuing, essence, settings
@@ -77,7 +79,10 @@ def test_promoted_configurations_continue_and_the_steps_add_up(finished: Best) -
             assert trial.steps == trial.budget - trial.continued_from
     result = json.loads((finished.path / "result.json").read_text())
     alone = sum(trial.budget for trial in finished.trials)
-    done = sum(trial.budget - trial.continued_from for trial in finished.trials)
+    alone -= sum(
+        trial.budget for trial in finished.trials if not trial.succeeded
+    )  # those raise before their first step
+    done = sum(trial.steps for trial in finished.trials)
     assert result["steps"] == {
         "done": done,
         "without_continuing": alone,
@@ -91,13 +96,14 @@ def test_only_the_incumbents_folder_is_left(finished: Best) -> None:
     assert [path.name for path in (finished.path / "trials").iterdir()] == [str(best.config_id)]
 
 
-def test_failed_trials_are_recorded_and_cost_the_largest_cost_so_far(finished: Best) -> None:
+def test_failed_trials_are_recorded_without_a_cost_and_with_no_steps(finished: Best) -> None:
     failed = [trial for trial in finished.trials if not trial.succeeded]
     assert failed and all(trial.status is Status.RAISED for trial in failed)
     for trial in failed:
         assert trial.reason.startswith("ValueError: diverged (runs.py:")
-        before = [other.cost for other in finished.trials[: trial.number] if other.succeeded]
-        assert trial.cost == max(before)
+        assert (trial.cost, trial.steps) == (None, 0)
+    written = json.loads((finished.path / "result.json").read_text())["trials"]
+    assert {trial["cost"] for trial in written if trial["status"] != "success"} == {None}
     assert "ValueError: diverged" in (finished.path / LOGS / "worker-0.log").read_text()
 
 
@@ -106,7 +112,7 @@ def test_the_result_is_whole_and_reports_can_be_drawn_from_it(finished: Best) ->
     result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert {*result} == {
         *("schema", "title", "what", "space", "incumbent", "default", "trials", "steps", "seconds", "hardware"),
-        *("graphbench_version", "started", "finished"),
+        *("graphbench_version", "started", "finished", "largest_budget", "other_code_after"),
     }
     assert result["schema"] == 1 and result["graphbench_version"] == graphbench.__version__
     assert result["what"] == {
@@ -235,8 +241,8 @@ def described(**about: Any) -> Any:
         def score_of(self, cost: float) -> float:
             return 1 - cost
 
-        def baseline(self, config: Mapping[str, Any]) -> dict[str, Any]:
-            return {"training": {"lr": config["lr"]}}
+        def baseline(self, config: Mapping[str, Any], budget: int) -> dict[str, Any]:
+            return {"training": {"lr": config["lr"], "steps": budget}}
 
         def __call__(self, config: Mapping[str, Any], seed: int, budget: int) -> float:
             if config["kind"] == "b":
@@ -251,25 +257,33 @@ def test_what_a_training_method_says_of_itself_is_used(tmp_path: Path) -> None:
     best = Optimizer(settings(tmp_path, method="random", trials=12), method).optimize(report=False)
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["title"] == "Tuning net on toy" and result["what"]["limit"] == 10
-    assert result["baseline"] == {"training": {"lr": best.config["lr"]}}
+    assert result["baseline"] == {"training": {"lr": best.config["lr"], "steps": 27}}
     assert best.score == 1 - best.cost
     assert len(method.prepared) == 1 and set(method.prepared[0]) == set(SPACE)
     failed = [trial for trial in best.trials if not trial.succeeded]
-    assert failed and {trial.cost for trial in failed} == {3.5}
+    assert failed
     with pytest.raises(ConfigError, match=r"what\.limit was 10, is now 20"):
         Optimizer(settings(tmp_path, method="random", trials=12), described(limit=20)).optimize(report=False)
 
 
-def test_the_settings_worst_cost_comes_first(tmp_path: Path) -> None:
-    best = Optimizer(settings(tmp_path, method="random", trials=12, worst_cost=9.0), described()).optimize(report=False)
-    assert {trial.cost for trial in best.trials if not trial.succeeded} == {9.0}
+def test_what_failed_trials_cost_is_told_to_the_search_the_settings_before_the_methods(tmp_path: Path) -> None:
+    for given, told in ((None, 3.5), (9.0, 9.0)):
+        run = settings(tmp_path / str(given), trials=12, worst_cost=given)
+        optimizer = Optimizer(run, described())
+        optimizer.optimize(report=False)
+        with open_journal(tmp_path / str(given)) as journal:
+            progress = resume(journal, optimizer._make_search, tmp_path / str(given))
+        costs = progress.search._smac.runhistory.values()  # type: ignore[attr-defined]
+        assert {value.cost for value in costs if value.status != StatusType.SUCCESS} == {told}
 
 
-def test_a_failure_before_any_success_costs_one(tmp_path: Path) -> None:
-    with pytest.raises(TuningError, match=r"none of 3 trials succeeded; the first: the cost is nan\. .*/logs\."):
+def test_a_run_in_which_nothing_succeeds_says_why(tmp_path: Path) -> None:
+    with pytest.raises(
+        TuningError, match=r"none of 3 trials succeeded; the first: the cost is nan\. .*/logs\. Mend it"
+    ):
         Optimizer(settings(tmp_path, method="random", trials=3), _plain(float("nan"))).optimize(report=False)
     result = json.loads((tmp_path / "result.json").read_text())
-    assert [trial["cost"] for trial in result["trials"]] == [1.0] * 3
+    assert [trial["cost"] for trial in result["trials"]] == [None] * 3
     assert result["incumbent"] is None and result["default"] is None
 
 

@@ -9,7 +9,7 @@ from graphbench.evaluation.plots import INK, PAPER, RED, inline_svg, png_bytes
 from graphbench.tuning.history import History
 from graphbench.tuning.importance import Effect, Importance
 from graphbench.tuning.parallel import parallel_figure
-from graphbench.tuning.plots import best_figure, blend, budget_figure, importance_figure
+from graphbench.tuning.plots import best_figure, blend, budget_figure, importance_figure, told_apart
 from graphbench.tuning.trials import Status, Trial
 
 from .synthetic import make_result, make_trials
@@ -179,3 +179,46 @@ def test_many_parameters_are_named_on_two_lines():
     assert "parameter_0" in shown and "parameter_1\n" in shown
     assert 9.6 < figure.get_figwidth() < 15
     assert sum(text.isdigit() and int(text) > 1 for text in shown) <= 8  # marks of the long list
+
+
+def _shown_ticks(figure, axis):
+    figure.canvas.draw()
+    low, high = sorted(axis.get_view_interval())
+    return [
+        label.get_text()
+        for label in axis.get_ticklabels()
+        if low <= label.get_position()[axis.axis_name == "y"] <= high
+    ]
+
+
+@pytest.mark.parametrize("costs", [(0.98701, 0.98702, 0.98703), (1e5 + 0.5, 1e5 + 0.25, 1e5), (3e-7, 4e-7, 5e-7)])
+def test_marks_of_scores_are_told_apart_and_stand_for_themselves(costs):
+    trials = [Trial(i, i, {"training.lr": 0.01}, 9, 0, 0, Status.SUCCESS, c, 1.0, 9, "") for i, c in enumerate(costs)]
+    history = History(make_result(trials, ours=False))
+    figure = best_figure(history)
+    axis = figure.axes[0].yaxis
+    marks = _shown_ticks(figure, axis)
+    assert 2 <= len(marks) <= 8 and len(set(marks)) == len(marks)
+    offset = axis.get_offset_text().get_text()
+    assert "+" not in offset.replace("e+", "e")  # a factor may stand there, a number to add may not
+    ends = [text for text in texts_of(parallel_figure(history)) if re.fullmatch(r"[\d.e+-]+", text)][-5:]
+    assert len(set(ends)) == 5
+
+
+def test_counts_have_few_whole_marks():
+    trials = [Trial(i, i, {"training.lr": 0.01}, 1, 0, 0, Status.SUCCESS, 0.1 * i, 1.0, 1, "") for i in range(2)]
+    history = History(make_result(trials))
+    panels = [(budget_figure(history.rungs()), 0), (budget_figure(history.rungs()), 1), (best_figure(history), 0)]
+    for figure, panel in panels:
+        marks = _shown_ticks(figure, figure.axes[panel].xaxis)
+        assert marks and all(re.fullmatch(r"\d+", mark) for mark in marks) and len(set(marks)) == len(marks) <= 8
+    many = [Trial(0, 0, {"training.lr": 0.01}, 10**7, 0, 0, Status.SUCCESS, 0.1, 1.0, 10**7, "")]
+    figure = budget_figure(History(make_result(many)).rungs())
+    assert "10,000,000" in _shown_ticks(figure, figure.axes[1].xaxis)
+    assert lines_of(best_figure(history).axes[0], "1 step")
+
+
+def test_numbers_are_told_apart():
+    assert told_apart([0.5, 0.25]) == ["0.5", "0.25"]
+    assert told_apart([0.98701, 0.98702]) == ["0.98701", "0.98702"]
+    assert told_apart([1.0, 1.0]) == ["1", "1"]

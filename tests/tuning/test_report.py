@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -8,10 +9,12 @@ import yaml
 from graphbench.errors import TuningError
 from graphbench.training.config import load_config
 from graphbench.tuning.history import History
+from graphbench.tuning.importance import Importance
 from graphbench.tuning.incumbent import incumbent_text, train_command
 from graphbench.tuning.method import DatasetMethod
-from graphbench.tuning.report import write_report
-from graphbench.tuning.report_tables import best_grid, incumbent_grid
+from graphbench.tuning.records import largest_budget, unreached_text
+from graphbench.tuning.report import _comparison, _importance_notes, write_report
+from graphbench.tuning.report_tables import best_grid, incumbent_grid, provenance_grid, search_text
 from graphbench.tuning.trials import Status, Trial
 
 from .synthetic import BUDGETS, DEFAULT, make_result, make_trials
@@ -211,6 +214,77 @@ def test_the_default_may_be_the_incumbent_or_unknown(tmp_path):
     assert "The default configuration is the incumbent: validation f1 0.7500 at 27 steps." in texts[0]
     assert "The default configuration was not measured at a budget of the incumbent." in texts[1]
     assert "At 27 steps the incumbent reaches validation f1 0.8750, the default 0.7500 (+0.1250)." in texts[2]
+
+
+def test_a_default_that_failed_is_said_to_have_failed(tmp_path):
+    start = "2025-05-01T12:00:00+00:00"
+    small = Trial(0, 0, DEFAULT, 27, 0, 0, Status.SUCCESS, 0.5, 5.0, 27, start)
+    lost = [
+        Trial(n, 0, DEFAULT, budget, 0, 0, Status.RAISED, None, 5.0, 0, start, "ValueError: bad")
+        for n, budget in ((0, 27), (3, 81))
+    ]
+    best = Trial(2, 2, DEFAULT | {"training.lr": 0.01}, 27, 0, 0, Status.SUCCESS, 0.25, 5.0, 27, start)
+    for name, trials, text in (
+        ("all", [lost[0], best], "The default configuration failed at 27 steps: ValueError: bad"),
+        (
+            "later",
+            [small, best, lost[1]],
+            "The default configuration failed at 81 steps: ValueError: bad. At 27 steps the incumbent had reached "
+            "validation f1 0.7500, the default 0.5000 (+0.2500).",
+        ),
+    ):
+        history = History(make_result(trials) | {"default": None})
+        if name == "later":
+            history = History({**history.result, "trials": [*history.result["trials"], _larger(best).to_json()]})
+        assert text in _comparison(history, history.incumbent)
+
+
+def _larger(trial):
+    return replace(trial, number=9, budget=81, continued_from=27, steps=54)
+
+
+def test_a_largest_budget_that_was_not_reached_is_warned_of_everywhere(tmp_path):
+    result = make_result(make_trials(12))
+    best = History(result).incumbent
+    assert best.budget < 729
+    result |= {"largest_budget": largest_budget(result["what"], best)}
+    write_report(result, tmp_path)
+    words = f"argest budget reached: {best.budget} of 729 steps, after 12 trials; about 40 trials are needed."
+    assert f"Warning: l{words}" in (tmp_path / "report.md").read_text()
+    assert f"Warning: l{words}" in (tmp_path / "report.html").read_text()
+    comment = (tmp_path / "incumbent.yaml").read_text()
+    assert f"# L{words}\n# It is trained to the budget that was reached." in comment
+    full = make_result()
+    assert unreached_text(full | {"largest_budget": largest_budget(full["what"], History(full).incumbent)}) == ""
+    assert largest_budget(full["what"] | {"method": "random"}, None)["trials_needed"] == 1
+
+
+def test_budgets_are_those_of_the_ladder_and_one_is_one():
+    what = {"method": "smac", "min_budget": 1, "max_budget": 12, "eta": 2}
+    assert search_text(what) == "SMAC with Hyperband, budgets 2 to 12, eta 2"
+    assert search_text(what | {"max_budget": 1}) == "SMAC with Hyperband, 1 step each"
+    assert search_text(what | {"method": "random"}) == "random search, 12 steps each"
+    trial = Trial(0, 0, DEFAULT, 1, 0, 0, Status.SUCCESS, 0.25, 5.0, 1, "2025-05-01T12:00:00+00:00")
+    result = make_result([trial])
+    history = History(result | {"what": result["what"] | {"min_budget": 1, "max_budget": 1}})
+    text = incumbent_text(history, trial)
+    assert "at 1 step, the best of 1 trial\n" in text and "Hyperband, 1 step each, seed 0" in text
+
+
+def test_importance_of_equal_costs_is_not_computed_and_an_unknown_r2_is_unknown(tmp_path):
+    equal = [replace(trial, cost=1 / trial.budget) for trial in make_trials(failing=False)]
+    write_report(make_result(equal), tmp_path)
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "- Not computed: costs do not differ." in text and "R2" not in text
+    assert not (tmp_path / "figures" / "importance.png").exists()
+    notes = " ".join(_importance_notes(Importance(trials=30, configurations=20, budget=1, at_budget=1)))
+    assert "R2 is unknown" in notes and "below" not in notes and "(1 at 1 step;" in notes
+
+
+def test_notes_of_trials_stand_in_the_provenance():
+    trials = [replace(trial, note="the checkpoint x does not exist") for trial in make_trials(3)]
+    rows = dict(provenance_grid(History(make_result(trials))).rows)
+    assert rows["notes"] == "trial 0: the checkpoint x does not exist (and 2 others)"
 
 
 def test_incumbent_file_of_a_model_of_ours_trains(tmp_path):

@@ -156,7 +156,7 @@ def test_a_path_is_a_space_too(tmp_path: Path) -> None:
         ({"memory_limit": -1}, r"memory_limit = -1 is refused"),
         ({"worst_cost": float("inf")}, r"worst_cost = inf is refused: .*finite"),
         ({"method": "bohb"}, r"method = 'bohb' is refused: .*'smac', 'hyperband' or 'random'"),
-        ({"cluster": "here"}, r"cluster = 'here' is refused: expected an address such as tcp://host:8786, or a dask"),
+        ({"cluster": "here"}, r"cluster = 'here' is refused: expected an address such as tcp://host:8786, a sched"),
         ({"cluster": 5}, r"cluster = 5 is refused: expected an address"),
         (
             {"cluster": "tcp://a:1", "workers": 2},

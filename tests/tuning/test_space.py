@@ -225,7 +225,15 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
         ),
         (
             {"type": "int", "range": [0, 10], "quantum": 3},
-            r"lr\.quantum: fewer than 1000 steps of 3 must lead from 0 to 10",
+            r"lr\.quantum: the range 0 to 10 is no multiple of the quantum 3; write e\.g\. \[0, 9\]",
+        ),
+        (
+            {"type": "float", "range": [0, 0.5], "quantum": 2},
+            r"lr\.quantum: the range 0\.0 to 0\.5 is no multiple of the quantum 2\.0; write e\.g\. \[0\.0, 2\.0\]",
+        ),
+        (
+            {"type": "int", "range": [0, 5000], "quantum": 1},
+            r"lr\.quantum: 5000 steps are too many, below 1000 are allowed; enlarge or drop it",
         ),
         (
             {"type": "int", "range": [0, 9], "quantum": 3, "default": 4},

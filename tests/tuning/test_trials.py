@@ -45,6 +45,13 @@ def test_a_malformed_record_is_refused(change: dict[str, object]) -> None:
         Trial.from_json({key: value for key, value in record.items() if value is not ...})
 
 
+def test_older_records_of_failures_lose_their_worst_case_cost_and_need_no_note() -> None:
+    record = TRIAL.to_json() | {"status": "timeout", "cost": 0.25}
+    del record["note"]
+    again = Trial.from_json(record)
+    assert (again.cost, again.note, again.to_json()["cost"]) == (None, "", None)
+
+
 def test_only_a_success_succeeded() -> None:
     assert [status for status in Status if replace(TRIAL, status=status).succeeded] == [Status.SUCCESS]
 
