@@ -7,7 +7,22 @@ from typing import Any
 
 from benchmarks.common import FOLDER, RESULTS, Target, shown
 
-ORDER = ("startup", "generation", "build", "loading", "encodings", "training", "clrs", "trajectories", "clutrr", "gpu")
+ORDER = (
+    "startup",
+    "generation",
+    "build",
+    "loading",
+    "encodings",
+    "training",
+    "clrs",
+    "trajectories",
+    "clutrr",
+    "co",
+    "decoding",
+    "tuning",
+    "cluster",
+    "gpu",
+)
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 

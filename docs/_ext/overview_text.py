@@ -36,18 +36,30 @@ def family_table(families: Mapping[str, list[Card]], link: Callable[[Card], str]
     for members in families.values():
         first = members[0]
         links = ", ".join(f"[{card.variant or card.family}]({link(card)})" for card in members)
-        rows.append([first.title, task(first), sizes(first), code(first.metrics.primary), links])
+        rows.append([first.title, task(first), sizes(first), metrics(first), links])
     return table(["family", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
 
 
 def task(card: Card) -> str:
-    """Return what a dataset asks for, e.g. ``edge mask``."""
+    """Return what a dataset asks for, e.g. ``edge mask``; of several tasks, their names."""
+    if card.tasks:
+        return ", ".join(code(name) for name in card.tasks)
     return ", ".join(f"{f.location.value} {f.type_name}" for f in card.outputs)
 
 
 def sizes(card: Card) -> str:
     """Return the node counts of train, test and the out-of-distribution splits, where they are known."""
-    nodes_of = {name: card.nodes(name) for name in card.all_splits}
-    larger = [f"{nodes_of[name]:g}" for name in card.ood if nodes_of[name] is not None]
-    core = [f"{nodes_of[name]:g}" for name in ("train", "test") if nodes_of[name] is not None]
+    nodes_of = {name: _rounded(nodes) for name in card.all_splits if (nodes := card.nodes(name)) is not None}
+    larger = [nodes_of[name] for name in card.ood if name in nodes_of]
+    core = [nodes_of[name] for name in ("train", "test") if name in nodes_of]
     return "; ".join([*core, *([", ".join(larger)] if larger else [])])
+
+
+def _rounded(nodes: float) -> str:
+    return f"{nodes:.0f}" if nodes >= 100 else f"{nodes:.3g}"
+
+
+def metrics(card: Card) -> str:
+    """Return what a dataset's models are ranked by, of several tasks every metric once."""
+    names = [task.metrics.primary for task in card.tasks.values()] or [card.metrics.primary]
+    return ", ".join(code(name) for name in dict.fromkeys(names))

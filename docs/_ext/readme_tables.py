@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markdown_text import code, table
-from overview_text import by_domain, sizes, task
+from overview_text import by_domain, metrics, sizes, task
 from page_text import is_text
 from readme_block import README, replaced
 
@@ -23,8 +23,7 @@ def datasets_table() -> str:
             continue
         for members in families.values():
             first = members[0]
-            row = [first.summary.rstrip("."), task(first), sizes(first), code(first.metrics.primary), _names(members)]
-            rows.append(row)
+            rows.append([first.summary.rstrip("."), task(first), sizes(first), metrics(first), _names(members)])
     return table(["question", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
 
 
