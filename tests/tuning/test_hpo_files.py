@@ -33,7 +33,7 @@ def run_config(file: TuningFile, card: Card, sample: dict[str, Any], steps: int)
 
 def test_every_model_has_a_space_and_every_space_a_model() -> None:
     domains = {name.split("/")[0] for name in list_spaces()}
-    assert domains >= {"algoreas", "clrs", "clrs_text", "clutrr"}
+    assert domains >= {"algoreas", "clrs", "clrs_text", "clutrr", "co"}
     for domain in domains:
         assert list_spaces(domain) == list_configs(domain)
     assert list_spaces("results") == []
