@@ -15,13 +15,13 @@ from benchmarks.isolated import in_fresh_process
 
 DATASET, MODEL = "algoreas/mst_easy", "gin_small"
 SEEDS = (0, 1, 2)
-LADDER = (8, 16, 32, 64, 128, 256)
 KEPT = FOLDER.parent / "hpo" / "results" / "algoreas"
 SETTINGS = {
-    "search": f"{MODEL} on {DATASET}, first 20,000 graphs of train, 1,000 of val; budgets 8, 16, ... 256 steps; SMAC3 "
-    "asks for 160 trials (a round of all brackets), one worker; cost 1 - F1 on val, best of a run's validations",
-    "random": "as many configurations of the same space at 256 steps each as the search's steps allow, rounded up",
-    "default": "the configuration of baselines/ at 256 steps",
+    "search": f"{MODEL} on {DATASET}, first 20,000 graphs of train, 1,000 of val; SMAC3 with the space, the budgets "
+    "(23, 46, ... 729 steps) and the 110 trials (two brackets) of hpo/algoreas/gin_small.yaml, one worker; cost 1 - F1 "
+    "on val, best of a run's validations",
+    "random": "as many configurations of the same space at 729 steps each as the search's steps allow, rounded up",
+    "default": "the configuration of baselines/ at 729 steps",
     "overhead": "100 trials of a method that returns at once, 6 floats, budgets 27 to 729; everything but the method",
 }
 
@@ -31,7 +31,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     limits = {"limit": sizes(20_000, 300), "val_limit": sizes(1_000, 50)}
     seeds = SEEDS[: sizes(len(SEEDS), 1)]
     with scratch_folder() as folder:
-        found = [_compare(seed, sizes(160, 12), folder, limits, keep=not sizes.quick) for seed in seeds]
+        found = [_compare(seed, sizes(110, 12), folder, limits, keep=not sizes.quick) for seed in seeds]
         n = {"ours": len(seeds), "peer": len(seeds)}
         best = [run["smac"] for run in found]
         for peer, of in (("random", "of random search with the same steps"), ("default", "of the default")):
@@ -76,20 +76,22 @@ def search(method: str, seed: int, trials: int, output: str, **options: Any) -> 
     """Tune with one method and return the best score and the steps it took."""
     from graphbench import Optimizer
 
-    ladder = {"eta": 2, "min_budget": LADDER[0], "max_budget": LADDER[-1]}
     asked = {"model": MODEL, "method": method, "seed": seed, "trials": trials, "output": output, "device": "cpu"}
-    optimizer = Optimizer.for_dataset(DATASET, **asked, **ladder, **options)
+    optimizer = Optimizer.for_dataset(DATASET, **asked, **options)
     best = optimizer.optimize(report=False, refit=False)
     steps = json.loads((Path(output) / "result.json").read_text())["steps"]
-    return {"score": best.score, "steps": steps["done"], "saved_share": steps["saved_share"], "max_budget": LADDER[-1]}
+    largest = max(trial.budget for trial in best.trials)
+    return {"score": best.score, "steps": steps["done"], "saved_share": steps["saved_share"], "max_budget": largest}
 
 
 def default(seed: int, **options: Any) -> float:
     """Return the score of the default configuration at the largest budget."""
     from graphbench.tuning.method import DatasetMethod
+    from graphbench.tuning.space_file import load_tuning_file
 
-    method = DatasetMethod(DATASET, MODEL, budgets=LADDER, device="cpu", **options)
-    return method.score_of(method({}, seed, LADDER[-1]).cost)
+    budgets = load_tuning_file(f"{DATASET.split('/')[0]}/{MODEL}").budgets
+    method = DatasetMethod(DATASET, MODEL, budgets=budgets, device="cpu", **options)
+    return method.score_of(method({}, seed, budgets[-1]).cost)
 
 
 def overhead(folder: str, trials: int) -> float:
