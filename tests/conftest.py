@@ -1,6 +1,7 @@
 """Shared by all tests: custom cards in a temporary folder, and scripts run by a fresh interpreter."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,11 @@ import yaml
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as in a script's background jobs; tests press Ctrl-C in children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FAMILY: dict[str, Any] = {
     "version": 1,
