@@ -6,6 +6,8 @@ import json
 import math
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -31,7 +33,9 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     limits = {"limit": sizes(20_000, 300), "val_limit": sizes(1_000, 50)}
     seeds = SEEDS[: sizes(len(SEEDS), 1)]
     with scratch_folder() as folder:
-        found = [_compare(seed, sizes(110, 12), folder, limits, keep=not sizes.quick) for seed in seeds]
+        with ThreadPoolExecutor(2) as threads:  # each waits for processes of one thread
+            compare = partial(_compare, trials=sizes(110, 12), folder=folder, limits=limits, keep=not sizes.quick)
+            found = list(threads.map(compare, seeds))
         n = {"ours": len(seeds), "peer": len(seeds)}
         best = [run["smac"] for run in found]
         for peer, of in (("random", "of random search with the same steps"), ("default", "of the default")):
