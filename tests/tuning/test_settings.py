@@ -119,7 +119,7 @@ def test_a_file_gives_what_is_not_given() -> None:
     file = load_tuning_file("algoreas/gin_small")
     args = OptimizationArgs.of({"space": "algoreas/gin_small", "output": "x"})
     assert args.space == file.configuration_space()
-    assert (args.min_budget, args.max_budget, args.eta, args.trials) == (22, 729, 2, 60)
+    assert (args.min_budget, args.max_budget, args.eta, args.trials) == (22, 729, 2, 110)
     assert args.space_file == "hpo/algoreas/gin_small.yaml"
     own = OptimizationArgs.of({"space": "algoreas/gin_small", "output": "x", "trials": 7, "eta": 2, "min_budget": 30})
     assert (own.trials, own.eta, own.budgets) == (7, 2, [46, 91, 182, 365, 729])
