@@ -94,6 +94,7 @@ def test_the_last_lines_name_scores_counts_and_files(tune, tmp_path):
     assert "training.lr" in text and "model.dropout" in text
 
 
+@pytest.mark.slow
 def test_an_interrupt_says_how_to_go_on_and_goes_on_to_the_same_trials(tune, tmp_path):
     quick = ("--no-report", "--trials", "9")
     process = subprocess.Popen(
@@ -158,6 +159,7 @@ def test_options_of_a_search_are_refused_where_a_report_is_drawn_anew(tmp_path, 
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
+@pytest.mark.slow
 def test_a_budget_that_was_not_reached_is_told_in_the_terminal_and_in_json_and_trains_to_the_same_score(tune, tmp_path):
     few = ("--method", "hyperband", "--trials", "2")
     done = run(tune(*few, "--json"))

@@ -20,6 +20,7 @@ from graphbench.models.story.vocabulary import PAD, UNKNOWN, Vocabulary, words_o
 
 from .kinship import CLASSES, FEATURES, SPEC, batch_of, puzzles, story_model
 
+_QUICK = ("bilstm_mean", "lstm_one_way", "relation_network")  # models that learn in seconds
 MODELS: dict[str, dict[str, Any]] = {
     "bilstm_mean": {},
     "bilstm_attention": {"reading": "attention"},
@@ -144,7 +145,9 @@ def test_dropout_is_of_training_alone() -> None:
         assert torch.equal(model(batch)["answer"], model(batch)["answer"])
 
 
-@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize(
+    "name", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in READING]
+)
 def test_32_stories_are_learned(name: str) -> None:
     batch = batch_of(puzzles(32))
     model = story_model(batch, **{"hidden": 32, "embedding": 32, "decoder_hidden": 64, **MODELS[name]})

@@ -191,7 +191,7 @@ def test_unknown_processors_are_named():
         build(features, processor="triplet_gmpn")
 
 
-@pytest.mark.parametrize("processor", ["mpnn", "triplet_gmpnn"])
+@pytest.mark.parametrize("processor", ["mpnn", pytest.param("triplet_gmpnn", marks=pytest.mark.slow)])
 def test_a_model_learns_breadth_first_search(processor):
     features, batch = batch_of("bfs", 32)
     model = build(features, processor=processor, hidden=32)
