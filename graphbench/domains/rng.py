@@ -89,3 +89,11 @@ def shuffle(state: NDArray[np.uint64], values: NDArray[np.int64]) -> None:
     for i in range(values.shape[0] - 1, 0, -1):
         j = below(state, i + 1)
         values[i], values[j] = values[j], values[i]
+
+
+@kernel
+def permutation(state: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
+    """Return 0 .. n-1 in random order, uniformly, int64 ``[n]``."""
+    values = np.arange(n)
+    shuffle(state, values)
+    return values

@@ -34,26 +34,38 @@ class Problem:
     """What the scores of a problem's solutions are called.
 
     Attributes:
+        name: The task's name.
         objective: The metric of the objective.
-        label: The batch's field of the best known objective.
-        bound: The batch's field of the proved bound.
-        maximise: Whether larger objectives are better.
         output: The type of a solution, as a card writes it.
     """
 
+    name: str
     objective: str
-    label: str
-    bound: str
-    maximise: bool
     output: tuple[str, str, str] = ("output", "node", "mask")
+
+    @property
+    def label(self) -> str:
+        """The batch's field of the best known objective."""
+        return f"{self.name}_value"
+
+    @property
+    def bound(self) -> str:
+        """The batch's field of the proved bound."""
+        return f"{self.name}_bound"
+
+    @property
+    def maximise(self) -> bool:
+        """Whether larger objectives are better."""
+        return METRICS[self.objective].higher_is_better
 
 
 PROBLEMS = {
-    "mis": Problem("set_size", "mis_value", "mis_bound", maximise=True),
-    "max_cut": Problem("cut_size", "max_cut_value", "max_cut_bound", maximise=True),
-    "coloring": Problem(
-        "num_colors", "coloring_value", "coloring_bound", maximise=False, output=("output", "node", "scalar")
-    ),
+    problem.name: problem
+    for problem in (
+        Problem("mis", "set_size"),
+        Problem("max_cut", "cut_size"),
+        Problem("coloring", "num_colors", output=("output", "node", "scalar")),
+    )
 }
 FURTHER_METRICS = ("ratio", "gap", "matched", "bound_ratio", "seconds_per_graph")
 

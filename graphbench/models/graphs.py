@@ -90,7 +90,7 @@ def neighbour_sums(values: Tensor, layout: Layout) -> Tensor:
         return torch.zeros_like(values).index_add(0, target, values.index_select(0, source))
     size = (layout.num_nodes, layout.num_nodes)
     ones = values.new_ones(source.numel())
-    arcs = torch.sparse_coo_tensor(torch.stack([target, source]), ones, size, check_invariants=False)
+    arcs = torch.sparse_coo_tensor(layout.edge_index.flip(0), ones, size, check_invariants=False)
     sums: Tensor = torch.sparse.mm(arcs, values.reshape(layout.num_nodes, -1))
     return sums.view_as(values)
 

@@ -149,7 +149,7 @@ def _write_edges(upper: NDArray[np.uint64], edges: NDArray[np.int32], at: int) -
 
 
 @kernel
-def _with_rows(edges: NDArray[np.int32], used: int, rows: int) -> NDArray[np.int32]:
+def with_rows(edges: NDArray[np.int32], used: int, rows: int) -> NDArray[np.int32]:
     """Return a copy of the first ``used`` rows in an array of ``rows``."""
     copy = np.empty((rows, 2), np.int32)
     for j in range(used):
@@ -215,8 +215,8 @@ def draw_graphs(
         used = int(edge_ptr[s])
         edge_ptr[s + 1] = used + count
         if used + count > edges.shape[0]:
-            edges = _with_rows(edges, used, 2 * (used + count))
+            edges = with_rows(edges, used, 2 * (used + count))
         _write_edges(relabelled, edges, used)
         model[s] = chosen
     used = int(edge_ptr[num_graphs])
-    return edge_ptr, _with_rows(edges, used, used), model
+    return edge_ptr, with_rows(edges, used, used), model

@@ -10,21 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.domains.co.decoding_kernels import first_fit, join_in_order
 from graphbench.domains.co.neighbours import Neighbours, neighbour_lists
 from graphbench.domains.co.solvers import Edges, Label, checked_edges, random_state
-from graphbench.domains.rng import below
+from graphbench.domains.rng import below, permutation
 from graphbench.kernels import kernel
 
 _KEY = 0x72616E64
-
-
-@kernel
-def _random_order(n: int, state: NDArray[np.uint64]) -> NDArray[np.int64]:
-    order = np.arange(n)
-    for i in range(n - 1, 0, -1):
-        j = below(state, i + 1)
-        order[i], order[j] = order[j], order[i]
-    return order
 
 
 @kernel
@@ -62,18 +54,6 @@ def _set_by_degree(lists: Neighbours) -> NDArray[np.int32]:
 
 
 @kernel
-def _set_in_order(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int32]:
-    member = np.zeros(order.shape[0], np.int32)
-    blocked = np.zeros(order.shape[0], np.bool_)
-    for v in order:
-        if not blocked[v]:
-            member[v] = 1
-            for row in range(lists.first[v], lists.first[v + 1]):
-                blocked[lists.node[row]] = True
-    return member
-
-
-@kernel
 def _cut_in_order(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int32]:
     side = np.full(order.shape[0], -1, np.int32)
     for v in order:
@@ -86,23 +66,6 @@ def _cut_in_order(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int
     return side
 
 
-@kernel
-def _colour_in_order(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int32]:
-    n = order.shape[0]
-    colour = np.full(n, -1, np.int32)
-    taken = np.full(n + 1, -1, np.int64)  # the last node that saw a colour
-    for v in order:
-        for row in range(lists.first[v], lists.first[v + 1]):
-            c = colour[lists.node[row]]
-            if c >= 0:
-                taken[c] = v
-        c = 0
-        while taken[c] == v:
-            c += 1
-        colour[v] = c
-    return colour
-
-
 def greedy_independent_set(num_nodes: int, edges: Edges) -> Label:
     """Return the set that takes a node with fewest neighbours left, the first of equals, until none is left."""
     lists = neighbour_lists(num_nodes, checked_edges(num_nodes, edges))
@@ -112,7 +75,9 @@ def greedy_independent_set(num_nodes: int, edges: Edges) -> Label:
 def random_independent_set(num_nodes: int, edges: Edges, seed: int = 0) -> Label:
     """Return the set that takes nodes in random order where it can."""
     lists = neighbour_lists(num_nodes, checked_edges(num_nodes, edges))
-    return _set_label(num_nodes, _set_in_order(lists, _random_order(num_nodes, random_state(_KEY, seed))), "random")
+    member = np.empty(num_nodes, np.int32)
+    join_in_order(permutation(random_state(_KEY, seed), num_nodes), 0, lists.first, lists.node, member)
+    return _set_label(num_nodes, member, "random")
 
 
 def greedy_cut(num_nodes: int, edges: Edges) -> Label:
@@ -131,14 +96,20 @@ def random_cut(num_nodes: int, edges: Edges, seed: int = 0) -> Label:
 def greedy_colouring(num_nodes: int, edges: Edges) -> Label:
     """Return the colouring that gives nodes by falling degree the first free colour."""
     lists = neighbour_lists(num_nodes, checked_edges(num_nodes, edges))
-    return _colouring_label(_colour_in_order(lists, _by_falling_degree(lists)), len(edges), "greedy")
+    return _colouring_label(_first_fit(lists, _by_falling_degree(lists)), len(edges), "greedy")
 
 
 def random_colouring(num_nodes: int, edges: Edges, seed: int = 0) -> Label:
     """Return the colouring that gives nodes in random order the first free colour."""
     lists = neighbour_lists(num_nodes, checked_edges(num_nodes, edges))
-    order = _random_order(num_nodes, random_state(_KEY, seed))
-    return _colouring_label(_colour_in_order(lists, order), len(edges), "random")
+    order = permutation(random_state(_KEY, seed), num_nodes)
+    return _colouring_label(_first_fit(lists, order), len(edges), "random")
+
+
+def _first_fit(lists: Neighbours, order: NDArray[np.int64]) -> NDArray[np.int32]:
+    colour = np.empty(len(order), np.int32)
+    first_fit(order, 0, lists.first, lists.node, colour)
+    return colour
 
 
 def _by_falling_degree(lists: Neighbours) -> NDArray[np.int64]:

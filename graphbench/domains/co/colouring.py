@@ -17,6 +17,7 @@ from pydantic import Field
 from graphbench.domains.algoreas.bits import adjacency_rows
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
 from graphbench.domains.co.colouring_search import dsatur, smallest_last, use_fewer_colours
+from graphbench.domains.co.decoding_kernels import number_by_first_use
 from graphbench.domains.co.neighbours import neighbour_lists
 from graphbench.domains.co.solvers import Edges, Effort, Label, checked_edges, random_state, timed
 
@@ -55,9 +56,10 @@ def find_colouring(num_nodes: int, edges: Edges, effort: ColouringEffort | None 
         most = min(most, effort.steps - spent)
         colour, colours, used = use_fewer_colours(lists, colour, int(colours), bound, most, partial, state)
         spent += int(used)
+    number_by_first_use(colour, int(colours))
     return Label(
         value=int(colours),
-        solution=_numbered_by_first_use(colour),
+        solution=colour,
         bound=bound,
         solver="local_search",
         effort={"steps": spent},
@@ -82,10 +84,3 @@ def _least_colours(num_nodes: int, edges: NDArray[np.int32], colours: int, cliqu
     clique = np.zeros(rows.shape[1], np.uint64)
     size = improve_clique(rows, stranger_rows(rows), clique_steps, random_state(_CLIQUE_KEY, seed), clique)
     return max(int(size), 3)
-
-
-def _numbered_by_first_use(colour: NDArray[np.int32]) -> NDArray[np.int32]:
-    _, first, inverse = np.unique(colour, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int32)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return rank[inverse]

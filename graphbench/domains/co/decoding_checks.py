@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.errors import DecodingError
 
-PROBLEMS = ("mis", "max_cut", "coloring")
-
 
 def solution_values(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
     """Return the objective of a feasible solution of every graph, int64 ``[G]``.
@@ -19,7 +17,7 @@ def solution_values(problem: str, graphs: UndirectedGraphs, solution: NDArray[An
     That is the number of members of an independent set, of edges of a cut, or of colours of a colouring.
 
     Args:
-        problem: One of `PROBLEMS`.
+        problem: ``mis``, ``max_cut`` or ``coloring``.
         graphs: The graphs.
         solution: Integers or booleans ``[N]``: 1 for members, or the side (0, 1), or the colour (any number from 0).
 

@@ -43,13 +43,25 @@ def _logistic(state: NDArray[np.uint64]) -> float:
 
 
 @kernel
+def _noisy(scores: Scores, noise: Noise, restart: int, logistic: bool) -> Scores:
+    """Return the scores of one graph, ``[n]`` or ``[n, K]``, with the noise of a restart; the first has none."""
+    noisy = scores.copy()
+    if restart:
+        state = seed(noise.key, restart, 0, 0)
+        flat = noisy.reshape(-1)
+        for i in range(flat.shape[0]):
+            flat[i] += noise.temperature * (_logistic(state) if logistic else _gumbel(state))
+    return noisy
+
+
+@kernel
 def _falling(values: Scores) -> Ints:
     """Return the positions of the values from the largest to the smallest, equals in the order given."""
     return np.argsort(-values, kind="mergesort")
 
 
 @kernel
-def _join_in_order(order: Ints, start: int, first: Ints, node: Heads, member: NDArray[np.int32]) -> int:
+def join_in_order(order: Ints, start: int, first: Ints, node: Heads, member: NDArray[np.int32]) -> int:
     """Let nodes join a set in order where no neighbour has; write ``member`` and return the size."""
     size = 0
     member[:] = -1
@@ -69,14 +81,10 @@ def sets_by_score(ptr: Ints, first: Ints, node: Heads, scores: Scores, noise: No
     for g in range(ptr.shape[0] - 1):
         start, stop = ptr[g], ptr[g + 1]
         member = np.empty(stop - start, np.int32)
-        noisy = scores[start:stop].copy()
         largest = -1
         for restart in range(noise.restarts):
-            if restart:
-                state = seed(noise.key, restart, 0, 0)
-                for i in range(stop - start):
-                    noisy[i] = scores[start + i] + noise.temperature * _gumbel(state)
-            size = _join_in_order(_falling(noisy), start, first, node, member)
+            noisy = _noisy(scores[start:stop], noise, restart, False)
+            size = join_in_order(_falling(noisy), start, first, node, member)
             if size > largest:
                 largest = size
                 chosen[start:stop] = member
@@ -126,13 +134,9 @@ def cuts_by_score(
     for g in range(ptr.shape[0] - 1):
         start, stop = ptr[g], ptr[g + 1]
         side = np.empty(stop - start, np.int32)
-        noisy = scores[start:stop].copy()
         largest = -1
         for restart in range(noise.restarts):
-            if restart:
-                state = seed(noise.key, restart, 0, 0)
-                for i in range(stop - start):
-                    noisy[i] = scores[start + i] + noise.temperature * _logistic(state)
+            noisy = _noisy(scores[start:stop], noise, restart, True)
             for i in range(stop - start):
                 side[i] = 1 if noisy[i] > 0.0 else 0
             if local_search:
@@ -145,7 +149,7 @@ def cuts_by_score(
 
 
 @kernel
-def _first_fit(order: Ints, start: int, first: Ints, node: Heads, colour: NDArray[np.int32]) -> int:
+def first_fit(order: Ints, start: int, first: Ints, node: Heads, colour: NDArray[np.int32]) -> int:
     """Give nodes in order the first colour free; write ``colour`` and return the number of colours."""
     seen_by = np.full(order.shape[0] + 1, -1, np.int64)
     count = 0
@@ -205,7 +209,7 @@ def _recolour(start: int, first: Ints, node: Heads, colours: int, colour: NDArra
     idle = 0
     while idle < _IDLE_PASSES:
         before = colours
-        colours = _first_fit(_falling(colour.astype(np.float64)), start, first, node, colour)
+        colours = first_fit(_falling(colour.astype(np.float64)), start, first, node, colour)
         idle = 0 if colours < before else idle + 1
     return colours
 
@@ -223,7 +227,7 @@ def _by_confidence(scores: Scores) -> Ints:
 
 
 @kernel
-def _number_by_first_use(colour: NDArray[np.int32], colours: int) -> None:
+def number_by_first_use(colour: NDArray[np.int32], colours: int) -> None:
     """Renumber colours in place: node 0 has colour 0, the next colour met is 1, and so on."""
     number = np.full(colours, -1, np.int32)
     count = 0
@@ -252,14 +256,9 @@ def colourings_by_score(
     for g in range(ptr.shape[0] - 1):
         start, stop = ptr[g], ptr[g + 1]
         colour = np.empty(stop - start, np.int32)
-        noisy = scores[start:stop].copy()
         fewest = stop - start + 1
         for restart in range(noise.restarts):
-            if restart:
-                state = seed(noise.key, restart, 0, 0)
-                for i in range(stop - start):
-                    for c in range(scores.shape[1]):
-                        noisy[i, c] = scores[start + i, c] + noise.temperature * _gumbel(state)
+            noisy = _noisy(scores[start:stop], noise, restart, False)
             order = _by_confidence(noisy) if of_colours else _falling(noisy[:, 0])
             for fit_best in (True, False):
                 if fit_best and not of_colours:
@@ -267,11 +266,11 @@ def colourings_by_score(
                 if fit_best:
                     colours = _best_fit(order, start, first, node, noisy, colour)
                 else:
-                    colours = _first_fit(order, start, first, node, colour)
+                    colours = first_fit(order, start, first, node, colour)
                 if local_search:
                     colours = _recolour(start, first, node, colours, colour)
                 if colours < fewest:
                     fewest = colours
-                    _number_by_first_use(colour, colours)
+                    number_by_first_use(colour, colours)
                     chosen[start:stop] = colour
     return chosen

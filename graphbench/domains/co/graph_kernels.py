@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.rng import below, next_u64, seed, shuffle, uniform
+from graphbench.domains.algoreas.random_graphs import with_rows
+from graphbench.domains.rng import below, next_u64, permutation, seed, uniform
 from graphbench.kernels import kernel
 
 _ROUNDING = 1e-9  # so that log 8 / log 2 = 3 is not rounded down to 2
@@ -21,24 +22,6 @@ Graphs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 @kernel
 def _between(state: NDArray[np.uint64], low: int, high: int) -> int:
     return low + below(state, high - low + 1)
-
-
-@kernel
-def _with_rows(edges: NDArray[np.int32], used: int, rows: int) -> NDArray[np.int32]:
-    """Return a copy of the first ``used`` rows in an array of ``rows``."""
-    copy = np.empty((rows, 2), np.int32)
-    for j in range(used):
-        copy[j, 0], copy[j, 1] = edges[j, 0], edges[j, 1]
-    return copy
-
-
-@kernel
-def _shuffled_ids(state: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
-    ids = np.empty(n, np.int64)
-    for v in range(n):
-        ids[v] = v
-    shuffle(state, ids)
-    return ids
 
 
 @kernel
@@ -79,11 +62,11 @@ def draw_uniform_graphs(
         state = seed(key, indices[s], attempts[s], 0)
         num_nodes[s] = _between(state, low, high)
         if used + most > edges.shape[0]:
-            edges = _with_rows(edges, used, 2 * (used + most))
+            edges = with_rows(edges, used, 2 * (used + most))
         after = _draw_pairs(state, num_nodes[s], p, edges, used)
         num_edges[s] = after - used
         used = after
-    return num_nodes, num_edges, _with_rows(edges, used, used)
+    return num_nodes, num_edges, with_rows(edges, used, used)
 
 
 @kernel
@@ -154,9 +137,9 @@ def draw_growing_graphs(
         num_nodes[s] = n
         num_edges[s] = m * (n - m)
         _grow(state, n, m, pairs[: num_edges[s]])
-        _write_sorted(n, pairs[: num_edges[s]], _shuffled_ids(state, n), edges, used)
+        _write_sorted(n, pairs[: num_edges[s]], permutation(state, n), edges, used)
         used += num_edges[s]
-    return num_nodes, num_edges, _with_rows(edges, used, used)
+    return num_nodes, num_edges, with_rows(edges, used, used)
 
 
 @kernel
@@ -258,8 +241,8 @@ def draw_model_rb_graphs(
                 pairs[m, 0], pairs[m, 1] = u, v
                 m += 1 if linked[u, v] or linked[v, u] else 0
         if used + m > edges.shape[0]:
-            edges = _with_rows(edges, used, 2 * (used + m))
-        _write_sorted(n, pairs[:m], _shuffled_ids(state, n), edges, used)
+            edges = with_rows(edges, used, 2 * (used + m))
+        _write_sorted(n, pairs[:m], permutation(state, n), edges, used)
         num_nodes[s], num_edges[s] = n, m
         used += m
-    return num_nodes, num_edges, _with_rows(edges, used, used)
+    return num_nodes, num_edges, with_rows(edges, used, used)
