@@ -38,6 +38,7 @@ class Card(BaseModel):
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
         protocol: Which of a benchmark's ways the data follow, where there are several; stands in every result.
         classes: Feature -> names of its classes, in their order, for categorical features whose classes have names.
+        spellings: Other spelling of a word -> that in the names of classes, for answers in words.
         overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
         labels: Labeller -> what it finds out about every graph, for cards with tasks.
         tasks: Name -> task, where the same graphs serve several; the first is that of the id alone.
@@ -62,6 +63,7 @@ class Card(BaseModel):
     protocol: str | None = None
     features: tuple[Feature, ...]
     classes: dict[str, tuple[str, ...]] = {}
+    spellings: dict[str, str] = {}
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
     labels: dict[str, LabelSpec] = {}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NO_CLASS = -1
 _BETWEEN = re.compile(r"[\W_]+")
-_SPELLINGS = {"neice": "niece"}  # of the published CLUTRR files
 
 
 def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "line {}") -> NDArray[np.int64]:
@@ -52,7 +51,8 @@ def class_numbers(card: Card, feature: str, words: Sequence[str], where: str = "
 def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArray[np.int64]:
     """Return the numbers of the classes that answers name; int64 ``[items]``, -1 for an answer that names none.
 
-    Capitals, spaces and punctuation do not count, and ``neice`` is a niece: ``**Mother in law.**`` is mother-in-law.
+    Capitals, spaces and punctuation do not count: ``**Mother in law.**`` is mother-in-law. Words may have the other
+    spellings that the card knows.
 
     Args:
         card: The dataset's card.
@@ -62,8 +62,8 @@ def answered_classes(card: Card, feature: str, answers: Sequence[str]) -> NDArra
     Raises:
         EvaluationError: If the classes of the feature have no names.
     """
-    numbers = {_plain(name): number for number, name in enumerate(_names(card, feature))}
-    return np.array([numbers.get(_plain(answer), NO_CLASS) for answer in answers], np.int64)
+    numbers = {_plain(name, card): number for number, name in enumerate(_names(card, feature))}
+    return np.array([numbers.get(_plain(answer, card), NO_CLASS) for answer in answers], np.int64)
 
 
 def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int64]) -> Score:
@@ -100,6 +100,6 @@ def _names(card: Card, feature: str) -> tuple[str, ...]:
     return names
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, card: Card) -> str:
     words = _BETWEEN.sub(" ", text).strip().lower().split(" ")
-    return " ".join(_SPELLINGS.get(word, word) for word in words)
+    return " ".join(card.spellings.get(word, word) for word in words)
