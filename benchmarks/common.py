@@ -20,6 +20,21 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
 SCRATCH = FOLDER.parent / ".benchmarks"
+NAMES = (  # what `benchmarks.run` runs, in the order of the tables
+    "startup",
+    "generation",
+    "build",
+    "loading",
+    "encodings",
+    "training",
+    "clrs",
+    "trajectories",
+    "clutrr",
+    "co",
+    "decoding",
+    "tuning",
+    "cluster",
+)
 QUICK_RESULTS = SCRATCH / "quick"
 LIBRARIES = ("numpy", "numba", "torch", "torch_geometric", "networkx", "scipy", "h5py")
 

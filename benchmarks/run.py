@@ -6,24 +6,8 @@ import argparse
 import subprocess
 import sys
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, NAMES
 from benchmarks.tables import write_tables
-
-NAMES = (
-    "startup",
-    "generation",
-    "build",
-    "cluster",
-    "tuning",
-    "loading",
-    "encodings",
-    "training",
-    "clrs",
-    "trajectories",
-    "clutrr",
-    "co",
-    "decoding",
-)
 
 
 def main() -> None:

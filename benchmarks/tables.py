@@ -5,24 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.common import FOLDER, RESULTS, Target, shown
+from benchmarks.common import FOLDER, NAMES, RESULTS, Target, shown
 
-ORDER = (
-    "startup",
-    "generation",
-    "build",
-    "loading",
-    "encodings",
-    "training",
-    "clrs",
-    "trajectories",
-    "clutrr",
-    "co",
-    "decoding",
-    "tuning",
-    "cluster",
-    "gpu",
-)
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
@@ -37,7 +21,7 @@ def write_tables() -> None:
 
 
 def _files() -> list[Any]:
-    return [path for name in ORDER if (path := RESULTS / f"{name}.json").is_file()]
+    return [path for name in (*NAMES, "gpu") if (path := RESULTS / f"{name}.json").is_file()]
 
 
 def _section(result: dict[str, Any]) -> str:
