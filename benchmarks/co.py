@@ -114,6 +114,7 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int) 
 
     from graphbench import card
     from graphbench.data.generation import draw_samples
+    from graphbench.data.labels import labeller_of
     from graphbench.domains.co import external
     from graphbench.domains.co.tasks import TASKS
 
@@ -124,8 +125,9 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int) 
         (int(n), samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]].astype(np.int32))
         for i, n in enumerate(samples.num_nodes)
     ]
-    kernel.solve(*graphs[0], None, 1)  # loads the kernels
-    labels = [kernel.solve(n, edges, None, i) for i, (n, edges) in enumerate(graphs)]
+    effort = labeller_of(chosen).parse(chosen, "test")
+    kernel.solve(*graphs[0], effort, 1)  # loads the kernels
+    labels = [kernel.solve(n, edges, effort, i) for i, (n, edges) in enumerate(graphs)]
     for (n, edges), label in zip(graphs, labels, strict=True):
         assert not kernel.check(n, edges, label)
     others = {}

@@ -21,6 +21,7 @@ from unittest.mock import patch
 from benchmarks.common import machine, scratch_folder
 
 SECONDS = 0.15  # CPU time for the shards of one split
+LABEL_SECONDS = 4.0  # labels of some graphs cost much more than those of others
 MOST = 20_000  # samples
 FEW = 4
 LIBRARIES = ("cpu", "cores", "python", "numpy", "numba", "h5py")
@@ -51,8 +52,15 @@ def measured(cards: list[Any]) -> dict[str, Any]:
     rates: dict[str, dict[str, Any]] = {}
     for card in cards:
         name = card.id.split("/", 1)[1]
-        rates[name] = {"version": card.version, "splits": {split: rate(card, split) for split in card.all_splits}}
+        graphs = card.graphs
+        rates[name] = {"version": card.version, "splits": {split: rate(graphs, split) for split in card.all_splits}}
         print(f"  {card.id}", flush=True)
+        labels: dict[str, Any] = {}
+        for labeller, own in labelled(card).items():
+            labels[labeller] = {split: rate(own, split) for split in card.all_splits}
+            print(f"  {card.id}, labels {labeller}", flush=True)
+        if labels:
+            rates[name]["labels"] = labels
     return {
         "date": started.isoformat(timespec="seconds"),
         "load_average_at_start": round(load, 2),
@@ -61,26 +69,32 @@ def measured(cards: list[Any]) -> dict[str, Any]:
     }
 
 
+def labelled(card: Any) -> dict[str, Any]:
+    """Return labeller -> card of a task that needs its labels."""
+    return {spec.labels: card.with_task(name) for name, spec in card.tasks.items()}
+
+
 def rate(card: Any, split: str) -> dict[str, float]:
-    """Return what a sample of a split costs.
+    """Return what a sample of a split costs; of a card with a labeller, what its label costs.
 
     ``draw``: CPU seconds to draw, label and write it in a shard; ``join``: CPU seconds of what one process does with
     all shards (duplicates, joining, hashing); ``bytes``: in the finished file; ``shard``: samples in a shard;
     ``samples``: how many were measured.
     """
-    from graphbench.data.samples import find_generator
+    from graphbench.data.samples import find_generator, find_labeller
 
-    generator = find_generator(card.generator)
+    maker = find_generator(card.generator) if card.labeller is None else find_labeller(card.labeller)
+    seconds = SECONDS if card.labeller is None else LABEL_SECONDS
     count = card.split(split).count
     size = min(FEW, count)
     found = few = _built(card, split, size)
-    if few["draw"] < SECONDS:
+    if few["draw"] < seconds:
         few = min((_built(card, split, size) for _ in range(3)), key=lambda built: built["join"])
-    while found["draw"] < SECONDS and size < min(MOST, count):
-        growth = min(8.0, max(2.0, 1.2 * SECONDS / max(found["draw"], 1e-4)))
+    while found["draw"] < seconds and size < min(MOST, count):
+        growth = min(8.0, max(2.0, 1.2 * seconds / max(found["draw"], 1e-4)))
         size = min(count, MOST, int(size * growth) + 1)
         found = _built(card, split, size)
-    shard = min(count, generator.shard_size(generator.parse(card, split)))
+    shard = min(count, maker.shard_size(maker.parse(card, split)))
     more = size > FEW
     return {
         "samples": size,
@@ -92,18 +106,26 @@ def rate(card: Any, split: str) -> dict[str, float]:
 
 
 def _built(card: Any, split: str, count: int) -> dict[str, float]:
-    """Build the first samples in two shards; return CPU seconds of the shards and of what follows, and the bytes."""
+    """Build the first samples, or their labels, in two shards.
+
+    Returns CPU seconds of the shards and of what follows, and the bytes.
+    """
     from graphbench.data import generation
+    from graphbench.data.layout import label_folder
 
     spent = {"draw": 0.0, "join": 0.0}
     after = [(generation, "join_shards"), (generation, "samples_hash"), (generation.Manifest, "add_file")]
-    generation.draw_samples(card, split, range(count)[:FEW])  # kernels compiled and loaded
+    generation.draw_samples(card, split, range(count)[:1])  # kernels compiled and loaded
     with scratch_folder() as root, ExitStack() as patches:
+        if card.labeller is not None:
+            generation.ensure_split(card.graphs, split, root, count, workers=1, progress=False)
         patches.enter_context(_clocked(generation, "build_shard", spent, "draw"))
         for owner, name in ((generation.SplitBuilder, "_resolve_duplicates"), *after):
             patches.enter_context(_clocked(owner, name, spent, "join"))
         size = -(-count // 2)
         path: Path = generation.ensure_split(card, split, root, count, workers=1, progress=False, shard_size=size)
+        if card.labeller is not None:
+            path = label_folder(card, path.parent) / path.name
         return {**spent, "bytes": float(path.stat().st_size)}
 
 

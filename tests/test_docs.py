@@ -225,6 +225,24 @@ def test_a_page_shows_measured_numbers_beside_published_ones(monkeypatch):
     assert ("(*small*)" in text) == record.budget.small
 
 
+def test_the_page_of_graphs_with_tasks_shows_every_task_and_label():
+    card = next(card for card in names.catalog().cards.values() if any(spec.splits for spec in card.labels.values()))
+    text = page_text.page(card)
+    for name in card.tasks:
+        own = card.with_task(name)
+        assert f"| `{own.address}` | {card.tasks[name].summary} | {own.kind} |" in text
+        for score in published(own.address):
+            assert f"| `{name}` | `{score.split}` | {score.model} |" in text and score.reference in text
+        assert f"`{own.address}`: scores of" in text
+    for labeller, spec in card.labels.items():
+        assert f"**`{labeller}`**" in text and all(f"| `{f.name}` |" in text for f in spec.features)
+        facts = card.measured.labels[labeller]
+        assert all(f"| `{split}` | {count} |" in text for split, count in facts.statistics_samples.items())
+    spec = next(spec for spec in card.labels.values() if spec.splits)
+    split, own = next(iter(spec.splits.items()))
+    assert f"| `{split}` | steps = {own['steps']:,}" in text
+
+
 def test_published_statistics_belong_to_datasets_and_splits():
     rows = page_text.published_statistics()
     assert set(rows) == set(graphbench.list_datasets("algoreas"))

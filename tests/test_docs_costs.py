@@ -63,6 +63,19 @@ def test_a_table_shows_hours_bytes_and_what_is_not_measured():
     assert "A CPU, Python 3.11.0" in text
 
 
+def test_labels_have_costs_of_their_own():
+    card = next(card for card in names.catalog().cards.values() if card.labels)
+    rates = rates_of(card)
+    known, unknown = list(card.labels)[:2]
+    of_graphs = rates[card.domain]["rates"][card.id.split("/", 1)[1]]
+    of_graphs["labels"] = {known: {split: {**rate, "draw": 3.6} for split, rate in of_graphs["splits"].items()}}
+    count = sum(spec.count for spec in card.all_splits.values())
+    text = cost_tables.cost_page([card], rates)
+    assert f", labels `{known}` | {count:,} | {count / 1e3:,.0f} | " in text
+    assert f", labels `{unknown}` | not measured |" in text
+    assert f"| all but {len(card.labels) - 1} | {count:,} | {count / 1e4 + count / 1e3:,.0f} | " in text
+
+
 @pytest.mark.parametrize("changes", [{"version": 99}, {"without": ("val",)}])
 def test_rates_of_another_version_or_of_some_splits_do_not_count(changes):
     card = names.catalog().cards["algoreas/mst_easy"]

@@ -71,14 +71,22 @@ def read_rates(folder: Path | None = None) -> dict[str, dict[str, Any]]:
     return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def split_costs(card: Card, rates: Mapping[str, Mapping[str, Any]]) -> list[SplitCost] | None:
-    """Return the costs of all splits of a dataset; None where one is not measured, or of another version."""
+def split_costs(
+    card: Card, rates: Mapping[str, Mapping[str, Any]], labeller: str | None = None
+) -> list[SplitCost] | None:
+    """Return the costs of all splits of a dataset, or of their labels; None where one is not measured.
+
+    Rates of another version of the card do not count.
+    """
     measured = rates.get(card.domain, {}).get("rates", {}).get(card.id.split("/", 1)[1])
-    if measured is None or measured["version"] != card.version or set(measured["splits"]) < set(card.all_splits):
+    if measured is None or measured["version"] != card.version:
+        return None
+    of_splits = measured["splits"] if labeller is None else measured.get("labels", {}).get(labeller, {})
+    if set(of_splits) < set(card.all_splits):
         return None
     found = []
     for name, spec in card.all_splits.items():
-        rate = measured["splits"][name]
+        rate = of_splits[name]
         found.append(SplitCost(spec.count, rate["shard"], rate["draw"], rate["join"], rate["bytes"]))
     return found
 
@@ -92,14 +100,21 @@ def cost_page(cards: Iterable[Card], rates: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _domain(name: str, cards: Sequence[Card], rates: Mapping[str, Mapping[str, Any]]) -> str:
-    known = {card.id: split_costs(card, rates) for card in cards}
+    known = {
+        (card.id, labeller): split_costs(card, rates, labeller) for card in cards for labeller in (None, *card.labels)
+    }
     if not any(known.values()):
         number = f"{len(cards)} datasets" if len(cards) > 1 else "1 dataset"
         return f"**{code(name)}**: {number}, {UNKNOWN}; `python -m benchmarks.costs {name}` measures."
-    rows = [[_link(card), *_cells(known[card.id])] for card in cards]
+    rows = [
+        [_link(card) + (f", labels {code(labeller)}" if labeller else ""), *_cells(known[card.id, labeller])]
+        for card in cards
+        for labeller in (None, *card.labels)
+    ]
     measured = [split for splits in known.values() for split in splits or ()]
     missing = sum(splits is None for splits in known.values())
-    rows.append([f"all{f' but {missing}' if missing else ''}", *_cells(measured)])
+    samples = sum(split.count for (_, labeller), splits in known.items() if not labeller for split in splits or ())
+    rows.append([f"all{f' but {missing}' if missing else ''}", f"{samples:,}", *_cells(measured)[1:]])
     walls = [f"{cores:,} core{'s' if cores > 1 else ''}" for cores in CORES]
     head = ["dataset", "samples", "CPU hours", "on disk", "shards", "longest shard", "one process alone", *walls]
     return f"**{code(name)}**. {_where(rates[name])}\n\n" + table(head, rows, right=range(1, len(head)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from markdown_text import code, joined, number, table, with_deviation
 from sample_drawing import CANDIDATES
+from task_text import all_features, label_statistics, labels_table, task_cards, tasks_table
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
@@ -42,14 +43,18 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         "" if picture is None else _figure(card, picture, sample_index),
         _first_texts(card) if any(feature.kind is Kind.TEXT for feature in card.inputs) else "",
         _loading(card),
+        "## Tasks" if card.tasks else "",
+        tasks_table(card) if card.tasks else "",
         "## Features and metrics",
         _features(card),
+        labels_table(card) if card.tasks else "",
         "## Splits",
         _splits(card),
         "## Parameters",
         _parameters(card),
         "## Statistics",
         _statistics(card),
+        label_statistics(card) if card.tasks else "",
         "## Trivial predictors",
         _floor(card),
         "## Reference solvers" if card.solvers else "",
@@ -102,7 +107,8 @@ def _figure(card: Card, picture: str, index: int) -> str:
 
 def _loading(card: Card) -> str:
     small = [path.stem for path in sorted((baselines_dir() / card.domain).glob("*_small.yaml"))]
-    train = f"\n$ graphbench train {card.id} --model {small[0]}" if small else ""
+    model = "gin_small" if "gin_small" in small else small[0] if small else ""
+    train = f"\n$ graphbench train {card.id} --model {model}" if model else ""
     return f"""```python
 import graphbench
 
@@ -125,15 +131,16 @@ def _first_look(card: Card) -> str:
 
 
 def _features(card: Card) -> str:
-    rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in card.features]
+    features = all_features(card)
+    rows = [[code(f.name), f.stage.value, f.location.value, code(f.type_name), STORED[f.kind]] for f in features]
     if is_text(card):
         return table(["feature", "stage", "location", "type", "stored as"], rows) + (
             f"\n\nA sample has as many nodes as its problem size, and no edges. Models are ranked by "
             f"{code(card.metrics.primary)}."
         )
     kind = "directed; every arc is stored once" if card.directed else "undirected; every edge is stored once, u < v"
-    metrics = f"Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
-    note = f"Graphs are {kind}. {metrics}"
+    metrics = f" Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
+    note = f"Graphs are {kind}.{'' if card.tasks else metrics}"
     named = "".join(f"\n\nClasses of {code(name)}: {_numbered(words)}." for name, words in card.classes.items())
     return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}{named}"
 
@@ -266,14 +273,18 @@ def _largest(feature: str, names: Sequence[str], measured: Mapping[str, tuple[fl
 
 
 def _floor(card: Card) -> str:
-    primary = card.metrics.primary
-    if not any(card.floor.values()):
+    cards = [own for own in task_cards(card) if any(own.floor.values())]
+    if not cards:
         return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
-    direction = "higher" if METRICS[primary].higher_is_better else "lower"
-    note = f"Scores of predictors that see the training labels only, in {code(primary)} ({direction} is better)."
-    return f"{note} A model that does not beat the best of them has learned nothing.\n\n" + _scores_table(
-        card, card.floor, "predictor"
-    )
+    parts = []
+    for own in cards:
+        primary = own.metrics.primary
+        direction = "higher" if METRICS[primary].higher_is_better else "lower"
+        knowing = "predictors that see the training labels only" if own.kind == "supervised" else "simple rules"
+        who = f"{code(own.address)}: scores" if card.tasks else "Scores"
+        parts.append(f"{who} of {knowing}, in {code(primary)} ({direction} is better).")
+        parts.append(_scores_table(own, own.floor, "predictor"))
+    return "\n\n".join(["A model that does not beat the best of them has learned nothing.", *parts])
 
 
 def _solvers(card: Card) -> str:
@@ -293,14 +304,18 @@ def _score(value: float | None) -> str:
 
 
 def _results(card: Card) -> str:
-    rows = [*_published_rows(card), *_measured_rows(card)]
+    cards = task_cards(card)
+    rows = [(own, row) for own in cards for row in (*_published_rows(own), *_measured_rows(own))]
     if not rows:
         return "No paper prints a score of this dataset, and no run of it is recorded yet."
-    text = table(["split", "model", "metric", "score", "seeds", "source"], rows, right=(3, 4))
-    notes = list(dict.fromkeys(score.note for score in published(card.id) if score.note))
+    head, lines = ["split", "model", "metric", "score", "seeds", "source"], [row for _, row in rows]
+    if card.tasks:
+        head, lines = ["task", *head], [[code(own.task), *row] for own, row in rows]
+    text = table(head, lines, right=(len(head) - 3, len(head) - 2))
+    notes = list(dict.fromkeys(score.note for own in cards for score in published(own.address) if score.note))
     notes += [
         "Runs marked *small* were given far less training than the published ones; they are not comparable."
-    ] * any("*small*" in row[-1] for row in rows)
+    ] * any("*small*" in row[-1] for row in lines)
     return text + "".join(f"\n\n{note}" for note in notes)
 
 
@@ -314,13 +329,13 @@ def _published_rows(card: Card) -> list[list[str]]:
             "" if score.seeds is None else str(score.seeds),
             f"published ({score.reference})",
         ]
-        for score in published(card.id)
+        for score in published(card.address)
     ]
 
 
 def _measured_rows(card: Card) -> list[list[str]]:
     try:
-        runs = aggregate(load_records(card.id))
+        runs = aggregate(load_records(card.address))
     except ResultError:  # no folder of results in this checkout
         return []
     metric = card.metrics.primary

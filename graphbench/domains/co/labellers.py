@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.data.samples import Labeller, Samples
+from graphbench.domains.co.compiling import COMPILE_JOBS
 from graphbench.domains.co.cut_elimination import LANES
 from graphbench.domains.co.graph_checks import graphs_of
 from graphbench.domains.co.solvers import Label
@@ -63,7 +64,8 @@ def _shard_size(effort: Any) -> int:
     return _SHARD_GRAPHS
 
 
-def _make(name: str, task: Task) -> Labeller:
+def _make(name: str, task_name: str) -> Labeller:
+    task = TASKS[task_name]
     return Labeller(
         name=f"co.{name}",
         version=1,
@@ -74,11 +76,12 @@ def _make(name: str, task: Task) -> Labeller:
         statistics=partial(_statistics, name, task),
         baselines=partial(_baselines, task),
         shard_size=_shard_size,
+        compile_jobs=COMPILE_JOBS[task_name],
     )
 
 
 LABELLERS: Mapping[str, Labeller] = {
-    "mis": _make("mis", TASKS["mis"]),
-    "max_cut": _make("max_cut", TASKS["max_cut"]),
-    "coloring": _make("coloring", TASKS["colouring"]),
+    "mis": _make("mis", "mis"),
+    "max_cut": _make("max_cut", "max_cut"),
+    "coloring": _make("coloring", "colouring"),
 }
