@@ -155,11 +155,13 @@ class Loader:
         folder: Folder of the published files.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is drawn anew.
+        unlabelled: Splits whose labels are neither found nor read, of tasks whose labels are a solver's work: training
+            on a loss without targets needs none (``card.without_labels``).
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
-        CardError: If ``limit`` names a split that no dataset has, there are no published files of a dataset, or
-            ``data_seed`` is not a whole number from 0 on, or not 0 for published files.
+        CardError: If ``limit`` or ``unlabelled`` names a split that no dataset has, there are no published files of a
+            dataset, or ``data_seed`` is not a whole number from 0 on, or not 0 for published files.
         StoreError: If ``folder`` does not hold the published files.
         TypeError: If a limit or ``workers`` is not a whole number.
         ValueError: If a limit is below 1, or ``source`` and ``folder`` do not go together.
@@ -183,6 +185,7 @@ class Loader:
         source: str = "generated",
         folder: str | Path | None = None,
         data_seed: int = 0,
+        unlabelled: Sequence[str] = (),
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
         cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in self.ids}
@@ -190,12 +193,14 @@ class Loader:
         self._single = catalog().is_single(dataset_name)
         self.root = default_root() if root is None else Path(root).expanduser()
         self.limit = _checked_limit(limit)
-        for split in self.limit if isinstance(self.limit, dict) else ():
-            if not any(split in card.all_splits for card in self._cards.values()):
-                raise CardError(f"limit names the split {split!r}, which none of {', '.join(self.ids)} has")
+        for name, of in (("limit", self.limit if isinstance(self.limit, dict) else ()), ("unlabelled", unlabelled)):
+            for split in of:
+                if not any(split in card.all_splits for card in self._cards.values()):
+                    raise CardError(f"{name} names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
         self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
         self._executor, self._cluster, self._progress = executor, cluster, progress
+        self._unlabelled = tuple(unlabelled)
         require_one_place(self._workers, executor, cluster)
         worker_pool(self._workers, executor)
 
@@ -231,6 +236,8 @@ class Loader:
         from graphbench.data.dataset import GraphDataset
 
         limit = self.limit.get(split) if isinstance(self.limit, dict) else self.limit
+        if split in self._unlabelled:
+            card = card.graphs
         path = ensure_split(
             card,
             split,

@@ -117,6 +117,11 @@ class Card(BaseModel):
         return "supervised" if self.task is None else self.tasks[self.task].kind
 
     @property
+    def without_labels(self) -> tuple[str, ...]:
+        """The splits that are used without labels: unsupervised tasks train on the graphs alone."""
+        return ("train",) if self.kind == "unsupervised" else ()
+
+    @property
     def labeller(self) -> str | None:
         """The name of the labeller that the task needs; None where the generator gives everything."""
         return None if self.task is None else self.tasks[self.task].labels

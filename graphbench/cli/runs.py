@@ -68,7 +68,7 @@ def train_seeds(
     draws = list(dict.fromkeys(data_seeds or [0]))
     results = []
     for draw in draws:
-        files: dict[str, Any] = {"root": root, "source": source, "folder": folder}
+        files: dict[str, Any] = {"root": root, "source": source, "folder": folder, "unlabelled": card.without_labels}
         data = Loader(card.address, limit=most, workers=workers, data_seed=draw, **files).load(())
         for seed in chosen:
             place = None if output is None else output / _subfolder(seed, draw, len(chosen), len(draws))

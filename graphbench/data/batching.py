@@ -152,6 +152,8 @@ def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) ->
         if columns:
             found[name] = columns[0] if len(columns) == 1 else torch.cat(columns, dim=1)
     outputs = select(features, Stage.OUTPUT)
+    if not outputs:  # graphs without labels
+        return found
     if outputs[0].kind is Kind.TEXT:
         return {**found, "y": fields[outputs[0].name]}
     first = [fields[f.name] for f in outputs if f.location is outputs[0].location]
@@ -233,7 +235,9 @@ def _remember_slices(
     by_location = {Location.NODE: ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
     outputs = select(features, Stage.OUTPUT)
     slices = {f.name: graph_ptr if f.kind is Kind.TEXT else by_location[f.location] for f in features}
-    slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr, "y": slices[outputs[0].name]}
+    slices |= {"x": ptr, "edge_index": edge_ptr, "edge_attr": edge_ptr}
+    if outputs:
+        slices["y"] = slices[outputs[0].name]
     names = [name for name in fields if name not in ("batch", "ptr")]
     zero = torch.zeros(count, dtype=torch.long)
     batch._slice_dict = {name: slices[name] for name in names}

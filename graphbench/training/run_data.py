@@ -46,7 +46,7 @@ def write_run_data(folder: Path, data: Splits) -> None:
     facts = RunData(
         dataset=card.address,
         data_seed=card.data_seed,
-        data_fingerprint=data.train.data_fingerprint,
+        data_fingerprint=data.val.data_fingerprint,
         source="generated" if place is None else "official",
         folder=place,
     )

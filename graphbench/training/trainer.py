@@ -154,8 +154,9 @@ def train(
     with join_world(device) as world, own_randomness(config.training.seed, world):
         if data is None:
             most = split_limits(config, card, limit, eval_limit)
-            source: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
-            data = cast(Splits, Loader(card.address, limit=most, data_seed=card.data_seed, **source).load(()))
+            how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
+            how |= {"data_seed": card.data_seed, "unlabelled": card.without_labels}
+            data = cast(Splits, Loader(card.address, limit=most, **how).load(()))
         if card.hints:
             return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)
         _open(data, limit, world)
@@ -307,7 +308,7 @@ def _record(
     weights: dict[str, Any] = {
         "dataset": card.address,
         "dataset_version": card.version,
-        "data_fingerprint": data.train.data_fingerprint,
+        "data_fingerprint": data.val.data_fingerprint,
         "data_seed": card.data_seed,
         "seed": config.training.seed,
         "steps": state.step,

@@ -362,7 +362,9 @@ def _loaded(
     from graphbench.loader import Loader
 
     limit = dict(limits) or None
-    return cast("Splits", Loader(dataset, root=root, limit=limit, workers=workers, progress=progress).load(()))
+    unlabelled = catalog().card(dataset).without_labels
+    options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "progress": progress}
+    return cast("Splits", Loader(dataset, unlabelled=unlabelled, **options).load(()))
 
 
 def _single_card(dataset: str) -> Card:

@@ -47,6 +47,29 @@ def test_a_run_learns_and_its_scores_are_of_decoded_solutions(options):
     assert evaluator.compute()["set_size"] == pytest.approx(result.record.scores["test"]["set_size"])
 
 
+def test_training_finds_no_labels_of_what_it_trains_on(options):
+    result = train(**options, steps=2)
+    folder = options["root"] / "co" / "toy"
+    assert sorted(path.name for path in folder.glob("*/labels-mis-*/*.h5")) == ["test.h5", "val.h5"]
+    splits = Loader("co/toy:mis", root=options["root"], workers=1, unlabelled=("train",)).load(())
+    assert "mis" not in splits.train[0] and "mis" in splits.val[0]
+    assert not list(folder.glob("*/labels-*/train*"))
+    assert result.record.data_hashes["train"] == splits.train.content_hash
+    assert result.record.data_fingerprint == splits.val.data_fingerprint
+
+
+def test_labelled_data_train_to_the_same_bits(options, tmp_path):
+    plain = train(**options, steps=3).record.curves["train_loss"]
+    data = Loader("co/toy:mis", root=options["root"], workers=1).load(())
+    labelled = train(**{**options, "output": tmp_path / "labelled"}, data=data, steps=3).record.curves["train_loss"]
+    assert labelled == plain
+
+
+def test_supervised_tasks_train_on_labels(options):
+    train(**{**options, "dataset": "co/toy:mis_size"}, steps=2)
+    assert len(list((options["root"] / "co" / "toy").glob("*/labels-mis-*/train.h5"))) == 1
+
+
 def test_labels_play_no_part_in_the_loss(options):
     model = train(**options, steps=3).model
     train_split = Loader("co/toy:mis", root=options["root"], workers=1).load(())["train"]
