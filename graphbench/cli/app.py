@@ -251,9 +251,12 @@ def train(
         int | None,
         typer.Option(
             min=1,
-            help="Score at most N samples of each split but train and val, which are used whole.",
+            help="Score at most N samples of each split but train and val.",
             show_default="all",
         ),
+    ] = None,
+    val_limit: Annotated[
+        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
     ] = None,
     save_record: Annotated[
         Path | None,
@@ -283,6 +286,7 @@ def train(
         output=output,
         evaluate=() if evaluate_on == "none" else tuple(part.strip() for part in evaluate_on.split(",")),
         eval_limit=eval_limit,
+        val_limit=val_limit,
         records=save_record,
         device=device,
         resume=resume,

@@ -24,6 +24,7 @@ def train_seeds(
     output: Path | None,
     limit: int | None,
     eval_limit: int | None,
+    val_limit: int | None = None,
     records: Path | None,
     root: Path | None,
     workers: int | None,
@@ -41,6 +42,7 @@ def train_seeds(
         output: Folder of the run; with several seeds or draws, of their folders.
         limit: Samples of each split.
         eval_limit: Samples of each split but those trained and validated on.
+        val_limit: Samples validated on.
         records: Folder that keeps the records too; written by process 0 alone under ``torchrun``.
         root: Folder of all datasets.
         workers: Processes that generate.
@@ -57,13 +59,14 @@ def train_seeds(
     if folder is not None and not catalog().is_single(dataset):
         raise ConfigError(f"published files stand for one dataset, not for the group {dataset}; name one")
     if not catalog().is_single(dataset):
-        shared = {"output": output, "limit": limit, "records": records, "root": root, "workers": workers}
-        return _train_together(dataset, model, seeds, data_seeds, eval_limit, shared, options)
+        limits = {"limit": limit, "eval_limit": eval_limit, "val_limit": val_limit}
+        shared = {"output": output, "records": records, "root": root, "workers": workers, **limits}
+        return _train_together(dataset, model, seeds, data_seeds, shared, options)
     card = sourced_card(card_of(dataset), source, folder)
     changes = {name: options[name] for name in ("steps", "overrides") if name in options}
     config = load_config(card.address, model, family=card.family, **changes)
     require_own_splits(config, card)
-    most = split_limits(config, card, limit, eval_limit)
+    most = split_limits(config, card, limit, eval_limit, val_limit)
     chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
     draws = list(dict.fromkeys(data_seeds or [0]))
     results = []
@@ -89,7 +92,6 @@ def _train_together(
     model: str | None,
     seeds: Sequence[int] | None,
     data_seeds: Sequence[int] | None,
-    eval_limit: int | None,
     shared: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> list[RunResult]:
@@ -103,7 +105,7 @@ def _train_together(
         raise ConfigError(f"{len(data_seeds)} data seeds are given for the group {group}; train them one by one")
     arguments = {name: value for name, value in shared.items() if name != "records"}
     arguments |= {"seed": seeds[0] if seeds else None, "data_seed": data_seeds[0] if data_seeds else 0}
-    trained = train_together(group, model, eval_limit=eval_limit, **arguments, **options)
+    trained = train_together(group, model, **arguments, **options)
     if shared["records"] is not None and int(os.environ.get("RANK", "0")) == 0:
         for result in trained.values():
             save_record(result.record, shared["records"])

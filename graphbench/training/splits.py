@@ -92,11 +92,14 @@ def require_own_splits(config: RunConfig, card: Card) -> None:
             )
 
 
-def split_limits(config: RunConfig, card: Card, limit: int | None, eval_limit: int | None) -> dict[str, int] | None:
+def split_limits(
+    config: RunConfig, card: Card, limit: int | None, eval_limit: int | None, val_limit: int | None = None
+) -> dict[str, int] | None:
     """Return split -> most samples, or None where all are taken.
 
-    ``limit`` is for all splits, ``eval_limit`` for all but those that the run trains and validates on.
+    ``limit`` is for all splits, ``val_limit`` for the one validated on, ``eval_limit`` for all that the run neither
+    trains nor validates on.
     """
-    own = (config.training.train_split, config.training.val_split)
-    wanted = {s: [n for n in (limit, None if s in own else eval_limit) if n is not None] for s in card.all_splits}
+    own = {config.training.val_split: val_limit, config.training.train_split: None}
+    wanted = {s: [n for n in (limit, own.get(s, eval_limit)) if n is not None] for s in card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

@@ -82,6 +82,7 @@ def train(
     seed: int | None = None,
     limit: int | None = None,
     eval_limit: int | None = None,
+    val_limit: int | None = None,
     data_seed: int | None = None,
     root: str | Path | None = None,
     output: str | Path | None = None,
@@ -112,6 +113,7 @@ def train(
         seed: Seed of weights, data order and dropout; None for the configuration's (0).
         limit: Use the first ``limit`` samples of each split.
         eval_limit: Score at most so many samples of each split but those trained and validated on.
+        val_limit: Validate on at most so many samples.
         data_seed: Which draw of the dataset; None for that of ``data``, else 0, the canonical one.
         root: Folder of the datasets; None for the default root.
         output: Folder of the run; None for ``runs/<dataset>/<model>-seed<seed>`` below the current folder, of another
@@ -133,13 +135,14 @@ def train(
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
         ConfigError: If the configuration, the device, the output folder or a split is refused, ``data`` contradicts
-            ``dataset``, ``limit``, ``eval_limit`` or ``data_seed``, or the training split is empty.
+            ``dataset``, a limit or ``data_seed``, or the training split is empty.
         CheckpointError: If the folder's checkpoint is damaged or belongs to another run.
         TrainingError: If the loss is no longer finite, or the device's memory is too small.
         KeyboardInterrupt: On Ctrl-C, after a checkpoint was written.
     """
-    if data is not None and eval_limit is not None:
-        raise ConfigError(f"eval_limit={eval_limit} and data are both given; load data with Loader(..., limit=)")
+    for name, given in (("eval_limit", eval_limit), ("val_limit", val_limit)):
+        if data is not None and given is not None:
+            raise ConfigError(f"{name}={given} and data are both given; load data with Loader(..., limit=)")
     card = card_of(dataset, data, data_seed)
     options: dict[str, Any] = {"steps": steps, "seed": seed, "limit": limit, "overrides": overrides}
     config = load_config(card.address, model, family=card.family, data_seed=card.data_seed, **options)
@@ -153,7 +156,7 @@ def train(
         )
     with join_world(device) as world, own_randomness(config.training.seed, world):
         if data is None:
-            most = split_limits(config, card, limit, eval_limit)
+            most = split_limits(config, card, limit, eval_limit, val_limit)
             how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
             how |= {"data_seed": card.data_seed, "unlabelled": card.without_labels}
             data = cast(Splits, Loader(card.address, limit=most, **how).load(()))

@@ -67,6 +67,7 @@ def train_together(
     seed: int | None = None,
     limit: int | None = None,
     eval_limit: int | None = None,
+    val_limit: int | None = None,
     data_seed: int = 0,
     root: str | Path | None = None,
     output: str | Path | None = None,
@@ -91,6 +92,7 @@ def train_together(
         seed: Seed of weights and data; None for the configuration's.
         limit: Use the first ``limit`` samples of each stored split.
         eval_limit: Score at most so many samples of each split but those trained and validated on.
+        val_limit: Validate on at most so many samples.
         data_seed: Which draw of the datasets; 0 for the canonical one.
         root: Folder of the datasets.
         output: Folder of the run; None for one below ``runs``.
@@ -126,7 +128,7 @@ def train_together(
     with join_world(device) as world, own_randomness(config.training.seed, world):
         data = {}
         for id_, card in cards.items():
-            most = split_limits(config, card, limit, eval_limit)
+            most = split_limits(config, card, limit, eval_limit, val_limit)
             source: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
             data[id_] = cast("Splits", Loader(id_, limit=most, data_seed=card.data_seed, **source).load(()))
         best, trained = run_trajectories(

@@ -58,6 +58,16 @@ def test_training_finds_no_labels_of_what_it_trains_on(options):
     assert result.record.data_fingerprint == splits.val.data_fingerprint
 
 
+def test_validation_may_use_part_of_its_split(options):
+    record = train(**options, steps=2, val_limit=3, eval_limit=2).record
+    assert record.budget.small and "val 3 of " in record.budget.label and "train" not in record.budget.label
+    folder = options["root"] / "co" / "toy"
+    assert sorted(path.name for path in folder.glob("*/labels-*/*.h5")) == ["test-first2.h5", "val-first3.h5"]
+    data = Loader("co/toy:mis", root=options["root"], workers=1).load(())
+    with pytest.raises(ConfigError, match="val_limit=3 and data are both given"):
+        train(data=data, val_limit=3)
+
+
 def test_labelled_data_train_to_the_same_bits(options, tmp_path):
     plain = train(**options, steps=3).record.curves["train_loss"]
     data = Loader("co/toy:mis", root=options["root"], workers=1).load(())
