@@ -4,8 +4,10 @@
 problem     decoder
 ==========  ======================================================================================================
 mis         nodes by falling score; each joins the set where no neighbour has. No node is left that could join
-max_cut     nodes of a positive score on side 1; ``local_search`` then moves nodes, least certain ones first, to the
-            other side while that cuts more edges
+max_cut     nodes of a positive score on side 1. ``conditional``: nodes by falling certainty, each takes the side of
+            the larger expected cut, others being on side 1 with probability sigmoid(score): no smaller than the
+            expected cut of the scores (method of conditional expectations, Erdos and Selfridge 1973).
+            ``local_search`` then moves nodes, least certain ones first, to the other side while that cuts more edges
 coloring    scores ``[N, K]``: nodes by falling softmax probability of their best colour, each takes the free colour
             of its highest score (a proper colouring by the best scores is kept); and again with the first free
             colour; the one of fewer colours. Scores ``[N]``: by falling score, the first free colour.
@@ -57,6 +59,7 @@ def decode_cuts(
     graphs: UndirectedGraphs,
     scores: NDArray[Any],
     *,
+    conditional: bool = False,
     local_search: bool = False,
     restarts: int = 1,
     seed: int = 0,
@@ -67,6 +70,7 @@ def decode_cuts(
     Args:
         graphs: The graphs.
         scores: Finite numbers ``[N]``: above 0 for side 1.
+        conditional: Whether nodes choose by conditional expectation rather than by the sign of their score.
         local_search: Whether to move single nodes until no move cuts more edges.
         restarts: How often to decode, 1 or more; the largest cut is kept.
         seed: Seed of the noise.
@@ -77,9 +81,9 @@ def decode_cuts(
     """
     values = _checked_scores(graphs, scores, dimensions=(1,))
     noise = _noise(restarts, temperature, seed)
-    if restarts == 1 and not local_search:
+    if restarts == 1 and not conditional and not local_search:
         return (values > 0).astype(np.int32)
-    return cuts_by_score(graphs.ptr, *graphs.neighbours, values, noise, bool(local_search))
+    return cuts_by_score(graphs.ptr, *graphs.neighbours, values, noise, bool(conditional), bool(local_search))
 
 
 def decode_colourings(

@@ -112,6 +112,25 @@ def _climb(order: Ints, start: int, first: Ints, node: Heads, side: NDArray[np.i
 
 
 @kernel
+def _choose_by_expectation(
+    order: Ints, start: int, first: Ints, node: Heads, scores: Scores, side: NDArray[np.int32]
+) -> None:
+    """Give nodes in order the side of the larger expected cut, the others being on side 1 with their probability.
+
+    Nodes that have chosen count as they chose. Where both sides promise the same, the sign of the score decides.
+    """
+    lean = np.empty(scores.shape[0])  # of a node towards side 0: 1 - 2 p, in the end 1 or -1
+    for i in range(scores.shape[0]):
+        lean[i] = -math.tanh(scores[i] / 2)
+    for i in order:
+        gain = 0.0
+        for row in range(first[start + i], first[start + i + 1]):
+            gain += lean[node[row] - start]
+        side[i] = 1 if gain > 0.0 or (gain == 0.0 and scores[i] > 0.0) else 0
+        lean[i] = 1.0 - 2.0 * side[i]
+
+
+@kernel
 def _twice_cut(start: int, first: Ints, node: Heads, side: NDArray[np.int32]) -> int:
     count = 0
     for i in range(side.shape[0]):
@@ -127,6 +146,7 @@ def cuts_by_score(
     node: Heads,
     scores: Scores,
     noise: Noise,
+    conditional: bool,
     local_search: bool,
 ) -> NDArray[np.int32]:
     """Return the largest cut of the restarts of every graph, int32 ``[N]``."""
@@ -139,6 +159,8 @@ def cuts_by_score(
             noisy = _noisy(scores[start:stop], noise, restart, True)
             for i in range(stop - start):
                 side[i] = 1 if noisy[i] > 0.0 else 0
+            if conditional:
+                _choose_by_expectation(_falling(np.abs(noisy)), start, first, node, noisy, side)
             if local_search:
                 _climb(_falling(-np.abs(noisy)), start, first, node, side)
             size = _twice_cut(start, first, node, side)

@@ -16,7 +16,13 @@ from graphbench.errors import DecodingError
 SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "colouring"}
 OPTIONS = {
     "mis": ({}, {"restarts": 4}),
-    "max_cut": ({}, {"local_search": True}, {"restarts": 4}, {"restarts": 3, "local_search": True}),
+    "max_cut": (
+        {},
+        {"conditional": True},
+        {"local_search": True},
+        {"restarts": 4},
+        {"restarts": 3, "conditional": True, "local_search": True},
+    ),
     "coloring": ({}, {"local_search": True}, {"restarts": 4}, {"restarts": 3, "local_search": True}),
 }
 CASES = [(task, options) for task, several in OPTIONS.items() for options in several]
@@ -102,6 +108,39 @@ def test_cuts_are_thresholds_and_local_search_improves_them(drawn):
     np.testing.assert_array_equal(plain, scores > 0)
     better = solution_values("max_cut", batch, decode_cuts(batch, scores, local_search=True))
     assert (better > solution_values("max_cut", batch, plain)).all()
+
+
+@given(st.lists(small_graphs(), min_size=1, max_size=4), st.integers(0, 10), st.floats(0.0, 20.0))
+@settings(max_examples=150, deadline=None)
+def test_cuts_by_conditional_expectation_keep_what_scores_promise(graphs, seed, scale):
+    batch = flat(graphs)
+    scores = scale * scores_for("max_cut", batch.num_nodes, seed)
+    solution = decode_cuts(batch, scores, conditional=True)
+    values = solution_values("max_cut", batch, solution)
+    start = 0
+    for (n, edges), value in zip(graphs, values.tolist(), strict=True):
+        p = 1 / (1 + np.exp(-scores[start : start + n]))
+        u, v = edges.T
+        assert value >= (p[u] * (1 - p[v]) + p[v] * (1 - p[u])).sum() - 1e-9
+        start += n
+
+
+def test_conditional_cuts_are_those_of_the_definition(atlas):
+    rng = np.random.default_rng(0)
+    for n, edges in atlas:
+        scores = rng.normal(size=n)
+        p, side = 1 / (1 + np.exp(-scores)), np.zeros(n, np.int32)
+        for i in np.argsort(-np.abs(scores), kind="stable"):
+            expected = []
+            for choice in (0.0, 1.0):
+                q = p.copy()
+                q[i] = choice
+                u, v = edges.T
+                expected.append((q[u] * (1 - q[v]) + q[v] * (1 - q[u])).sum())
+            same = abs(expected[0] - expected[1]) < 1e-12
+            side[i] = p[i] > 0.5 if same else expected[1] > expected[0]
+            p[i] = side[i]
+        assert decode_cuts(flat([(n, edges)]), scores, conditional=True).tolist() == side.tolist()
 
 
 def test_one_score_colours_as_networkx_does(drawn):
