@@ -22,7 +22,6 @@ SOLVERS: dict[str, dict[str, dict[str, Any]]] = {  # task -> solver -> call
     },
     "coloring": {"gcol, 10,000 iterations": {"name": "gcol_colouring", "iterations": 10_000}},
 }
-OUR_NAMES = {"coloring": "colouring"}
 SETTINGS = {
     "peer package": f"{PEER}; its model RB fails on its own draw, which is wrapped so that it runs",
     "graphs": "process CPU time; ours: draw_samples on compiled kernels; the peer: its create_graph, same parameters",
@@ -128,7 +127,7 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int) 
     from graphbench.domains.co.tasks import TASKS
 
     chosen = card(f"co/{family}:{task}")
-    kernel = TASKS[OUR_NAMES.get(task, task)]
+    kernel = TASKS[task]
     samples = draw_samples(chosen, "test", np.arange(count))
     graphs = [
         (int(n), samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]].astype(np.int32))

@@ -34,7 +34,7 @@ from graphbench.data.layout import (
     work_folder,
 )
 from graphbench.data.samples import Samples
-from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, read_shard, shard_facts, write_split
+from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, shard_facts, shard_hashes, write_split
 from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
 from graphbench.data.workers import Pool, await_files, require_one_place, run_jobs, worker_pool
 from graphbench.errors import GenerationError
@@ -106,7 +106,7 @@ class SplitBuilder:
         with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graph", enabled=progress) as bar:
             samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
             require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
-            sizes = write_split(self.card, self.split, [samples], target)
+            sizes = write_split(self.card, self.split, lambda: [samples], target)
             bar.update(self.count)
         return self._facts(target, sizes, 0, [samples.facts])
 
@@ -162,7 +162,7 @@ class SplitBuilder:
         """
         if not self.task.maker.unique:
             return {}
-        hashes = np.concatenate([read_shard(self.task.card, self.shard_path(*s, {}))[1] for s in self.shards])
+        hashes = np.concatenate([shard_hashes(self.shard_path(*shard, {})) for shard in self.shards])
         order = np.lexsort((np.arange(len(hashes)), hashes[:, 1], hashes[:, 0]))
         ordered = hashes[order]
         repeats = order[1:][(ordered[1:] == ordered[:-1]).all(axis=1)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -206,13 +207,18 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
     return np.bytes_(samples_hash(arrays))
 
 
-def read_shard(card: Card, path: Path) -> tuple[Samples, NDArray[np.uint64]]:
-    """Return the samples of a shard file and their structure hashes, memory-mapped."""
+def read_shard(card: Card, path: Path) -> Samples:
+    """Return the samples of a shard file, memory-mapped: the file stays open as long as they are kept."""
     arrays = map_arrays(path)
     own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
     values = {f.name: stored_value(f, own) for f in card.stored_features}
     hints = stored_trajectories(arrays)
-    return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints), arrays[_HASHES]
+    return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints)
+
+
+def shard_hashes(path: Path) -> NDArray[np.uint64]:
+    """Return the structure hashes of the samples of a shard file, uint64 ``[S, 2]``, in memory."""
+    return np.array(map_arrays(path)[_HASHES])
 
 
 def shard_facts(path: Path) -> dict[str, Any]:
@@ -233,45 +239,62 @@ def stored_samples(card: Card, path: Path) -> Samples:
 
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
-    """Write the samples of shard files, in order, to the one file of a split; return its sizes."""
-    return write_split(card, split, [read_shard(card, path)[0] for path in paths], target)
+    """Write the samples of shard files, in order, to the one file of a split; return its sizes.
+
+    Shards are opened one after the other: there may be more of them than a process may have files open.
+    """
+    return write_split(card, split, lambda: (read_shard(card, path) for path in paths), target)
 
 
-def write_split(card: Card, split: str, shards: Sequence[Samples], target: Path) -> dict[str, int]:
-    """Write samples, shard after shard, to the one file of a split; return its sizes."""
-    rows = {
-        Location.NODE: sum(int(s.num_nodes.sum()) for s in shards),
-        Location.EDGE: sum(int(s.num_edges.sum()) for s in shards),
-        Location.GRAPH: sum(len(s) for s in shards),
-    }
+def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]], target: Path) -> dict[str, int]:
+    """Write samples, shard after shard, to the one file of a split; return its sizes.
+
+    Args:
+        card: The dataset's card.
+        split: Name of the split.
+        shards: Gives the samples of all shards, in order; called twice.
+        target: The file.
+    """
+    rows = dict.fromkeys((Location.NODE, Location.EDGE, Location.GRAPH), 0)
+    sizes: Counter[str] = Counter()  # of texts, in bytes
+    kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # array -> shape of a row, dtype
+    parts: list[Trajectories] = []
+    for shard in shards():
+        rows[Location.NODE] += int(shard.num_nodes.sum())
+        rows[Location.EDGE] += int(shard.num_edges.sum())
+        rows[Location.GRAPH] += len(shard)
+        for name, value in {"edges": shard.edges, **shard.values}.items():
+            if isinstance(value, Texts):
+                sizes[name] += len(value.content)
+            else:
+                dtype = kinds[name][1] if name in kinds else value.dtype
+                kinds[name] = (value.shape[1:], np.result_type(dtype, value.dtype))
+        if shard.hints is not None:
+            parts.append(Trajectories.of_arrays({name: np.array(a) for name, a in shard.hints.arrays().items()}))
     count = rows[Location.GRAPH]
     specs = {
         "node_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.NODE])),
         "edge_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.EDGE])),
-        "edges": ArraySpec((rows[Location.EDGE], 2), np.result_type(*(s.edges.dtype for s in shards))),
+        "edges": ArraySpec((0 if card.complete else rows[Location.EDGE], 2), kinds["edges"][1]),
     }
     for feature in card.stored_features:
-        parts = [s.values[feature.name] for s in shards]
+        name, length = feature.name, rows[feature.location]
         if feature.kind is Kind.TEXT:
-            size = sum(len(texts.content) for texts in parts)
-            specs[feature.name] = ArraySpec((size,), np.dtype(np.uint8))
-            specs[feature.name + POINTER] = ArraySpec((rows[feature.location] + 1,), _pointer_dtype(size))
-            continue
-        shape = (rows[feature.location], *parts[0].shape[1:])
-        specs[feature.name] = ArraySpec(shape, np.result_type(*(a.dtype for a in parts)))
-    if card.complete:
-        specs["edges"] = ArraySpec((0, 2), specs["edges"].dtype)
-    hints = _join_hints(shards)
+            specs[name] = ArraySpec((sizes[name],), np.dtype(np.uint8))
+            specs[name + POINTER] = ArraySpec((length + 1,), _pointer_dtype(sizes[name]))
+        else:
+            specs[name] = ArraySpec((length, *kinds[name][0]), kinds[name][1])
+    hints = _join_hints(parts)
     specs |= {name: ArraySpec(array.shape, array.dtype) for name, array in hints.items()}
     attributes = {"id": card.id, "version": card.version, "split": split, "count": count}
     with atomic_path(target) as aside, ArrayFile(aside, specs, attributes) as file:
-        _copy(card, file, shards)
+        _copy(card, file, shards())
         for name, array in hints.items():
             file.write(name, 0, array)
     return {"count": count, "nodes": rows[Location.NODE], "edges": rows[Location.EDGE]}
 
 
-def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
+def _copy(card: Card, file: ArrayFile, shards: Iterable[Samples]) -> None:
     graph = node = edge = 0
     written = {f.name: 0 for f in card.stored_features if f.kind is Kind.TEXT}  # bytes
     for name in ("node_ptr", "edge_ptr", *(f"{name}{POINTER}" for name in written)):
@@ -295,9 +318,8 @@ def _copy(card: Card, file: ArrayFile, shards: Sequence[Samples]) -> None:
         edge += int(shard.edge_ptr[-1])
 
 
-def _join_hints(shards: Sequence[Samples]) -> dict[str, NDArray[Any]]:
+def _join_hints(parts: Sequence[Trajectories]) -> dict[str, NDArray[Any]]:
     """Return the hints of all shards as arrays; they are small, so they are joined in memory."""
-    parts = [s.hints for s in shards if s.hints is not None]
     arrays = Trajectories.join(parts).arrays() if parts else {}
     return {
         name: array.astype(_pointer_dtype(int(array[-1]))) if name.endswith("ptr") else array

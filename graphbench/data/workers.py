@@ -9,9 +9,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from graphbench.errors import GenerationError, GraphBenchError, StoreError
@@ -202,6 +203,7 @@ def _run_until_loss(
     executor = pool.executor()
     waiting = list(reversed(jobs))
     pending: dict[Future[_R], Job] = {}
+    ended: SimpleQueue[Future[_R]] = SimpleQueue()  # to wait for all of thousands at once would take longer
     lost: list[Job] = []
     failure: BaseException | None = None
     try:
@@ -210,11 +212,13 @@ def _run_until_loss(
                 job = waiting.pop()
                 try:
                     with _deaf_children(pool):
-                        pending[submit(executor, job)] = job
+                        future = submit(executor, job)
+                    pending[future] = job
+                    future.add_done_callback(ended.put)
                 except RuntimeError as error:  # a broken or closed executor
                     failure = _counted(error, job, losses, pool)
                     lost.append(job)
-            for job, trouble in _finished(pool, pending, done):
+            for job, trouble in _finished(pool, pending, ended, done):
                 failure = _counted(trouble, job, losses, pool)
                 lost.append(job)
     except KeyboardInterrupt:
@@ -227,17 +231,23 @@ def _run_until_loss(
 
 
 def _finished(
-    pool: Pool, pending: dict[Future[_R], Job], done: Callable[[_R], None]
+    pool: Pool, pending: dict[Future[_R], Job], ended: SimpleQueue[Future[_R]], done: Callable[[_R], None]
 ) -> list[tuple[Job, BaseException]]:
-    """Wait for jobs to end, take them from those pending, and return those that failed, with their failure.
+    """Wait for a job to end, take them from those pending, and return those that failed, with their failure.
 
     No future outlives this function: a cluster does a finished job again whose worker dies while its future is kept.
     """
     failed: list[tuple[Job, BaseException]] = []
-    finished = wait(pending, timeout=_LOOK_AFTER, return_when=FIRST_COMPLETED).done
-    if pending and not finished:
+    if not pending:
+        return failed
+    try:
+        finished = [ended.get(timeout=_LOOK_AFTER)]
+    except Empty:
         pool.look()
-    for future in finished:
+        return failed
+    finished += [ended.get_nowait() for _ in range(ended.qsize())]
+    while finished:
+        future = finished.pop()
         job = pending.pop(future)
         trouble = CancelledError("cancelled") if future.cancelled() else future.exception()
         if trouble is None:

@@ -2,6 +2,8 @@
 
 import json
 import multiprocessing
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.data import generation, shards
 from graphbench.data.generation import draw_samples, ensure_split
@@ -321,3 +324,26 @@ def test_a_fault_in_a_later_shard_is_told_with_its_samples(
     monkeypatch.setattr(shards, "find_generator", lambda name: replace(real, generate=generate))
     with ThreadPoolExecutor(2) as executor, pytest.raises(GenerationError, match=r"samples 16 to 23.*sample 20"):
         ensure_split(make_card(30), "train", tmp_path, executor=executor, shard_size=8)
+
+
+def test_a_split_may_have_more_shards_than_a_process_may_open_files(tmp_path: Path, facts_of: Facts) -> None:
+    code = """
+import resource, sys
+from pathlib import Path
+import graphbench
+from graphbench.data.generation import ensure_split
+for name in sys.argv[2:]:  # modules and kernels are loaded
+    ensure_split(graphbench.card(name), "val", Path(sys.argv[1]) / "warm", 4, workers=1, shard_size=1)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+for name in sys.argv[2:]:
+    ensure_split(graphbench.card(name), "val", Path(sys.argv[1]) / "small", 100, workers=1, shard_size=1)
+"""
+    chosen = ("algoreas/mst_easy", "clrs/bfs")
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), *chosen], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+    for name in chosen:
+        whole = ensure_split(graphbench.card(name), "val", tmp_path / "large", 100, workers=1)
+        (small,) = (tmp_path / "small").glob(f"{name}/*/val*.h5")
+        assert small.read_bytes() == whole.read_bytes()

@@ -151,7 +151,8 @@ def _shard_size(parameters: GraphParameters) -> int:
 
 
 def _clique_shard_size(parameters: GraphParameters) -> int:
-    return max(1, _shard_size(parameters) // (1 if parameters.nodes <= 64 else 16))
+    slower = 1 if parameters.nodes <= 64 else 4 if parameters.nodes <= 128 else 16
+    return max(1, _shard_size(parameters) // slower)
 
 
 def _statistics(output: str, parameters: GraphParameters, samples: Samples) -> dict[str, NDArray[np.float64]]:
