@@ -38,15 +38,25 @@ class Splits:
     """
 
     card: Card
-    _open: Callable[[str], GraphDataset]
+    _open: Callable[..., GraphDataset]
     _opened: dict[str, GraphDataset] = field(default_factory=dict)
     _limits: Mapping[str, int] = field(default_factory=dict)  # split -> most graphs
+    _unlabelled: frozenset[str] = frozenset()
+    _labelled: dict[str, GraphDataset] = field(default_factory=dict)
+
+    def labelled(self, name: str) -> GraphDataset:
+        """Return a split by name with its labels, even where it was loaded without them."""
+        if name not in self._unlabelled:
+            return self[name]
+        if name not in self._labelled:
+            self._labelled[name] = self._open(name)
+        return self._labelled[name]
 
     def __getitem__(self, name: str) -> GraphDataset:
         """Return a split by name, out-of-distribution splits included."""
         self.card.split(name)
         if name not in self._opened:
-            self._opened[name] = self._open(name)
+            self._opened[name] = self._open(name, labels=False) if name in self._unlabelled else self._open(name)
         return self._opened[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -185,9 +195,10 @@ class Loader:
         source: str = "generated",
         folder: str | Path | None = None,
         data_seed: int = 0,
-        unlabelled: Sequence[str] = (),
+        unlabelled: str | Sequence[str] = (),
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
+        unlabelled = (unlabelled,) if isinstance(unlabelled, str) else tuple(unlabelled)
         cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in self.ids}
         self._cards = {id_: sourced_card(card, source, folder) for id_, card in cards.items()}
         self._single = catalog().is_single(dataset_name)
@@ -200,7 +211,7 @@ class Loader:
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
         self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
         self._executor, self._cluster, self._progress = executor, cluster, progress
-        self._unlabelled = tuple(unlabelled)
+        self._unlabelled = frozenset(unlabelled)
         require_one_place(self._workers, executor, cluster)
         worker_pool(self._workers, executor)
 
@@ -223,7 +234,8 @@ class Loader:
         card = self._cards[id_]
         known = card.all_splits
         limits = dict.fromkeys(known, self.limit) if isinstance(self.limit, int) else self.limit or {}
-        splits = Splits(card, partial(self._open, card), _limits=limits)
+        unlabelled = frozenset() if card.labeller is None else self._unlabelled
+        splits = Splits(card, partial(self._open, card), _limits=limits, _unlabelled=unlabelled)
         stands_for = {"all": tuple(known), "ood": tuple(card.ood)}
         wanted = [name for word in names for name in stands_for.get(word, (word,))]
         for name in wanted:  # a name that does not exist is told before any work
@@ -232,11 +244,11 @@ class Loader:
             splits[name]
         return splits
 
-    def _open(self, card: Card, split: str) -> GraphDataset:
+    def _open(self, card: Card, split: str, *, labels: bool = True) -> GraphDataset:
         from graphbench.data.dataset import GraphDataset
 
         limit = self.limit.get(split) if isinstance(self.limit, dict) else self.limit
-        if split in self._unlabelled:
+        if not labels:
             card = card.graphs
         path = ensure_split(
             card,

@@ -30,9 +30,9 @@ def labels_hash(card: Card, samples: Samples) -> str:
     return samples_hash({f.name: samples.values[f.name] for f in card.label_features})
 
 
-def labelled_first(card: Card, split: str) -> Samples:
-    """Return first draws of the samples whose labels the card pins, with their labels."""
-    return draw_samples(card, split, np.arange(min(FIRST_LABELS, card.split(split).count)))
+def labelled_first(card: Card, split: str, most: int | None = None) -> Samples:
+    """Return first draws of the samples whose labels the card pins, with their labels; of ``most`` at most."""
+    return draw_samples(card, split, np.arange(min(most or FIRST_LABELS, FIRST_LABELS, card.split(split).count)))
 
 
 def describe_labels(labeller: Labeller, samples: Samples) -> dict[str, tuple[float, float]]:

@@ -17,7 +17,7 @@ from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.errors import GraphBenchError
 from graphbench.evaluation.shares import means_text
-from graphbench.measuring_labels import describe_labels, labelled, labelled_first, labels_hash
+from graphbench.measuring_labels import FIRST_LABELS, describe_labels, labelled, labelled_first, labels_hash
 
 _LABEL_NODES = 4_000  # nodes of stored graphs that are labelled anew, per split: a solver takes seconds for these
 _SIGMAS = 5.0
@@ -34,7 +34,7 @@ class LabelChecks:
     @cached_property
     def first(self) -> Samples:
         """First draws of the first samples, with labels."""
-        return labelled_first(self.card, self.split)
+        return labelled_first(self.card, self.split, self.samples)
 
     def rows(self) -> Iterator[Row]:
         """Yield one row per check."""
@@ -60,6 +60,9 @@ class LabelChecks:
         pinned = measured.first_samples.get(self.split) if measured else None
         if pinned is None:
             raise CheckSkipped(f"{count} graphs, no hash on the card{'' if self.card.data_seed else ' yet'}")
+        of_card = min(FIRST_LABELS, self.card.split(self.split).count)
+        if count < of_card:
+            raise CheckSkipped(f"{count} graphs; the hash on the card is of the first {of_card}")
         if pinned != found:
             raise CheckFailed(f"hash {found[:12]} of the first {count} labels, the card has {pinned[:12]}")
         return f"{count} graphs, bit for bit as on the card ({found[:12]})"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.evaluator import Score
     from graphbench.loader import Splits
 
@@ -60,6 +61,8 @@ def score_predictions(
         return {split: _score_classes(splits, split, path)}
     loaded = read_predictions(path)
     data = splits[split]
+    if card.kind == "unsupervised":
+        return {split: _score_solutions(data, loaded, scores, path)}
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
     first = 0
     output = card.outputs[0]
@@ -72,6 +75,24 @@ def score_predictions(
             f"{path} has {len(loaded)} rows, {card.address} {split} has {first} items of its {output.location.value}s"
         )
     return {split: evaluator.compute()}
+
+
+def _score_solutions(data: GraphDataset, loaded: NDArray[Any], scores: str, path: Path) -> Score:
+    """Score solutions of all graphs of a split, or scores that are decoded: one row per node."""
+    from graphbench.evaluation.solutions import SolutionEvaluator
+
+    nodes = int(data.flat.node_ptr[-1])
+    if len(loaded) != nodes:
+        raise EvaluationError(
+            f"{path} has {len(loaded):,} rows, the graphs of {data.card.address} {data.split} have {nodes:,} nodes; "
+            "write one row per node, graph after graph (--limit N scores the first N graphs)"
+        )
+    evaluator = SolutionEvaluator(data.card, scores=scores, expected_graphs=len(data))
+    first = 0
+    for batch in data.batches(4096):
+        evaluator.update(batch, loaded[first : first + batch.num_nodes])
+        first += batch.num_nodes
+    return evaluator.compute()
 
 
 def _score_classes(splits: Splits, split: str, path: Path) -> Score:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +17,13 @@ from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
 from graphbench.data.store import Manifest
+from graphbench.errors import StoreError
 from graphbench.progress import human_bytes, human_number
 
 if TYPE_CHECKING:
     from graphbench.verification import Verification
+
+logger = logging.getLogger(__name__)
 
 _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
@@ -39,7 +43,12 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
 
 def _largest_files(folder: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for name, facts in Manifest(folder).read()["files"].items():
+    try:
+        files = Manifest(folder).read()["files"]
+    except StoreError as error:  # of one dataset, while others are asked for, too
+        logger.warning("%s", error)
+        return found
+    for name, facts in files.items():
         if (folder / name).is_file() and facts["count"] > found.get(facts["split"], {"count": 0})["count"]:
             found[facts["split"]] = {**facts, "file": str(folder / name)}
     return found

@@ -51,14 +51,19 @@ def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
     """Return the published scores of a dataset's test split, in the order of their tables.
 
     They are those of the papers' tables of results; of models that are in none of these, one score of another table,
-    where that is of the test split or of one drawn with the same parameters.
+    where that is of the test split or of one drawn with the same parameters. Scores that stand beside every model, such
+    as that of a solver, are listed where they are of the test split itself.
 
     Args:
         card: The dataset's card.
         dataset: Its id, with or without a task.
     """
     splits = same_splits(card, "test")
-    fitting = [s for s in published(dataset) if s.split in splits and s.value is not None and not s.beside_all]
+    fitting = [
+        s
+        for s in published(dataset)
+        if s.split in splits and s.value is not None and (not s.beside_all or s.split == "test")
+    ]
     found = [s for s in fitting if s.study == "main" and s.split == "test"]
     known = {(s.model, s.protocol, s.metric) for s in found}
     for score in sorted(fitting, key=lambda s: splits.index(s.split)):

@@ -104,7 +104,7 @@ def split_nodes(card: Card, split: str) -> float | None:
 
 
 def dataset_card(dataset: str) -> Card:
-    """Return the card of a record's dataset, with or without ``:task``.
+    """Return the card of a record's dataset, of its task where it has one.
 
     Raises:
         ResultError: If the catalogue has no such dataset any more.
@@ -113,7 +113,7 @@ def dataset_card(dataset: str) -> Card:
     from graphbench.errors import UnknownDataset
 
     try:
-        return card(dataset.split(":")[0])
+        return card(dataset)
     except UnknownDataset as error:
         raise ResultError(f"a record is of the dataset {dataset!r}, which has no card: {error}; remove it") from error
 

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 Array = NDArray[Any]
 
 _TINY = 1e-30  # a probability of 0 counts as this
+_LARGEST = 2.0**31  # no solution has larger numbers
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def decode(task: str, batch: Any, scores: Any, *, scale: str = "logit", **option
         scores: Array or tensor on any device, or a list of one per graph: ``[N]``; of colourings also ``[N, K]``.
         scale: What the scores are: ``"logit"`` or ``"probability"``. Cuts: side 1 above 0, or above 0.5.
         **options: ``restarts``, ``seed``, ``temperature``; cuts and colourings ``local_search``; colourings
-            ``num_colours``: see the decoder.
+            ``num_colors``; cuts ``conditional``: see the decoder.
 
     Raises:
         DecodingError: If the graphs are directed, weighted or have loops, the scores have the wrong shape or are not
@@ -113,7 +114,7 @@ def decode(task: str, batch: Any, scores: Any, *, scale: str = "logit", **option
     started = time.perf_counter()
     _check_options(_known_task(task), options)
     graphs = graphs_of(batch)
-    nodes = DECODERS[task](graphs, _as_logits(_joined(scores, "scores"), scale), **options)
+    nodes = DECODERS[task](graphs, _as_logits(_joined(scores, "scores", graphs.ptr), scale), **options)
     values = solution_values(task, graphs, nodes)
     return Solutions(nodes, values, graphs.ptr, time.perf_counter() - started)
 
@@ -127,9 +128,12 @@ def graphs_of(batch: Any) -> UndirectedGraphs:
     from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 
     batch = _one_batch(batch)
-    for name in ("edge_weight", "edge_attr"):
+    arcs = int(batch.edge_index.shape[-1])
+    for name in ("edge_weight", "edge_attr", "weight"):
         weights = getattr(batch, name, None)
-        if weights is not None and (as_array(weights, name) != 1).any():
+        if weights is None or (name == "weight" and len(weights) != arcs):  # of nodes, or of graphs
+            continue
+        if (as_array(weights, name) != 1).any():
             raise DecodingError(
                 f"the batch has {name}, but the problem is one of graphs without weights; "
                 f"drop them with `del batch.{name}` if they mean nothing here"
@@ -201,7 +205,8 @@ class SolutionEvaluator(Evaluator):
 
         Raises:
             DecodingError: If scores cannot be decoded, or a solution is infeasible: that is never scored.
-            EvaluationError: If labels or bounds have the wrong shape, a bound is passed, or graphs are missing.
+            EvaluationError: If labels or bounds have the wrong shape or are not whole, a bound is passed, the seconds
+                are negative, or graphs are missing.
         """
         sums = SolutionSums()
         self._take(sums, y_true, y_pred, batch, seconds)
@@ -229,7 +234,9 @@ class SolutionEvaluator(Evaluator):
     def _take(self, sums: SolutionSums, graphs: Any, predicted: Any, batch: Any, seconds: float | None) -> None:
         if batch is not None:
             raise EvaluationError("batch is given, but the graphs say which node belongs to which; leave batch out")
-        graphs, values = _one_batch(graphs), _joined(predicted, "y_pred")
+        graphs = _one_batch(graphs)
+        values = _joined(predicted, "y_pred", _node_ptr(graphs))
+        seconds = _checked_seconds(seconds)
         if values.dtype.kind == "f" and self.scores is not ScoreScale.LABEL:
             solved = decode(self.task, graphs, values, scale=self.scores, **self.options)
             objectives, seconds = solved.values, solved.seconds + (seconds or 0.0)
@@ -268,12 +275,13 @@ def _known_task(task: str | None) -> str:
 
 
 def _check_options(task: str, options: Mapping[str, Any]) -> None:
-    from graphbench.domains.co.decoding import DECODERS
+    from graphbench.domains.co.decoding import DECODERS, check_options
 
     known: Mapping[str, Any] = DECODERS[task].__kwdefaults__ or {}
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise DecodingError(f"the decoder of {task} has no option {unknown[0]!r}; it has {', '.join(known)}")
+    check_options(**options)
 
 
 def _checked_names(names: Sequence[str], task: str) -> tuple[str, ...]:
@@ -291,6 +299,9 @@ def _objectives(task: str, graphs: Any, values: Array) -> NDArray[np.int64]:
     from graphbench.domains.co.decoding_checks import solution_values
 
     if values.dtype.kind == "f":
+        if not np.isfinite(values).all() or (np.abs(values) > _LARGEST).any():
+            wrong = values[~(np.abs(values) <= _LARGEST)][0]
+            raise DecodingError(f"y_pred holds {wrong}, which is no part of a solution; check where it comes from")
         if (values != np.floor(values)).any():
             raise DecodingError('y_pred has fractions, but scores="label" says that it holds solutions; round it')
         values = values.astype(np.int64)
@@ -305,13 +316,31 @@ def _reference(graphs: Any, name: str, count: int) -> NDArray[np.int64] | None:
     array = as_array(values, name)
     if array.size != count:
         raise EvaluationError(f"{name} has shape {list(array.shape)} for {count} graphs; give one value per graph")
+    if (array != np.floor(array)).any() or np.isinf(array).any():
+        wrong = array.reshape(-1)[(array != np.floor(array)).reshape(-1) | np.isinf(array).reshape(-1)][0]
+        raise EvaluationError(f"{name} holds {wrong}; give whole numbers, -1 where a graph has none")
     return np.where(array >= 0, array, -1).reshape(-1).round().astype(np.int64)
 
 
-def _joined(values: Any, name: str) -> Array:
-    """Return an array, tensor or list of one per graph as one array."""
+def _checked_seconds(seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    real = isinstance(seconds, (int, float, np.integer, np.floating)) and not isinstance(seconds, bool)
+    if not real or not 0 <= seconds < float("inf"):
+        raise EvaluationError(f"seconds is {seconds!r}; give the time spent, a number from 0 on")
+    return float(seconds)
+
+
+def _joined(values: Any, name: str, ptr: Array) -> Array:
+    """Return an array, tensor or list of one per graph as one array; a list must have as many rows as graphs nodes."""
     if isinstance(values, (list, tuple)) and any(np.ndim(part) for part in values):
         parts = [as_array(part, f"{name}[{i}]") for i, part in enumerate(values)]
+        nodes = np.diff(ptr).tolist()
+        if len(parts) != len(nodes):
+            raise DecodingError(f"{name} has {len(parts)} arrays for {len(nodes)} graphs; give one per graph")
+        for i, (part, count) in enumerate(zip(parts, nodes, strict=True)):
+            if len(part) != count:
+                raise DecodingError(f"{name}[{i}] has {len(part)} rows, graph {i} has {count} nodes; give one per node")
         if len({part.shape[1:] for part in parts}) > 1:
             raise DecodingError(f"the arrays in {name} differ in their columns; give all graphs as many")
         return np.concatenate(parts)
@@ -335,6 +364,8 @@ def _one_batch(batch: Any) -> Any:
         from torch_geometric.data import Batch
 
         return Batch.from_data_list(list(batch))
+    if isinstance(batch, (list, tuple)) and not batch:
+        raise DecodingError("the list of graphs is empty; give one or more")
     if getattr(batch, "edge_index", None) is None:
         raise DecodingError(
             f"the graphs are given as {type(batch).__name__}; give a PyG Batch or Data with edge_index, "

@@ -37,7 +37,7 @@ def loss_of(card: Card, surrogate: Mapping[str, float] | None = None) -> LossFun
 
     Args:
         card: The dataset's card, of the task.
-        surrogate: Settings of the problem's loss, see :mod:`graphbench.models.surrogates`.
+        surrogate: Settings of the problem's loss (``training.surrogate``), see :mod:`graphbench.models.surrogates`.
 
     Raises:
         ConfigError: If the problem has no loss, the loss no such setting, or there is nothing to set.

@@ -24,6 +24,7 @@ is least where all nodes are chosen.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -44,10 +45,10 @@ def independent_set_loss(scores: Tensor, batch: Data, beta: float = 1.0) -> Tens
         beta: Weight of an edge within the set, 1 or more.
 
     Raises:
-        ConfigError: If the scores have another shape or ``beta`` is below 1.
+        ConfigError: If the scores have another shape or ``beta`` is no number from 1 on.
     """
-    if not beta >= 1.0:
-        raise ConfigError(f"beta = {beta}; give 1 or more: below, sets with edges in them have the least loss")
+    if not 1.0 <= beta < math.inf:
+        raise ConfigError(f"beta = {beta}; give a number from 1 on: below, sets with edges in them have the least loss")
     with _full_precision(scores):
         layout, p = _layout(batch), torch.sigmoid(_checked(scores, batch, dimensions=1))
         edges_within = (p * neighbour_sums(p, layout)).sum() / 2
@@ -79,10 +80,10 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
             broken edge costs more than a further colour that mends it.
 
     Raises:
-        ConfigError: If the scores have another shape or the weight is negative.
+        ConfigError: If the scores have another shape or the weight is no number from 0 on.
     """
-    if not weight >= 0.0:
-        raise ConfigError(f"weight = {weight}; give 0 or more: using fewer colours is the aim")
+    if not 0.0 <= weight < math.inf:
+        raise ConfigError(f"weight = {weight}; give a number from 0 on: using fewer colours is the aim")
     with _full_precision(scores):
         layout, p = _layout(batch), torch.softmax(_checked(scores, batch, dimensions=2), dim=1)
         total = (p * neighbour_sums(p, layout)).sum() / 2
@@ -98,11 +99,14 @@ SURROGATES: Mapping[str, Callable[..., Tensor]] = {
 }
 
 
+_ONE_NODE = Data(edge_index=torch.empty((2, 0), dtype=torch.long), num_nodes=1)
+
+
 def surrogate_of(task: str, settings: Mapping[str, float]) -> Callable[[Tensor, Data], Tensor]:
     """Return the loss of a problem with its settings, ``(scores, batch) -> scalar``.
 
     Raises:
-        ConfigError: If the problem has no loss, or the loss no such setting.
+        ConfigError: If the problem has no loss, or the loss no such setting, or refuses its value.
     """
     if task not in SURROGATES:
         raise ConfigError(f"the problem {task!r} has no loss without targets; there are {', '.join(SURROGATES)}")
@@ -110,15 +114,53 @@ def surrogate_of(task: str, settings: Mapping[str, float]) -> Callable[[Tensor, 
     for name in settings:
         if name not in known:
             raise ConfigError(f"training.surrogate.{name}: the loss of {task} has {', '.join(known) or 'no settings'}")
-    return partial(SURROGATES[task], **settings)
+    of_problem = partial(SURROGATES[task], **settings)
+    try:  # on a graph of one node: settings are refused before there are data
+        of_problem(torch.zeros((1, 1) if task == "coloring" else 1), _ONE_NODE)
+    except ConfigError as error:
+        raise ConfigError(f"training.surrogate: {error}") from error
+    return of_problem
 
 
 def _full_precision(scores: Tensor) -> torch.autocast:
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
+        kind = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
+        raise ConfigError(f"the scores are {kind}; give a tensor of floating-point numbers, a model's logits")
     return torch.autocast(scores.device.type, enabled=False)
 
 
 def _layout(batch: Data) -> Layout:
+    if not batch.edge_index.is_cuda:  # a look at these numbers on a GPU would hold up every step
+        _refuse_other_graphs(batch)
     return Layout.of(batch, directed=True)
+
+
+def _refuse_other_graphs(batch: Data) -> None:
+    """Refuse unknown nodes, loops and arcs without their reverse; weights, where PyG keeps them."""
+    if getattr(batch, "edge_weight", None) is not None:
+        raise ConfigError("the batch has edge_weight, but the problem is one of graphs without weights; delete it")
+    source, target = batch.edge_index
+    if not len(source):
+        return
+    nodes = int(batch.num_nodes or 0)
+    if int(batch.edge_index.min()) < 0 or int(batch.edge_index.max()) >= nodes:
+        wrong = int(batch.edge_index.max() if int(batch.edge_index.min()) >= 0 else batch.edge_index.min())
+        raise ConfigError(f"edge_index names node {wrong} of a batch of {nodes} nodes; check how it was made")
+    loops = source[source == target]
+    if len(loops):
+        raise ConfigError(f"node {int(loops[0])} of the batch is joined to itself; leave loops out")
+    mixed = torch.stack([_mixed(source, target), _mixed(target, source)]).sum(dim=1)
+    if mixed[0] != mixed[1]:
+        raise ConfigError(
+            "the graphs are directed: some arcs have no reverse; add them with torch_geometric.utils.to_undirected"
+        )
+
+
+def _mixed(source: Tensor, target: Tensor) -> Tensor:
+    """Return a hash of every arc, int64; sums of all and of all reversed differ, but for one case in very many."""
+    value = source * 0x9E3779B97F4A7C1 + target * 0x3C6EF372FE94F82
+    value = (value ^ (value >> 29)) * 0x1B873593CC9E2D51
+    return value ^ (value >> 32)
 
 
 def _checked(scores: Tensor, batch: Data, dimensions: int) -> Tensor:

@@ -14,6 +14,7 @@ from graphbench.training.distributed import World, join_world
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.loop import TrainingLoop
 from graphbench.training.recording import NoBoard, log_start
+from graphbench.training.scoring import require_fitting_settings
 from graphbench.training.splits import require_own_splits
 from graphbench.training.trainer import own_randomness, prepared_loop
 from graphbench.training.trajectory_trainer import prepared_trajectory_loop
@@ -90,6 +91,7 @@ def fit(
     """
     card = data.card
     require_own_splits(config, card)
+    require_fitting_settings(config.training, card)
     with join_world(device) as world, own_randomness(config.training.seed, world):
         loop = _loop(config, data, folder, world, resume)
         started_at = loop.state.step

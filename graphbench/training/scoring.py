@@ -12,14 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature
+from graphbench.errors import ConfigError, DecodingError
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.solutions import SolutionEvaluator
-from graphbench.models.losses import predictions
+from graphbench.models.losses import loss_of, predictions
 from graphbench.progress import progress_bar
 from graphbench.training.items import item_graphs
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
+    from graphbench.training.settings import TrainingConfig
 
 _MOST_GRAPHS = 1024
 _ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
@@ -63,6 +66,25 @@ def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
         tokens = nodes + edges if getattr(model, "edge_tokens", False) else nodes + 1
         size = min(size, _TOKEN_PAIRS // int(tokens.max()) ** 2)
     return max(1, size)
+
+
+def require_fitting_settings(settings: TrainingConfig, card: Card) -> None:
+    """Refuse settings of losses and decoders that a dataset's task does not have, or that have no such value.
+
+    Raises:
+        ConfigError: If there are any; the message names them.
+    """
+    loss_of(card, settings.surrogate)
+    if not settings.decoding:
+        return
+    if card.kind != "unsupervised":
+        raise ConfigError(
+            f"training.decoding is {settings.decoding}, but {card.address} is learned from targets; leave it out"
+        )
+    try:
+        SolutionEvaluator(card, **settings.decoding)
+    except DecodingError as error:
+        raise ConfigError(f"training.decoding: {error}") from error
 
 
 def score_predictions(

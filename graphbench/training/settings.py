@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.training.schedule import Schedule
 
@@ -75,7 +75,15 @@ class TrainingConfig(BaseModel):
     val_split: str = "val"
     prefer_later: bool = False
     surrogate: dict[str, float] = Field(default_factory=dict)
-    decoding: dict[str, bool | int | float] = Field(default_factory=dict)
+    decoding: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("decoding")
+    @classmethod
+    def _plain(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for name, value in options.items():
+            if not isinstance(value, bool | int | float):
+                raise ValueError(f"{name} is {value!r}; give true, false or a number")
+        return options
 
     @model_validator(mode="after")
     def _consistent(self) -> TrainingConfig:

@@ -71,8 +71,8 @@ def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
 
 
 def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
-    """Return splits by name, generated if they are not there yet. See :func:`split_names`."""
-    return {name: data[name] for name in split_names(data.card, names)}
+    """Return splits by name, with labels, generated if they are not there yet. See :func:`split_names`."""
+    return {name: data.labelled(name) for name in split_names(data.card, names)}
 
 
 def require_own_splits(config: RunConfig, card: Card) -> None:

@@ -44,6 +44,7 @@ from graphbench.training.recording import (
     partial_splits,
 )
 from graphbench.training.run_data import write_run_data
+from graphbench.training.scoring import require_fitting_settings
 from graphbench.training.splits import card_of, choose_splits, require_own_splits, split_limits, split_names
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def train(
     config = load_config(card.address, model, family=card.family, data_seed=card.data_seed, **options)
     _require_one_process(card)
     require_own_splits(config, card)
+    require_fitting_settings(config.training, card)
     scored = split_names(card, evaluate)
     folder = Path(output) if output is not None else default_output(config)
     if not existing_parent(folder).is_dir():

@@ -9,7 +9,7 @@ import pytest
 
 import graphbench
 from graphbench.cli.predictions import read_predictions, read_texts, score_predictions
-from graphbench.errors import EvaluationError
+from graphbench.errors import DecodingError, EvaluationError
 
 
 def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):
@@ -130,3 +130,27 @@ def test_words_are_for_classes_that_have_names(words, tmp_path):
     message = r"words\.txt holds words, but algoreas/mst_easy asks for edge mask, whose values have no names"
     with pytest.raises(EvaluationError, match=message):
         score_predictions("mst_easy", "test", path, "probability", root=tmp_path, limit=3)
+
+
+@pytest.mark.parametrize("task", ["mis", "coloring"])
+def test_solutions_and_scores_of_graphs_are_scored(task, tmp_path):
+    address, options = f"co/ba_small:{task}", {"root": tmp_path, "limit": 3}
+    test = graphbench.Loader(address, workers=1, **options).load(())["test"]
+    batch = next(iter(test.batches(3)))
+    labels, path = batch[task].numpy(), tmp_path / "own.npy"
+    np.save(path, labels)
+    found = score_predictions(address, "test", path, "logit", **options)["test"]
+    assert found["ratio"] == found["matched"] == 1.0
+    scores = np.random.default_rng(0).normal(size=(len(labels), *((9,) if task == "coloring" else ())))
+    np.save(path, scores)
+    found = score_predictions(address, "test", path, "logit", **options)["test"]
+    assert found == graphbench.Evaluator(address).evaluate(batch, scores)
+    np.save(path, scores[:-1])
+    with pytest.raises(EvaluationError, match=r"own.npy has 847 rows, the graphs of co/ba_small:.* one row per node"):
+        score_predictions(address, "test", path, "logit", **options)
+    np.save(path, np.full_like(scores, np.nan))
+    with pytest.raises(DecodingError, match=r"node 0 of graph 0 is \[?nan"):
+        score_predictions(address, "test", path, "logit", **options)
+    np.save(path, np.ones_like(labels))
+    with pytest.raises(DecodingError, match="graph 0"):
+        score_predictions(address, "test", path, "logit", **options)

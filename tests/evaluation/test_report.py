@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+import graphbench
 from graphbench.errors import ResultError
+from graphbench.evaluation.published import published
 from graphbench.evaluation.report import build_report
 from graphbench.evaluation.results import Budget, aggregate
 from graphbench.evaluation.tables import ood_grid, score_rows
@@ -212,3 +214,16 @@ def test_outputs_that_cannot_be_written(tmp_path, card):
         with pytest.raises(ResultError, match=f"cannot write the report {output}.*; choose another output"):
             build_report(records(), output, cards={ID: card})
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_runs_on_a_task_stand_beside_what_is_expected_of_that_task(tmp_path):
+    record = make_record(
+        0, dataset="co/rb_small:mis", dataset_version=1, scores={"test": {"set_size": 17.5, "ratio": 0.85}}
+    )
+    text = build_report([record], tmp_path / "page.md")[0].read_text()
+    card = graphbench.card("co/rb_small:mis")
+    floor = card.floor["test"]
+    (solver,) = (score for score in published(card.address) if score.model == "solver")
+    assert "set_size ↑" in text and "mae" not in text and "17.5" in text
+    assert f"{floor['greedy']['set_size']:.4g}"[:4] in text and f"{floor['random']['set_size']:.4g}"[:4] in text
+    assert f"| solver | published | {solver.value:.4f} ± {solver.std:.4f} |" in text and "Table 13" in text

@@ -94,7 +94,7 @@ def test_probabilities_are_read_as_such():
             found = decode(task, batch, chances.double(), scale="probability", **options).nodes
             np.testing.assert_array_equal(found, expected)
         sure = (chances > 0.5).double()
-        decode(task, batch, sure, scale="probability", **({"num_colours": 20} if task == "coloring" else {}))
+        decode(task, batch, sure, scale="probability", **({"num_colors": 20} if task == "coloring" else {}))
     with pytest.raises(DecodingError, match="a probability lies in"):
         decode("max_cut", batch, logits_of(batch), scale="probability")
     with pytest.raises(DecodingError, match="scale='odds' is unknown"):
@@ -234,6 +234,8 @@ def test_bad_graphs_are_named():
         "has edge_weight, but .* without weights": with_field("edge_weight", torch.full((16,), 2.0)),
         "has edge_attr, but": with_field("edge_attr", torch.arange(16.0)[:, None]),
         "not in the order of its graphs": mixed,
+        "has weight, but": with_field("weight", torch.full((16,), 2.0)),
+        "the list of graphs is empty": [],
         "the graphs are given as ndarray; give a PyG Batch": zeros,
         "the graphs are given as Data": Data(x=torch.zeros(9, 1)),
     }
@@ -243,6 +245,8 @@ def test_bad_graphs_are_named():
                 decode(task, graphs, zeros)
             with pytest.raises(DecodingError, match=message):
                 SolutionEvaluator(task).evaluate(graphs, zeros.astype(int))
+    of_nodes = with_field("weight", torch.arange(9.0))
+    np.testing.assert_array_equal(decode("mis", of_nodes, zeros).nodes, decode("mis", batch, zeros).nodes)
     ones = with_field("edge_attr", torch.ones(16, 1))
     np.testing.assert_array_equal(decode("mis", ones, zeros).nodes, decode("mis", batch, zeros).nodes)
 
@@ -259,8 +263,8 @@ def test_bad_scores_and_arguments_are_named():
         decode("coloring", batch, np.zeros((9, 2)))
     with pytest.raises(DecodingError, match="the decoder of mis has no option 'local_search'; it has restarts"):
         decode("mis", batch, np.zeros(9), local_search=True)
-    with pytest.raises(DecodingError, match="the decoder of mis has no option 'num_colours'"):
-        SolutionEvaluator("mis", num_colours=3)
+    with pytest.raises(DecodingError, match="the decoder of mis has no option 'num_colors'"):
+        SolutionEvaluator("mis", num_colors=3)
     with pytest.raises(DecodingError, match="the task 'clique' asks for no solution; decoders exist for mis, max_cut"):
         decode("clique", batch, np.zeros(9))
     with pytest.raises(EvaluationError, match="leave batch out"):
@@ -269,6 +273,44 @@ def test_bad_scores_and_arguments_are_named():
         SolutionEvaluator("mis").evaluate(with_field("mis_value", torch.ones(3)), np.zeros(9))
     with pytest.raises(EvaluationError, match="scores='odds' is unknown"):
         SolutionEvaluator("mis", scores="odds")
+
+
+def test_a_list_of_scores_has_the_rows_of_each_graph():
+    graphs, evaluator = pentagon_and_star(), SolutionEvaluator("mis")
+    for given in ([torch.rand(4), torch.rand(5)], [torch.zeros(4, dtype=torch.long), torch.zeros(5, dtype=torch.long)]):
+        with pytest.raises(DecodingError, match=r"\[0\] has 4 rows, graph 0 has 5 nodes; give one per node"):
+            evaluator.evaluate(graphs, given)
+    with pytest.raises(DecodingError, match="scores has 1 arrays for 2 graphs"):
+        decode("mis", graphs, [torch.rand(9)])
+
+
+def test_values_of_options_are_refused_at_once():
+    refused = {
+        "restarts is -1; give a whole number from 1 on": {"restarts": -1},
+        "seed is 1.5; give a whole number": {"seed": 1.5},
+        "temperature is True; give a number above 0": {"temperature": True},
+        "local_search is 'no'; give True or False": {"local_search": "no"},
+        "conditional is 1; give True or False": {"conditional": 1},
+    }
+    for message, options in refused.items():
+        with pytest.raises(DecodingError, match=message):
+            SolutionEvaluator("max_cut", **options)
+        with pytest.raises(DecodingError, match=message):
+            decode("max_cut", pentagon_and_star(), torch.zeros(9), **options)
+    decode("max_cut", pentagon_and_star(), torch.zeros(9), temperature=np.float32(1.0), restarts=np.int64(2))
+
+
+def test_numbers_that_are_none_are_named():
+    graphs = pentagon_and_star()
+    for seconds in (-5, float("nan"), "a", True):
+        with pytest.raises(EvaluationError, match=f"seconds is {seconds!r}; give the time spent"):
+            SolutionEvaluator("mis").evaluate(graphs, torch.zeros(9), seconds=seconds)
+    for label in (float("inf"), 153.5, float("nan")):
+        with pytest.raises(EvaluationError, match=f"mis_value holds {label}; give whole numbers"):
+            SolutionEvaluator("mis").evaluate(pentagon_and_star(mis_value=(label, 3.0)), torch.zeros(9))
+    for entry in (float("inf"), float("nan"), 1e30):
+        with pytest.raises(DecodingError, match=r"y_pred holds .* no part of a solution"):
+            SolutionEvaluator("mis", scores="label").evaluate(graphs, torch.full((9,), entry))
 
 
 def test_metrics_of_solutions_score_no_feature():

@@ -180,7 +180,7 @@ def test_bad_arguments_are_named():
         independent_set_loss(torch.zeros(3), data)
     with pytest.raises(ConfigError, match=r"shape \[2\]; give \[2, colours\]"):
         coloring_loss(torch.zeros(2), data)
-    with pytest.raises(ConfigError, match=r"beta = 0\.5; give 1 or more"):
+    with pytest.raises(ConfigError, match=r"beta = 0\.5; give a number from 1 on"):
         independent_set_loss(torch.zeros(2), data, beta=0.5)
     with pytest.raises(ConfigError, match="weight = -1"):
         coloring_loss(torch.zeros(2, 2), data, weight=-1)
@@ -196,3 +196,44 @@ def test_settings_of_a_loss_are_checked_and_used() -> None:
         surrogate_of("max_cut", {"beta": 1.0})
     with pytest.raises(ConfigError, match="'sudoku' has no loss"):
         surrogate_of("sudoku", {})
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_other_graphs_and_scores_are_named(name):
+    scores, shape = scores_for(name, 3), LOSSES[name][2]
+    cases = {
+        "the graphs are directed": Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3),
+        "node 2 of the batch is joined to itself": Data(edge_index=torch.tensor([[0, 1, 2], [1, 0, 2]]), num_nodes=3),
+        "edge_index names node 7 of a batch of 3 nodes": Data(edge_index=torch.tensor([[0, 7], [7, 0]]), num_nodes=3),
+        "the batch has edge_weight": Data(
+            edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.ones(2), num_nodes=3
+        ),
+    }
+    for message, batch in cases.items():
+        with pytest.raises(ConfigError, match=message):
+            loss_of(name, scores, batch)
+    batch = graph([(0, 1)], 3)
+    with pytest.raises(ConfigError, match=r"the scores are torch\.int64; give a tensor of floating-point numbers"):
+        loss_of(name, torch.zeros(3, *shape, dtype=torch.long), batch)
+    with pytest.raises(ConfigError, match="the scores are ndarray"):
+        loss_of(name, np.zeros((3, *shape)), batch)
+
+
+@pytest.mark.parametrize("reversed_arcs", [0, 1])
+def test_one_arc_without_its_reverse_among_many_is_found(reversed_arcs):
+    batch = Batch.from_data_list([as_data(found) for found in random_graphs(20)])
+    both = batch.edge_index
+    batch.edge_index = both[:, 1:] if reversed_arcs == 0 else torch.cat([both[:, 1:], both[:, 1:2]], dim=1)
+    with pytest.raises(ConfigError, match="the graphs are directed"):
+        max_cut_loss(scores_for("max_cut", batch.num_nodes), batch)
+
+
+def test_settings_are_refused_before_there_are_data():
+    for task, settings, message in (
+        ("mis", {"beta": 0.5}, r"training\.surrogate: beta = 0\.5; give a number from 1 on"),
+        ("mis", {"beta": float("inf")}, r"training\.surrogate: beta = inf"),
+        ("coloring", {"weight": float("inf")}, r"training\.surrogate: weight = inf"),
+        ("coloring", {"weight": float("nan")}, r"training\.surrogate: weight = nan"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            surrogate_of(task, settings)

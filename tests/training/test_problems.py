@@ -68,6 +68,37 @@ def test_validation_may_use_part_of_its_split(options):
         train(data=data, val_limit=3)
 
 
+def test_the_training_split_is_scored_with_labels_where_asked_for(options):
+    result = train(**{**options, "evaluate": ["train", "test"]}, steps=2)
+    assert set(result.record.scores) == {"train", "test"}
+    splits = Loader("co/toy:mis", root=options["root"], workers=1, unlabelled="train").load(())
+    assert result.record.data_hashes["train"] == splits.labelled("train").content_hash != splits.train.content_hash
+    assert splits.labelled("val") is splits.val
+
+
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(options):
+    for dataset, key, value, message in (
+        ("co/toy:mis", "decoding", {"restarts": -1}, r"training\.decoding: restarts is -1; give a whole number"),
+        ("co/toy:mis", "decoding", {"local_search": True}, r"training\.decoding: the decoder of mis has no option"),
+        (
+            "co/toy:mis",
+            "decoding",
+            {"restarts": "many"},
+            r"training\.decoding: restarts is 'many'; give true, false or",
+        ),
+        ("co/toy:mis", "surrogate", {"beta": 0.2}, r"training\.surrogate: beta = 0\.2"),
+        (
+            "co/toy:mis_size",
+            "decoding",
+            {"restarts": 3},
+            r"training\.decoding is \{'restarts': 3\}, .* learned from targets",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            train(**{**options, "dataset": dataset}, steps=2, overrides={f"training.{key}": value})
+    assert not options["output"].exists() and not (options["root"] / "co").exists()
+
+
 def test_labelled_data_train_to_the_same_bits(options, tmp_path):
     plain = train(**options, steps=3).record.curves["train_loss"]
     data = Loader("co/toy:mis", root=options["root"], workers=1).load(())

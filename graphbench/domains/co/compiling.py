@@ -95,7 +95,7 @@ COMPILE_JOBS: Mapping[str, tuple[CompileJob, ...]] = {
         _job("cut_elimination", "heaviest_cut", compile_cut_elimination),
         _job("cut_search", "search_cut", compile_cut_search),
     ),
-    "colouring": (
+    "coloring": (
         _job("colouring_search", "use_fewer_colours", compile_colouring_search),
         CompileJob("graphbench.domains.algoreas.clique_local_search:improve_clique", compile_first_colourings),
     ),

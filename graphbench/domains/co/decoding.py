@@ -81,6 +81,7 @@ def decode_cuts(
     """
     values = _checked_scores(graphs, scores, dimensions=(1,))
     noise = _noise(restarts, temperature, seed)
+    check_options(conditional=conditional, local_search=local_search)
     if restarts == 1 and not conditional and not local_search:
         return (values > 0).astype(np.int32)
     return cuts_by_score(graphs.ptr, *graphs.neighbours, values, noise, bool(conditional), bool(local_search))
@@ -90,7 +91,7 @@ def decode_colourings(
     graphs: UndirectedGraphs,
     scores: NDArray[Any],
     *,
-    num_colours: int | None = None,
+    num_colors: int | None = None,
     local_search: bool = False,
     restarts: int = 1,
     seed: int = 0,
@@ -102,7 +103,7 @@ def decode_colourings(
         graphs: The graphs.
         scores: Finite numbers: ``[N, K]``, a node's scores of K colours, or ``[N]``: the larger, the earlier a node
             is coloured.
-        num_colours: Most colours of a graph; None for K, or for scores ``[N]`` any number.
+        num_colors: Most colours of a graph; None for K, or for scores ``[N]`` any number.
         local_search: Whether to colour anew while that saves colours.
         restarts: How often to decode, 1 or more; the colouring of fewest colours is kept.
         seed: Seed of the noise.
@@ -113,12 +114,11 @@ def decode_colourings(
     """
     values = _checked_scores(graphs, scores, dimensions=(1, 2))
     noise = _noise(restarts, temperature, seed)
-    if num_colours is not None:
-        _check_count("num_colours", num_colours)
+    check_options(num_colors=num_colors, local_search=local_search)
     of_colours = values.ndim == 2
     columns = np.ascontiguousarray(values.reshape(len(values), -1))
     found = colourings_by_score(graphs.ptr, *graphs.neighbours, columns, of_colours, noise, bool(local_search))
-    most = num_colours if num_colours is not None else columns.shape[1] if of_colours else None
+    most = num_colors if num_colors is not None else columns.shape[1] if of_colours else None
     if most is not None:
         _refuse_many_colours(np.maximum.reduceat(found, graphs.ptr[:-1]) + 1, most)
     return found
@@ -137,7 +137,7 @@ def _refuse_many_colours(used: NDArray[np.int32], most: int) -> None:
         graph = int(over[0])
         raise DecodingError(
             f"graph {graph} is coloured with {used[graph]} colours, {most} are allowed ({over.size} of {len(used)} "
-            "graphs need more); give a larger num_colours, scores of more colours, local_search=True or restarts"
+            "graphs need more); give a larger num_colors, scores of more colours, local_search=True or restarts"
         )
 
 
@@ -160,15 +160,30 @@ def _checked_scores(graphs: UndirectedGraphs, scores: NDArray[Any], dimensions: 
     return values
 
 
+def check_options(**options: Any) -> None:
+    """Refuse a value that no decoder takes, of the options named as decoders name them.
+
+    Raises:
+        DecodingError: If there is such a value; the message says what to give.
+    """
+    for name, value in options.items():
+        number = not isinstance(value, (bool, np.bool_))
+        whole = number and isinstance(value, (int, np.integer))
+        if name == "num_colors" and value is None:
+            continue
+        if name in ("restarts", "num_colors"):
+            fits, wanted = whole and value >= 1, "a whole number from 1 on"
+        elif name == "seed":
+            fits, wanted = whole and 0 <= value < 1 << 64, "a whole number from 0 to 2**64 - 1"
+        elif name == "temperature":
+            real = number and isinstance(value, (int, float, np.integer, np.floating))
+            fits, wanted = real and 0 < value < float("inf"), "a number above 0"
+        else:
+            fits, wanted = not number, "True or False"
+        if not fits:
+            raise DecodingError(f"{name} is {value!r}; give {wanted}")
+
+
 def _noise(restarts: int, temperature: float, seed: int) -> Noise:
-    _check_count("restarts", restarts)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 1 << 64:
-        raise DecodingError(f"seed is {seed!r}; give a whole number from 0 to 2**64 - 1")
-    if not (isinstance(temperature, (int, float)) and 0 < temperature < float("inf")):
-        raise DecodingError(f"temperature is {temperature!r}; give a number above 0")
+    check_options(restarts=restarts, temperature=temperature, seed=seed)
     return Noise(int(restarts), float(temperature), np.uint64(seed))
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise DecodingError(f"{name} is {value!r}; give a whole number from 1 on")

@@ -8,6 +8,7 @@ the machine.
 from __future__ import annotations
 
 import importlib
+import math
 import random
 import sys
 import time
@@ -38,10 +39,11 @@ def kamis_independent_set(
 
     Raises:
         MissingDependency: chszlablib is not installed.
-        ValueError: The algorithm is unknown.
+        ValueError: The algorithm is unknown, or the limit of time is no number above 0.
     """
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"algorithm {algorithm!r}; give one of {', '.join(_ALGORITHMS)}")
+    limit = _checked_seconds(seconds)
     library = _load("chszlablib")
     edges = checked_edges(num_nodes, edges)
     graph = library.Graph(num_nodes=num_nodes)
@@ -50,7 +52,7 @@ def kamis_independent_set(
     graph.finalize()
     options = {"num_concurrent": 1} if algorithm == "chils" else {}
     start = time.process_time()
-    answer = getattr(library.IndependenceProblems, algorithm)(graph, time_limit=seconds, seed=seed, **options)
+    answer = getattr(library.IndependenceProblems, algorithm)(graph, time_limit=limit, seed=seed, **options)
     spent = time.process_time() - start
     member = np.zeros(num_nodes, np.int32)
     member[np.asarray(answer.vertices, np.int64)] = 1
@@ -93,12 +95,13 @@ def scip_cut(num_nodes: int, edges: Edges, seconds: float = 60.0) -> Label:
 
     Raises:
         MissingDependency: pyscipopt is not installed.
+        ValueError: The limit of time is no number above 0.
     """
     library = _load("pyscipopt")
     edges = checked_edges(num_nodes, edges)
     model = library.Model()
     model.hideOutput()
-    model.setParam("limits/time", seconds)
+    model.setParam("limits/time", _checked_seconds(seconds))
     side = [model.addVar(vtype="B") for _ in range(num_nodes)]
     is_cut = [model.addVar(vtype="B") for _ in range(len(edges))]
     for (u, v), cut in zip(edges.tolist(), is_cut, strict=True):
@@ -117,12 +120,13 @@ def highs_cut(num_nodes: int, edges: Edges, seconds: float = 60.0) -> Label:
 
     Raises:
         MissingDependency: highspy is not installed, or cannot be loaded any more.
+        ValueError: The limit of time is no number above 0.
     """
     library = _load("highspy")
     edges = checked_edges(num_nodes, edges)
     model = library.Highs()
     model.silent()
-    model.setOptionValue("time_limit", seconds)
+    model.setOptionValue("time_limit", _checked_seconds(seconds))
     model.setOptionValue("threads", 1)
     side = [model.addBinary() for _ in range(num_nodes)]
     is_cut = [model.addBinary() for _ in range(len(edges))]
@@ -135,6 +139,12 @@ def highs_cut(num_nodes: int, edges: Edges, seconds: float = 60.0) -> Label:
     values = np.array(model.getSolution().col_value[:num_nodes] or [0.0] * num_nodes)
     bound = model.getInfo().mip_dual_bound if len(edges) else 0.0
     return _cut_label(edges, values, bound, "highs", spent)
+
+
+def _checked_seconds(seconds: float) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        raise ValueError(f"seconds = {seconds!r}; give a number above 0, the limit of time")
+    return float(seconds)
 
 
 def _cut_label(edges: Edges, values: NDArray[np.float64], bound: float, solver: str, seconds: float) -> Label:

@@ -64,8 +64,8 @@ def _shard_size(effort: Any) -> int:
     return _SHARD_GRAPHS
 
 
-def _make(name: str, task_name: str) -> Labeller:
-    task = TASKS[task_name]
+def _make(name: str) -> Labeller:
+    task = TASKS[name]
     return Labeller(
         name=f"co.{name}",
         version=1,
@@ -76,12 +76,8 @@ def _make(name: str, task_name: str) -> Labeller:
         statistics=partial(_statistics, name, task),
         baselines=partial(_baselines, task),
         shard_size=_shard_size,
-        compile_jobs=COMPILE_JOBS[task_name],
+        compile_jobs=COMPILE_JOBS[name],
     )
 
 
-LABELLERS: Mapping[str, Labeller] = {
-    "mis": _make("mis", "mis"),
-    "max_cut": _make("max_cut", "max_cut"),
-    "coloring": _make("coloring", "colouring"),
-}
+LABELLERS: Mapping[str, Labeller] = {name: _make(name) for name in TASKS}

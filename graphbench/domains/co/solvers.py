@@ -58,17 +58,24 @@ def checked_edges(num_nodes: int, edges: NDArray[Any]) -> Edges:
     """Return the edges as contiguous int32.
 
     Raises:
-        ValueError: If there are no nodes, or the edges are not pairs ``u < v`` of known nodes, sorted, each once.
+        ValueError: If there are no nodes, or the edges are not pairs ``u < v`` of known nodes, whole numbers, sorted,
+            each once.
     """
     if num_nodes < 1:
         raise ValueError(f"a graph of {num_nodes} nodes; give 1 or more")
-    result = np.ascontiguousarray(edges, np.int32)
-    if result.ndim != 2 or result.shape[1] != 2:
-        raise ValueError(f"edges have the shape {result.shape}; give [m, 2]")
-    if not len(result):
-        return result
-    if result.min() < 0 or result.max() >= num_nodes:
-        raise ValueError(f"edges name nodes {result.min()} to {result.max()} of a graph of {num_nodes} nodes")
+    given = np.asarray(edges)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise ValueError(f"edges have the shape {given.shape}; give [m, 2]")
+    if not len(given):
+        return np.empty((0, 2), np.int32)
+    if given.dtype.kind not in "iu":
+        raise ValueError(f"edges are {given.dtype}; give whole numbers, the ids of nodes")
+    if given.min() < 0 or given.max() >= num_nodes:
+        raise ValueError(f"edges name nodes {given.min()} to {given.max()} of a graph of {num_nodes} nodes")
+    result = np.ascontiguousarray(given, np.int32)
+    loops = result[result[:, 0] == result[:, 1], 0]
+    if len(loops):
+        raise ValueError(f"node {loops[0]} is joined to itself; leave loops out")
     rank = result[:, 0].astype(np.int64) * num_nodes + result[:, 1]
     if (result[:, 0] >= result[:, 1]).any() or (np.diff(rank) <= 0).any():
         raise ValueError(

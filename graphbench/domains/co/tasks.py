@@ -51,7 +51,7 @@ TASKS: Mapping[str, Task] = {
         maximise=True,
     ),
     "max_cut": Task(find_cut, MaxCutEffort, check_cut, greedy_cut, random_cut, maximise=True),
-    "colouring": Task(
+    "coloring": Task(
         find_colouring, ColouringEffort, check_colouring, greedy_colouring, random_colouring, maximise=False
     ),
 }

@@ -127,7 +127,7 @@ def test_labels_pass_their_check_and_damaged_ones_do_not(problem: str) -> None:
 
 
 def test_labels_are_what_the_solver_finds(drawn: Callable[..., list[tuple[int, np.ndarray]]]) -> None:
-    for name, task in (("mis", "mis"), ("max_cut", "max_cut"), ("coloring", "colouring")):
+    for name, task in (("mis", "mis"), ("max_cut", "max_cut"), ("coloring", "coloring")):
         labeller = LABELLERS[name]
         for n, edges in drawn("ba_small", 2):
             graph = Samples(np.array([n]), np.array([len(edges)]), edges.astype(np.uint16))

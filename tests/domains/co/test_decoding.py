@@ -13,7 +13,7 @@ from graphbench.domains.co.solvers import Label
 from graphbench.domains.co.tasks import TASKS
 from graphbench.errors import DecodingError
 
-SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "colouring"}
+SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "coloring"}
 OPTIONS = {
     "mis": ({}, {"restarts": 4}),
     "max_cut": (
@@ -174,13 +174,13 @@ def best_fit_colours(n, edges, scores):
 def test_colourings_are_the_better_of_best_and_first_fit(drawn):
     better = set()
     for n, edges in drawn("ba_small", 6) + drawn("er_small", 2):
-        solved = TASKS["colouring"].solve(n, edges).solution
+        solved = TASKS["coloring"].solve(n, edges).solution
         for scores in (scores_for("coloring", n), scores_for("coloring", n, 1, 8), 6.0 * np.eye(20)[solved]):
             scores = scores + 0.4 * scores_for("coloring", n, 2, scores.shape[1])
             confidence = np.exp(scores).max(1) / np.exp(scores).sum(1)
             best = best_fit_colours(n, edges, scores)
             first = decode_colourings(flat([(n, edges)]), confidence).max() + 1
-            found = decode_colourings(flat([(n, edges)]), scores, num_colours=300).max() + 1
+            found = decode_colourings(flat([(n, edges)]), scores, num_colors=300).max() + 1
             assert found == min(best, first)
             better.add(np.sign(best - first))
     assert {-1, 1} <= better  # each is the better one at times
@@ -326,8 +326,8 @@ def test_bad_arguments_are_named():
         ("max_cut", np.zeros(5), {"restarts": 2.5}, r"restarts is 2\.5"),
         ("mis", np.zeros(5), {"seed": -1}, "seed is -1"),
         ("mis", np.zeros(5), {"temperature": 0.0}, r"temperature is 0\.0"),
-        ("coloring", np.zeros(5), {"num_colours": 0}, "num_colours is 0"),
-        ("coloring", np.zeros(5), {"num_colours": 1}, "graph 0 is coloured with 2 colours, 1 are allowed"),
+        ("coloring", np.zeros(5), {"num_colors": 0}, "num_colors is 0"),
+        ("coloring", np.zeros(5), {"num_colors": 1}, "graph 0 is coloured with 2 colours, 1 are allowed"),
     ]
     for task, scores, options, message in refused:
         with pytest.raises(DecodingError, match=message):
@@ -339,7 +339,7 @@ def test_too_few_colours_name_the_graph():
     batch = flat([(3, triangle[:1]), (3, triangle), (3, triangle)])
     with pytest.raises(DecodingError, match=r"graph 1 .* 3 colours, 2 are allowed \(2 of 3 graphs need more\)"):
         decode_colourings(batch, np.zeros((9, 2)))
-    for scores, options in ((np.zeros((9, 2)), {"num_colours": 3}), (np.zeros((9, 3)), {}), (np.zeros(9), {})):
+    for scores, options in ((np.zeros((9, 2)), {"num_colors": 3}), (np.zeros((9, 3)), {}), (np.zeros(9), {})):
         solution = decode_colourings(batch, scores, **options)
         np.testing.assert_array_equal(solution_values("coloring", batch, solution), [2, 3, 3])
 
