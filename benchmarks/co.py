@@ -8,7 +8,7 @@ from functools import partial
 from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.common import Row, Sizes, main, ours_at_most, ratio_at_least, row_or_failure, scratch_folder
+from benchmarks.common import Row, Sizes, main, ratio_at_least, row_or_failure
 from benchmarks.isolated import in_fresh_process
 from benchmarks.peer import PEER, ask_peer
 
@@ -37,15 +37,6 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     for task in SOLVERS:
         for family in FAMILIES:
             yield from _labels(task, family, sizes)
-    complete = in_fresh_process("benchmarks.co:build", dataset="co/ba_small", limit=40 if sizes.quick else None).value
-    yield Row(
-        f"ba_small, all {complete['graphs']:,} graphs with all three labels, 2 workers: wall time",
-        "s",
-        complete["seconds"],
-        target=ours_at_most(7200.0),
-        n={"ours": complete["graphs"]},
-        details=complete,
-    )
 
 
 def _graphs(family: str, sizes: Sizes) -> Row:
@@ -157,25 +148,6 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int) 
         "seconds": [label.seconds for label in labels],
     }
     return {"ours": ours, "others": others}
-
-
-def build(dataset: str, limit: int | None) -> dict[str, Any]:
-    """Build the splits of a dataset and the labels of all its tasks on two workers; return the seconds of each part."""
-    from graphbench import card
-    from graphbench.catalog.cards import CORE_SPLITS
-    from graphbench.data.generation import ensure_split
-
-    graphs = card(dataset).graphs
-    parts = {"graphs": graphs} | {spec.labels: card(f"{dataset}:{name}") for name, spec in card(dataset).tasks.items()}
-    spent = {}
-    with scratch_folder() as root:
-        for part, own in parts.items():
-            began = time.perf_counter()
-            for split in CORE_SPLITS:
-                ensure_split(own, split, root, limit, workers=2, progress=False)
-            spent[part] = time.perf_counter() - began
-    count = sum(min(graphs.split(split).count, limit or graphs.split(split).count) for split in CORE_SPLITS)
-    return {"graphs": count, "seconds": sum(spent.values()), **spent}
 
 
 def kernelised_cut(num_nodes: int, edges: Any, seconds: float) -> Any:
