@@ -60,12 +60,12 @@ def ood_table(
     Args:
         result: A run, or several runs aggregated.
         card: The dataset's card; looked up if None.
-        metric: Metric shown; the card's primary one if None.
+        metric: Metric shown; that of :func:`ood_metric` if None.
         splits: The splits of the rows; those of :func:`ood_splits` if None.
     """
     runs = aggregate([result])[0] if isinstance(result, RunRecord) else result
     card = card if card is not None else dataset_card(runs.dataset)
-    metric = metric if metric is not None else card.metrics.primary
+    metric = metric if metric is not None else ood_metric(card)
     return [_row(runs, card, metric, split) for split in splits or ood_splits(card, [runs])]
 
 
@@ -81,6 +81,14 @@ def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
         published=printed.value if printed else None,
         floor=floor[1] if floor else None,
     )
+
+
+def ood_metric(card: Card) -> str:
+    """Return what is compared from split to split: the primary metric; of problems to solve the ratio to the labels.
+
+    Sets, cuts and colours of large graphs are larger whatever the model.
+    """
+    return "ratio" if card.kind == "unsupervised" and "ratio" in card.metrics.also else card.metrics.primary
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
@@ -133,7 +141,7 @@ def plot_ood(
     Args:
         results: Aggregated runs of one dataset.
         card: The dataset's card; looked up if None.
-        metric: Metric shown; the card's primary one if None.
+        metric: Metric shown; that of :func:`ood_metric` if None.
         labels: Names of the runs; None names them among themselves.
 
     Raises:
@@ -143,7 +151,7 @@ def plot_ood(
     if len(datasets) != 1:
         raise ResultError(f"a plot shows the runs of one dataset, got {datasets or 'none'}; select one")
     card = card if card is not None else dataset_card(datasets[0])
-    metric = metric if metric is not None else card.metrics.primary
+    metric = metric if metric is not None else ood_metric(card)
     splits = ood_splits(card, results)
     names = labels if labels is not None else Labels(results)
     series = [

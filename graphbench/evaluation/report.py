@@ -12,7 +12,7 @@ from graphbench.errors import ResultError
 from graphbench.evaluation import tables
 from graphbench.evaluation.collections import summaries
 from graphbench.evaluation.labels import Labels
-from graphbench.evaluation.ood import dataset_card, ood_splits, plot_ood, size_axis
+from graphbench.evaluation.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
 from graphbench.evaluation.pages import Embed, embed_for, environment
 from graphbench.evaluation.plots import curve_figure
 from graphbench.evaluation.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
@@ -135,10 +135,10 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -
 
 
 def _ood_figure(dataset: str, card: Card, results: list[Aggregate], embed: Embed, stem: str) -> str:
-    primary = card.metrics.primary
-    scored = [runs for runs in results if any(runs.score(split, primary) for split in ood_splits(card, [runs])[1:])]
+    metric = ood_metric(card)
+    scored = [runs for runs in results if any(runs.score(split, metric) for split in ood_splits(card, [runs])[1:])]
     if not scored:
         return ""
     axis = size_axis(card, ood_splits(card, scored))
-    title = f"{primary} by split" if axis is None else f"{primary} against {axis.label}"
+    title = f"{metric} by split" if axis is None else f"{metric} against {axis.label}"
     return embed(plot_ood(scored, card, labels=Labels(results)), f"{stem}-ood", f"{title}, {heading_of(dataset, card)}")

@@ -18,7 +18,7 @@ from graphbench.evaluation.comparison import (
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.labels import Labels, named
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import ood_splits, ood_table, split_nodes
+from graphbench.evaluation.ood import ood_metric, ood_splits, ood_table, split_nodes
 from graphbench.evaluation.pages import ABSENT, Grid, counted, duration
 from graphbench.evaluation.published import PublishedScore, published
 from graphbench.evaluation.published_files import anchor_of, heading_of
@@ -183,31 +183,31 @@ def _trivial_rows(card: Card, names: Sequence[str]) -> list[ScoreRow]:
 
 
 def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
-    """Return the primary metric per split and model, or None if the card has no such split or none was evaluated."""
-    primary, splits = card.metrics.primary, ood_splits(card, results)
-    if not any(runs.score(split, primary) for runs in results for split in splits[1:]):
+    """Return `ood_metric` per split and model, or None if the card has no such split or none was evaluated."""
+    metric, splits = ood_metric(card), ood_splits(card, results)
+    if not any(runs.score(split, metric) for runs in results for split in splits[1:]):
         return None
     size = "size" if asks_for_text(card) else "nodes"
     columns = [(size, [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in splits])]
     printed: set[str] = set()
     labels = Labels(results)
     for runs in results:
-        rows, name = ood_table(runs, card, splits=splits), named(architecture(runs), runs.protocol)
+        rows, name = ood_table(runs, card, metric, splits), named(architecture(runs), runs.protocol)
         head = labels[runs] + (" (small run)" if runs.small else "")
-        columns.append((head, [stat_text(runs.score(row.split, primary)) for row in rows]))
+        columns.append((head, [stat_text(runs.score(row.split, metric)) for row in rows]))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
-    for person, scores in scores_beside_all(results[0].dataset, primary, splits).items():
+    for person, scores in scores_beside_all(results[0].dataset, metric, splits).items():
         columns.append((f"{_predictor_name(person)}, published", [_published_text(scores.get(s)) for s in splits]))
-    floors = [best_floor(card, split, primary) for split in splits]
+    floors = [best_floor(card, split, metric) for split in splits]
     for solver in dict.fromkeys(name for split in splits for name in card.solvers.get(split, {})):
-        found = [card.solvers.get(split, {}).get(solver, {}).get(primary) for split in splits]
+        found = [card.solvers.get(split, {}).get(solver, {}).get(metric) for split in splits]
         columns.append((f"{_predictor_name(solver)} (solver)", [_optional(value) for value in found]))
     columns.append(("best trivial", [number(floor[1]) if floor else ABSENT for floor in floors]))
     cells = zip(*(values for _, values in columns), strict=True)
     rows_text = tuple((split, *row) for split, row in zip(splits, cells, strict=True))
-    return Grid((f"split ({metric_head(primary)})", *(head for head, _ in columns)), rows_text)
+    return Grid((f"split ({metric_head(metric)})", *(head for head, _ in columns)), rows_text)
 
 
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:

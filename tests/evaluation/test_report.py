@@ -217,13 +217,14 @@ def test_outputs_that_cannot_be_written(tmp_path, card):
 
 
 def test_runs_on_a_task_stand_beside_what_is_expected_of_that_task(tmp_path):
-    record = make_record(
-        0, dataset="co/rb_small:mis", dataset_version=1, scores={"test": {"set_size": 17.5, "ratio": 0.85}}
-    )
+    scores = {"test": {"set_size": 17.5, "ratio": 0.85}, "large": {"set_size": 35.0, "ratio": 0.8125}}
+    record = make_record(0, dataset="co/rb_small:mis", dataset_version=1, scores=scores)
     text = build_report([record], tmp_path / "page.md")[0].read_text()
     card = graphbench.card("co/rb_small:mis")
     floor = card.floor["test"]
     (solver,) = (score for score in published(card.address) if score.model == "solver")
     assert "set_size ↑" in text and "mae" not in text and "17.5" in text
     assert f"{floor['greedy']['set_size']:.4g}"[:4] in text and f"{floor['random']['set_size']:.4g}"[:4] in text
+    (transfer,) = (line for line in text.splitlines() if line.startswith("| large | 1021.43 |"))
+    assert "| split (ratio ↑) | nodes | gin |" in text and transfer.startswith("| large | 1021.43 | 0.8125 |")
     assert f"| solver | published | {solver.value:.4f} ± {solver.std:.4f} |" in text and "Table 13" in text
