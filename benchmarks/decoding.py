@@ -24,7 +24,7 @@ FAMILIES = {  # GraphBench, table 11
     "BA large": {"model": "ba", "nodes": [700, 800], "m": 2},
 }
 COLOURS = {"RB small": 48, "ER small": 32, "BA small": 24}  # the peer's decoder fails where they do not suffice
-TARGETS = {"mis": 100.0, "max_cut": 1.0, "coloring": 100.0}  # a cut is a threshold, ours with checks
+TARGET = 100.0
 UNITS = {"mis": "nodes", "max_cut": "edges", "coloring": "colours"}
 PEER_GRAPHS = {"mis": 64, "max_cut": 256, "coloring": 16}
 SETTINGS = {
@@ -60,9 +60,9 @@ def _rows(task: str, family: str, ours: Any, theirs: Any, counts: dict[str, int]
         "us/graph",
         1e6 * ours["seconds_per_graph"],
         1e6 * theirs["seconds_per_graph"],
-        target=ratio_at_least(TARGETS[task]) if family in COLOURS else None,
+        target=ratio_at_least(TARGET) if family in COLOURS else None,
         n=counts,
-        note="" if family in COLOURS else "the peer stops after 300 nodes of each graph",
+        note=_note(task, family),
         details={"ours with local search": 1e6 * searched["seconds_per_graph"]} if searched else {},
     )
     yield Row(
@@ -76,6 +76,14 @@ def _rows(task: str, family: str, ours: Any, theirs: Any, counts: dict[str, int]
         note=f"ours with local search: {searched['objective']:.1f}" if searched else "",
         details={"ours with local search": searched["objective"]} if searched else {},
     )
+
+
+def _note(task: str, family: str) -> str:
+    if family not in COLOURS:
+        return "the peer stops after 300 nodes of each graph"
+    if task == "max_cut":
+        return "the peer only compares scores with 0 and counts; ours checks the graphs and the cut besides"
+    return ""
 
 
 def decode(family: str, path: str, graphs: int, shared: dict[str, int], repeats: int) -> dict[str, Any]:
