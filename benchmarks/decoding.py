@@ -43,7 +43,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     with scratch_folder() as folder:
         path = str(folder / "batch.npz")
         for family in FAMILIES:
-            tasks = TARGETS if family in COLOURS else ("mis",)
+            tasks = tuple(PEER_GRAPHS) if family in COLOURS else ("mis",)
             shared = {task: sizes(PEER_GRAPHS[task], 2) for task in tasks}
             arguments = {"path": path, "graphs": sizes(256, 4), "shared": shared, "repeats": sizes(5, 1)}
             ours = in_fresh_process("benchmarks.decoding:decode", family=family, **arguments).value
