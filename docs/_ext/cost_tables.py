@@ -100,16 +100,14 @@ def cost_page(cards: Iterable[Card], rates: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def _domain(name: str, cards: Sequence[Card], rates: Mapping[str, Mapping[str, Any]]) -> str:
-    known = {
-        (card.id, labeller): split_costs(card, rates, labeller) for card in cards for labeller in (None, *card.labels)
-    }
+    parts = [(card, labeller) for card in cards for labeller in (None, *card.labels)]
+    known = {(card.id, labeller): split_costs(card, rates, labeller) for card, labeller in parts}
     if not any(known.values()):
         number = f"{len(cards)} datasets" if len(cards) > 1 else "1 dataset"
         return f"**{code(name)}**: {number}, {UNKNOWN}; `python -m benchmarks.costs {name}` measures."
     rows = [
         [_link(card) + (f", labels {code(labeller)}" if labeller else ""), *_cells(known[card.id, labeller])]
-        for card in cards
-        for labeller in (None, *card.labels)
+        for card, labeller in parts
     ]
     measured = [split for splits in known.values() for split in splits or ()]
     missing = sum(splits is None for splits in known.values())

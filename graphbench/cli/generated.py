@@ -81,5 +81,6 @@ def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
             print_line(
                 f"{r['dataset']} {r['split']}: {r['failed']:,} graphs have no label, as the labeller failed on them"
             )
-    for place, folder in enumerate(dict.fromkeys(Path(row["file"]).parent for row in rows)):
-        print_line(f"{'' if place else chr(10)}in {folder}", "dim")
+    if rows:
+        folders = dict.fromkeys(Path(row["file"]).parent for row in rows)
+        print_line("\n" + "\n".join(f"in {folder}" for folder in folders), "dim")

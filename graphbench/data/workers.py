@@ -233,7 +233,7 @@ def _run_until_loss(
 def _finished(
     pool: Pool, pending: dict[Future[_R], Job], ended: SimpleQueue[Future[_R]], done: Callable[[_R], None]
 ) -> list[tuple[Job, BaseException]]:
-    """Wait for a job to end, take them from those pending, and return those that failed, with their failure.
+    """Wait for a job to end, take all ended ones from those pending, and return those that failed, with their failure.
 
     No future outlives this function: a cluster does a finished job again whose worker dies while its future is kept.
     """

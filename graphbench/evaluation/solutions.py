@@ -299,9 +299,9 @@ def _objectives(task: str, graphs: Any, values: Array) -> NDArray[np.int64]:
     from graphbench.domains.co.decoding_checks import solution_values
 
     if values.dtype.kind == "f":
-        if not np.isfinite(values).all() or (np.abs(values) > _LARGEST).any():
-            wrong = values[~(np.abs(values) <= _LARGEST)][0]
-            raise DecodingError(f"y_pred holds {wrong}, which is no part of a solution; check where it comes from")
+        wrong = values[~(np.abs(values) <= _LARGEST)]
+        if wrong.size:
+            raise DecodingError(f"y_pred holds {wrong[0]}, which is no part of a solution; check where it comes from")
         if (values != np.floor(values)).any():
             raise DecodingError('y_pred has fractions, but scores="label" says that it holds solutions; round it')
         values = values.astype(np.int64)
@@ -316,9 +316,9 @@ def _reference(graphs: Any, name: str, count: int) -> NDArray[np.int64] | None:
     array = as_array(values, name)
     if array.size != count:
         raise EvaluationError(f"{name} has shape {list(array.shape)} for {count} graphs; give one value per graph")
-    if (array != np.floor(array)).any() or np.isinf(array).any():
-        wrong = array.reshape(-1)[(array != np.floor(array)).reshape(-1) | np.isinf(array).reshape(-1)][0]
-        raise EvaluationError(f"{name} holds {wrong}; give whole numbers, -1 where a graph has none")
+    wrong = array[(array != np.floor(array)) | np.isinf(array)]
+    if wrong.size:
+        raise EvaluationError(f"{name} holds {wrong[0]}; give whole numbers, -1 where a graph has none")
     return np.where(array >= 0, array, -1).reshape(-1).round().astype(np.int64)
 
 
