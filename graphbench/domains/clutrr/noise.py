@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.domains.clutrr.chaining import Groundings, pick_middle
-from graphbench.domains.rng import below, shuffle
+from graphbench.domains.rng import below, permutation
 from graphbench.kernels import inner
 
 ROLES = ("path", "supporting", "irrelevant", "disconnected")
@@ -76,8 +76,7 @@ def add_noise(
     wanted = 1 + below(state, max(1, k // 2))
     if noise == DISCONNECTED:
         return _add_disconnected(state, wanted, k, relations, num_people, in_story, facts)
-    places = np.arange(k)
-    shuffle(state, places)
+    places = permutation(state, k)
     count, added, tried = k, 0, 0
     while added < wanted and tried < k:
         a, b = path[places[tried]], path[places[tried] + 1]

@@ -25,7 +25,7 @@ from graphbench.domains.clutrr.templates import (
     templates_of,
     tokens_of,
 )
-from graphbench.domains.rng import below, seed, shuffle
+from graphbench.domains.rng import below, permutation, seed
 from graphbench.kernels import inner, kernel
 
 _Array = NDArray[np.int64]
@@ -242,9 +242,7 @@ def _choose_people(
         name[person] = pools[of, drawn]
         pools[of, drawn] = pools[of, taken[of]]
         taken[of] += 1
-    numbers = np.arange(NUM_ENTITIES)
-    shuffle(state, numbers)
-    entity[:] = numbers[: entity.shape[0]]
+    entity[:] = permutation(state, NUM_ENTITIES)[: entity.shape[0]]
 
 
 @inner
@@ -294,8 +292,7 @@ def _choose(
             runs[number, 2] = _choose_form(state, fact, length, x, y, word, gender, counts, bases, is_used)
             fact += length
             number += 1
-        order = np.arange(number)
-        shuffle(state, order)
+        order = permutation(state, number)
         for place in range(number):
             groups[begin + place] = runs[order[place]]
             first = groups[begin + place, 0]
