@@ -43,12 +43,12 @@ def _graphs(family: str, sizes: Sizes) -> Row:
     from graphbench import card
 
     small = family.endswith("small")
-    parameters = dict(card(f"co/{family}").split("train").parameters)
+    parameters = card(f"co/{family}").split("train").parameters
     ours = in_fresh_process(
         "benchmarks.generation:draw", dataset=f"co/{family}", split="train",
         graphs=sizes(4_000 if small else 400, 40),
     ).value  # fmt: skip
-    model = parameters.pop("model")
+    model = family.split("_")[0]
     peer = ask_peer(
         "co_graphs",
         family=model,
@@ -119,7 +119,7 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int) 
 
     chosen = card(f"co/{family}:{task}")
     kernel = TASKS[task]
-    samples = draw_samples(chosen, "test", np.arange(count))
+    samples = draw_samples(chosen.graphs, "test", np.arange(count))
     graphs = [
         (int(n), samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]].astype(np.int32))
         for i, n in enumerate(samples.num_nodes)

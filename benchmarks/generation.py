@@ -113,7 +113,7 @@ def draw(dataset: str, split: str, graphs: int) -> dict[str, Any]:
     from graphbench.data.generation import draw_samples
     from graphbench.data.samples import find_generator
 
-    chosen = card(dataset)
+    chosen = card(dataset).graphs
     generator = find_generator(chosen.generator)
     shard = generator.shard_size(generator.parse(chosen, split))
     draw_samples(chosen, split, range(min(64, graphs)))

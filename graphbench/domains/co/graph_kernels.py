@@ -166,10 +166,13 @@ def _add_constraint(
     spare: bool,
     linked: NDArray[np.bool_],
     choices: NDArray[np.int64],
-) -> None:
+    pairs: NDArray[np.int64],
+    m: int,
+) -> int:
     """Link ``count`` uniform pairs of cliques ``first`` and ``second`` that were not linked in this order yet.
 
     All, if there are fewer. Row u, column v of ``linked`` is the pair (u, v) linked from the clique of u to that of v.
+    Pairs linked in neither order before are written to ``pairs`` from row ``m``; returns the row after.
     ``spare``: the pair of their first nodes is never linked. ``choices`` is scratch.
     """
     available = 0
@@ -182,29 +185,45 @@ def _add_constraint(
         at = t + below(state, available - t)
         pair = choices[at]
         choices[at] = choices[t]
-        linked[first * size + pair // size, second * size + pair % size] = True
+        u, v = first * size + pair // size, second * size + pair % size
+        linked[u, v] = True
+        pairs[m, 0], pairs[m, 1] = u, v
+        m += 0 if linked[v, u] else 1
+    return m
 
 
 @kernel
 def _draw_model_rb(
-    state: NDArray[np.uint64], cliques: int, size: int, p: float, planted: bool, linked: NDArray[np.bool_]
-) -> None:
-    """Mark the edges of a graph of model RB in ``linked``, at (u, v), (v, u) or both; clique c is nodes c * size on.
+    state: NDArray[np.uint64],
+    cliques: int,
+    size: int,
+    p: float,
+    planted: bool,
+    linked: NDArray[np.bool_],
+    pairs: NDArray[np.int64],
+) -> int:
+    """Write the edges of a graph of model RB to ``pairs``, each once; return how many. Clique c is nodes c * size on.
 
-    A planted solution is the first node of every clique: ids are shuffled later.
+    A planted solution is the first node of every clique: ids are shuffled later. ``linked`` is scratch, all False
+    before and after.
     """
-    n = cliques * size
-    for u in range(n):
-        last_of_clique = u - u % size + size - 1
-        for v in range(n):
-            linked[u, v] = u < v <= last_of_clique
+    m = 0
+    for u in range(cliques * size):
+        for v in range(u + 1, u - u % size + size):
+            pairs[m, 0], pairs[m, 1] = u, v
+            m += 1
+    within = m
     choices = np.empty(size * size + 1, np.int64)
     count = count_joined_pairs(size, p)
     for _ in range(count_constraints(cliques, size, p)):
         a = below(state, cliques)
         b = below(state, cliques - 1)
         b += 1 if b >= a else 0
-        _add_constraint(state, a, b, size, count, planted, linked, choices)
+        m = _add_constraint(state, a, b, size, count, planted, linked, choices, pairs, m)
+    for e in range(within, m):
+        u, v = pairs[e, 0], pairs[e, 1]
+        linked[u, v] = linked[v, u] = False
+    return m
 
 
 @kernel
@@ -222,7 +241,7 @@ def draw_model_rb_graphs(
     num_nodes = np.empty(indices.shape[0], np.int64)
     num_edges = np.empty(indices.shape[0], np.int64)
     most = min(nodes[1], cliques[1] * clique_size[1])
-    linked = np.empty((most, most), np.bool_)
+    linked = np.zeros((most, most), np.bool_)
     pairs = np.empty((most * (most - 1) // 2 + 1, 2), np.int64)
     edges = np.empty((most * most // 4 * max(indices.shape[0] // 4, 1), 2), np.int32)
     used = 0
@@ -233,13 +252,8 @@ def draw_model_rb_graphs(
             count = _between(state, cliques[0], cliques[1])
             size = _between(state, clique_size[0], clique_size[1])
         p = tightness[0] + (tightness[1] - tightness[0]) * uniform(state)
-        _draw_model_rb(state, count, size, p, planted, linked)
         n = count * size
-        m = 0
-        for u in range(n):
-            for v in range(u + 1, n):
-                pairs[m, 0], pairs[m, 1] = u, v
-                m += 1 if linked[u, v] or linked[v, u] else 0
+        m = _draw_model_rb(state, count, size, p, planted, linked, pairs)
         if used + m > edges.shape[0]:
             edges = with_rows(edges, used, 2 * (used + m))
         _write_sorted(n, pairs[:m], permutation(state, n), edges, used)
