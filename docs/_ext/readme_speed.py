@@ -1,38 +1,56 @@
-"""Write measured speeds into the README: ``python docs/_ext/readme_speed.py``.
+"""Write a summary of the measured speeds into the README: ``python docs/_ext/readme_speed.py``.
 
-Every number is taken from ``benchmarks/results/*.json``; a row is shown where it has a target, as those are the
-quantities the project holds itself to.
+Every number is taken from ``benchmarks/results/*.json``. A benchmark is one line: how many times as fast as the other
+package over all its quantities that are times or rates, and how many of its targets are met.
 """
 
 from __future__ import annotations
 
 import sys
+from statistics import median
 from typing import Any
 
 from markdown_text import table
 from measurements import machine_line, results, shown
 from readme_block import README, replaced
 
+TIMES = ("us", "ms", "s")
+
+
+def is_speed(row: dict[str, Any]) -> bool:
+    """Whether a row is a time or a rate that was measured for the other package, too."""
+    unit = row["unit"]
+    return bool(row.get("ratio")) and (unit.split("/")[0] in TIMES or unit.endswith("/s"))
+
 
 def speed_table(found: list[dict[str, Any]]) -> str:
-    """Return the rows with a target of all benchmark results, and the machine they were measured on.
+    """Return one line per benchmark with comparisons or targets, and the machines they were measured on.
 
     Args:
-        found: Results as stored, of one machine.
+        found: Results as stored.
     """
     rows = []
     for result in found:
-        for row in result["rows"]:
-            if row.get("target") and row.get("ours") is not None:
-                ratio = f"{shown(row['ratio'])}x" if row.get("ratio") else ""
-                rows.append([row["what"], row["unit"], shown(row["ours"]), shown(row.get("peer")), ratio])
+        ratios = sorted(row["ratio"] for row in result["rows"] if is_speed(row))
+        targets = [row["target"]["met"] for row in result["rows"] if row.get("target")]
+        if ratios or targets:
+            spread = "" if len(ratios) < 2 else f"{shown(ratios[0])} to {shown(ratios[-1])}"
+            rows.append(
+                [
+                    result["title"],
+                    f"{shown(median(ratios))}x" if ratios else "",
+                    spread,
+                    f"{sum(targets)} of {len(targets)}" if targets else "",
+                ]
+            )
     lines = list(dict.fromkeys(machine_line(result) for result in found))
-    note = "Other: graphbench-lib 0.2.0, or PyTorch Geometric for batches and encodings; notes and all rows are in "
-    return (
-        table(["what", "unit", "graphbench", "other", "ratio"], rows, right=(2, 3, 4))
-        + f"\n\n{note}`benchmarks/results/`. "
-        + " ".join(lines)
+    note = (
+        "Compared with graphbench-lib 0.2.0, dm-clrs, PyTorch Geometric or a solver, both in one run on one machine:"
+        " median and range over the quantities measured for both. Every quantity, with its target, is on the page"
+        ' "Comparison with the public packages" and in `benchmarks/results/`. '
     )
+    header = ["benchmark", "times as fast", "range", "targets met"]
+    return table(header, rows, right=(1, 2, 3)) + f"\n\n{note}" + " ".join(lines)
 
 
 def main() -> None:

@@ -31,13 +31,18 @@ def _trajectories(cards: list[Card]) -> list[str]:
     """Return one line for all algorithms of a domain."""
     question = f"What {len(cards)} textbook algorithms do, step by step"
     usual = max((sizes(card) for card in cards), key=[sizes(card) for card in cards].count)
-    return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), _names(cards)]
+    return [question, "hints and outputs of every type", usual, code(cards[0].metrics.primary), _pattern(cards)]
 
 
 def _prompts(cards: list[Card]) -> list[str]:
     """Return one line for all algorithms of a domain of texts."""
     question = f"What {len(cards)} textbook algorithms do, told in words and numbers"
-    return [question, "text", "from 4 on", code(cards[0].metrics.primary), _names(cards)]
+    return [question, "text", "from 4 on", code(cards[0].metrics.primary), _pattern(cards)]
+
+
+def _pattern(cards: list[Card]) -> str:
+    """Return the pattern that finds all datasets of a domain."""
+    return code(cards[0].id.split("/")[0] + "/*")
 
 
 def _names(cards: list[Card]) -> str:
