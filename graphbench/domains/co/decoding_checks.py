@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.errors import DecodingError
+from graphbench.kernels import kernel
+
+_Ints = NDArray[np.int64]
+_ANY = -1
 
 
 def solution_values(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
@@ -25,18 +29,36 @@ def solution_values(problem: str, graphs: UndirectedGraphs, solution: NDArray[An
         DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
     """
     values = _checked_form(problem, graphs, solution)
-    source, target = graphs.edge_index
-    of_source, of_target = values[source], values[target]
     if problem == "max_cut":
-        return np.bincount(graphs.graph[source[of_source != of_target]], minlength=len(graphs)) // 2
+        return _cut_sizes(graphs.edge_index, graphs.graph, values, len(graphs))
     if problem == "mis":
-        both = (of_source & of_target) == 1
-        _refuse_edge(graphs, both, "joins two members of the independent set")
+        broken = _first_edge_within(graphs.edge_index, values, 1)
+        _refuse_edge(graphs, broken, "joins two members of the independent set")
         return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
-    _refuse_edge(graphs, of_source == of_target, "joins two nodes of one colour")
+    broken = _first_edge_within(graphs.edge_index, values, _ANY)
+    _refuse_edge(graphs, broken, "joins two nodes of one colour")
     width = int(values.max()) + 1
     pairs = np.unique(graphs.graph * width + values)
     return np.bincount(pairs // width, minlength=len(graphs))
+
+
+@kernel
+def _cut_sizes(edge_index: _Ints, graph: _Ints, side: _Ints, graphs: int) -> _Ints:
+    arcs = np.zeros(graphs, np.int64)
+    for j in range(edge_index.shape[1]):
+        u, v = edge_index[0, j], edge_index[1, j]
+        arcs[graph[u]] += 1 if side[u] != side[v] else 0
+    return arcs // 2
+
+
+@kernel
+def _first_edge_within(edge_index: _Ints, values: _Ints, value: int) -> int:
+    """Return the first column whose nodes both have the value, or any one value if it is `_ANY`; -1 if none does."""
+    for j in range(edge_index.shape[1]):
+        of_source = values[edge_index[0, j]]
+        if of_source == values[edge_index[1, j]] and (value == _ANY or of_source == value):
+            return j
+    return -1
 
 
 def _checked_form(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
@@ -57,7 +79,7 @@ def _checked_form(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]
     return values
 
 
-def _refuse_edge(graphs: UndirectedGraphs, broken: NDArray[np.bool_], why: str) -> None:
-    if broken.any():
-        name = graphs.edge_name(*graphs.edge_index[:, broken.argmax()])
+def _refuse_edge(graphs: UndirectedGraphs, column: int, why: str) -> None:
+    if column >= 0:
+        name = graphs.edge_name(*graphs.edge_index[:, column])
         raise DecodingError(f"the solution is infeasible: {name} {why}; an infeasible solution has no score")
