@@ -69,7 +69,8 @@ class Model(nn.Module):
         self.processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
         self.decoders = nn.ModuleList(
-            Decoder(f, self._row_width(f), config.activation, (widths or {}).get(f.name, 1)) for f in outputs
+            Decoder(f, self._row_width(f), config.activation, (widths or {}).get(f.name, 1), summed=self._is_summed(f))
+            for f in outputs
         )
 
     def forward(self, batch: Data) -> dict[str, Tensor]:
@@ -137,20 +138,25 @@ class Model(nn.Module):
 
     def _row_width(self, feature: Feature) -> int:
         """Return the width of the rows that the decoder of an output reads."""
-        pooled = feature.location is Location.GRAPH and feature.kind is not Kind.POINTER
-        return self.config.hidden * (self.reads_pooled + len(self.marks) if pooled else 1)
+        return self.config.hidden * (self.reads_pooled + len(self.marks) if _is_of_graph(feature) else 1)
+
+    def _is_summed(self, feature: Feature) -> bool:
+        """Return whether an output is a sum over nodes, each read by the decoder."""
+        return self.pooling == "sum" and self.reads_pooled and _is_of_graph(feature)
 
     def _with_query(self, rows: Tensor, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
-        """Return ``rows`` [B, d], where they are read, and the states of the marked nodes, side by side."""
+        """Return ``rows`` [B, d] or [N, d], where they are read, and the states of the marked nodes, side by side."""
         masks = [feature_values(batch, feature).reshape(-1, 1).to(nodes.dtype) for feature in self.marks]
         marked = [segment_sum(nodes * mask, layout.graph, layout.num_graphs) for mask in masks]
+        if self.pooling == "sum" and self.reads_pooled:
+            marked = [states.index_select(0, layout.graph) for states in marked]
         parts = [rows, *marked] if self.reads_pooled else marked
         return torch.cat(parts, dim=1)
 
     def _rows(
         self, location: Location, processed: Processed, edges: Tensor | None, layout: Layout, decoder: Decoder
     ) -> Tensor:
-        """Return the rows [items, d] a decoder reads."""
+        """Return the rows [items, d] a decoder reads; of a graph whose nodes' outputs are summed, [N, d]."""
         if decoder.reads_nodes:
             return processed.nodes
         if location is Location.EDGE:
@@ -164,7 +170,7 @@ class Model(nn.Module):
             assert processed.graph is not None
             return processed.graph
         if self.pooling == "sum":
-            return segment_sum(processed.nodes, layout.graph, layout.num_graphs)
+            return processed.nodes
         return segment_mean(processed.nodes, layout.graph, layout.sizes)
 
 
@@ -211,6 +217,10 @@ def build_model(
 def count_parameters(model: nn.Module) -> int:
     """Return the number of trainable numbers of a model."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def _is_of_graph(feature: Feature) -> bool:
+    return feature.location is Location.GRAPH and feature.kind is not Kind.POINTER
 
 
 def _context(

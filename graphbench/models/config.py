@@ -40,8 +40,9 @@ class ModelConfig(BaseModel):
         input_network: Whether a residual feed-forward network stands between the encoder and the processor.
         degrees: Whether nodes know their degrees, in undirected graphs their numbers of neighbours.
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
-        pooling: How graph-level outputs read the nodes; ``auto`` is ``cls`` where the processor has such a token, else
-            ``mean``.
+        pooling: How graph-level outputs read the nodes: ``mean`` or ``cls``, from the nodes' mean or a token of the
+            graph; or ``sum``, each node has an output of its own and the graph's is their sum, which can grow with the
+            graph. ``auto`` is ``cls`` where the processor has such a token, else ``mean``.
         readout: How graph-level outputs are read: ``pooled``, from the pooled nodes alone, or ``query``, from these and
             the state of every node that a mask_one input marks, concatenated in the card's order; or ``marked``, from
             the marked nodes alone, so that no sum over all nodes is a shortcut past the path between them.

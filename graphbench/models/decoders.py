@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.errors import ConfigError
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.layers import activation_function
 
 
@@ -36,9 +36,12 @@ class Decoder(nn.Module):
     One logit per item for masks, one per class for categorical features, the value itself for scalars (standardised
     inside, see :class:`Standardiser`, and given in the target's unit outside). A mask_one over nodes and a graph's
     pointer are one logit per node; a node's pointer one logit per node of its graph.
+
+    ``summed``: a graph's value is the sum of the values of its nodes, so it can grow with the graph. Scalars are then
+    standardised per node, by the targets over their graphs' numbers of nodes.
     """
 
-    def __init__(self, feature: Feature, hidden: int, activation: str, width: int = 1) -> None:
+    def __init__(self, feature: Feature, hidden: int, activation: str, width: int = 1, *, summed: bool = False) -> None:
         """Create the decoder of ``feature``; ``width`` is the number of values per item of a scalar.
 
         Raises:
@@ -47,6 +50,7 @@ class Decoder(nn.Module):
         super().__init__()
         _check_output(feature)
         self.feature = feature
+        self.summed = summed
         self.width = width if feature.kind is Kind.SCALAR else 1
         self.scale = Standardiser(width) if feature.kind is Kind.SCALAR else None
         self.pairwise = _is_pointer(feature) and feature.location is Location.NODE
@@ -55,7 +59,7 @@ class Decoder(nn.Module):
         self.reads_nodes = feature.location is Location.NODE or _is_pointer(feature)
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
-        """Return the raw values of ``rows`` [items, d].
+        """Return the raw values of ``rows`` [items, d], or [N, d] if they are summed.
 
         Returns:
             float32 [items] or [items, k]; pointers of nodes [N, nodes of the largest graph].
@@ -65,12 +69,15 @@ class Decoder(nn.Module):
             return self._pair_logits(raw, self.keys(rows).float(), layout)
         if self.scale is not None:
             raw = self.scale.restore(raw)
+        if self.summed:
+            raw = segment_sum(raw, layout.graph, layout.num_graphs)
         return raw if self.feature.kind is Kind.CATEGORICAL or self.width > 1 else raw.squeeze(1)
 
     def fit_normalisation(self, batch: Data) -> None:
         """Take the mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
         if self.scale is not None:
-            self.scale.fit(as_rows(feature_values(batch, self.feature), self.feature, self.width))
+            targets = as_rows(feature_values(batch, self.feature), self.feature, self.width)
+            self.scale.fit(targets / batch.ptr.diff().unsqueeze(1) if self.summed else targets)
 
     def _pair_logits(self, queries: Tensor, keys: Tensor, layout: Layout) -> Tensor:
         """Return ``<query of v, key of w>`` for the nodes w of v's graph, [N, largest graph], -inf beyond its size."""

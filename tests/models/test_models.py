@@ -175,6 +175,41 @@ def test_normalisation_makes_outputs_live_in_the_target_unit() -> None:
     torch.testing.assert_close(model_again(batch)["value"], output)
 
 
+@pytest.mark.parametrize("processor", ["gin", "mlp"])
+def test_a_sum_over_nodes_grows_with_the_graph(processor: str) -> None:
+    model = small_model(processor, "flow", pooling="sum", positional={"type": "none"}).eval()
+    batch = random_batch("flow", (6, 7, 8))
+    batch.value = 3.0 * torch.tensor([6.0, 7.0, 8.0]) + torch.tensor([0.1, -0.1, 0.0])
+    model.fit_normalisation(batch)
+    once = model(batch)["value"]
+    assert torch.allclose(once, batch.value, rtol=0.05)  # 3 per node before any training
+    one = batch.to_data_list()[0]
+    twice = one.clone()
+    twice.edge_index = torch.cat([one.edge_index, one.edge_index + 6], dim=1)
+    for feature in features_of("flow"):
+        if feature.location.value != "graph":
+            twice[feature.name] = torch.cat([one[feature.name]] * 2)
+    twice.num_nodes = 12
+    torch.testing.assert_close(model(Batch.from_data_list([twice]))["value"], 2 * once[:1], atol=1e-3, rtol=1e-4)
+
+
+def test_a_sum_counts_beyond_the_training_sizes_and_a_mean_does_not() -> None:
+    train, larger = (random_batch("flow", sizes) for sizes in ((5, 7, 9, 11, 13), (30, 40)))
+    errors = {}
+    for pooling in ("sum", "mean"):
+        torch.manual_seed(0)
+        model = small_model("gin", "flow", hidden=32, dropout=0.0, pooling=pooling, positional={"type": "none"})
+        train.value = 2.0 * train.ptr.diff()
+        model.fit_normalisation(train)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for _ in range(30):
+            optimizer.zero_grad()
+            (model(train)["value"] - train.value).abs().mean().backward()
+            optimizer.step()
+        errors[pooling] = (model(larger)["value"] - 2.0 * larger.ptr.diff()).abs().mean().item()
+    assert errors["sum"] < 10 < 40 < errors["mean"]
+
+
 def test_normalisation_removes_the_unit_of_an_input() -> None:
     outputs = []
     for scale in (1.0, 50.0):
