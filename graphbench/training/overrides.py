@@ -85,7 +85,9 @@ def changed_keys(file: Mapping[str, Any], chosen: Mapping[str, Any], overrides: 
     if after["training.schedule_steps"] == after["training.steps"]:
         before["training.schedule_steps"] = after["training.schedule_steps"]  # as if it were left out
     asked = _flat(overrides)
-    touched = {key for key in before.keys() | after.keys() if any(_within(key, part) for part in asked)}
+    known = before.keys() | after.keys()
+    leaves = {key for key in known if not any(other.startswith(f"{key}.") for other in known)}  # not {} before it fills
+    touched = {key for key in leaves if any(_within(key, part) for part in asked)}
     return tuple(sorted(key for key in touched - _FREE if before.get(key) != after.get(key)))
 
 
