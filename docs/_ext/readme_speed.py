@@ -45,7 +45,7 @@ def speed_table(found: list[dict[str, Any]]) -> str:
             )
     lines = list(dict.fromkeys(machine_line(result) for result in found))
     note = (
-        "Compared with graphbench-lib 0.2.0, dm-clrs, PyTorch Geometric or a solver, both in one run on one machine:"
+        "Compared with graphbench-lib 0.2.0 or the package or solver of the field, both in one run on one machine:"
         " median and range over the quantities measured for both. Every quantity, with its target, is on the page"
         ' "Comparison with the public packages" and in `benchmarks/results/`. '
     )
