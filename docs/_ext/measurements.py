@@ -39,10 +39,18 @@ def result_table(result: dict[str, Any]) -> str:
     return text + "".join(f"\n\n[{i}] {note}" for i, note in enumerate(notes, 1))
 
 
-def machine_line(result: dict[str, Any]) -> str:
-    """Return when and on what a benchmark ran."""
-    machine = result["machine"]
+def machine_line(*measured: dict[str, Any]) -> str:
+    """Return when and on what benchmarks ran, a sentence per machine."""
+    dates: dict[str, list[str]] = {}
+    for result in measured:
+        dates.setdefault(_place(result["machine"]), []).append(result["date"][:10])
+    return " ".join(
+        f"Measured on {min(days) if min(days) == max(days) else f'{min(days)} to {max(days)}'}: {place}."
+        for place, days in dates.items()
+    )
+
+
+def _place(machine: dict[str, Any]) -> str:
     libraries = ("numpy", "numba", "torch", "torch_geometric", "networkx")
     versions = ", ".join(f"{name} {machine[name]}" for name in libraries if machine.get(name))
-    place = f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}"
-    return f"Measured on {result['date'][:10]}: {place}; {versions}."
+    return f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}; {versions}"

@@ -43,14 +43,13 @@ def speed_table(found: list[dict[str, Any]]) -> str:
                     f"{sum(targets)} of {len(targets)}" if targets else "",
                 ]
             )
-    lines = list(dict.fromkeys(machine_line(result) for result in found))
     note = (
-        "Compared with graphbench-lib 0.2.0 or the package or solver of the field, both in one run on one machine:"
-        " median and range over the quantities measured for both. Every quantity, with its target, is on the page"
+        "Compared with graphbench-lib 0.2.0 or, where it has no such thing, the package or solver in use, both in one"
+        " run: median and range over the quantities measured for both. Every quantity, with its target, is on the page"
         ' "Comparison with the public packages" and in `benchmarks/results/`. '
     )
     header = ["benchmark", "times as fast", "range", "targets met"]
-    return table(header, rows, right=(1, 2, 3)) + f"\n\n{note}" + " ".join(lines)
+    return table(header, rows, right=(1, 2, 3)) + f"\n\n{note}{machine_line(*found)}"
 
 
 def main() -> None:
