@@ -45,8 +45,7 @@ def machine_line(*measured: dict[str, Any]) -> str:
     for result in measured:
         dates.setdefault(_place(result["machine"]), []).append(result["date"][:10])
     return " ".join(
-        f"Measured on {min(days) if min(days) == max(days) else f'{min(days)} to {max(days)}'}: {place}."
-        for place, days in dates.items()
+        f"Measured on {' to '.join(sorted({min(days), max(days)}))}: {place}." for place, days in dates.items()
     )
 
 

@@ -45,8 +45,8 @@ def speed_table(found: list[dict[str, Any]]) -> str:
             )
     note = (
         "Compared with graphbench-lib 0.2.0 or, where it has no such thing, the package or solver in use, both in one"
-        " run: median and range over the quantities measured for both. Every quantity, with its target, is on the page"
-        ' "Comparison with the public packages" and in `benchmarks/results/`. '
+        " run: median and range over the quantities measured for both. Every quantity stands beside its target in"
+        " [benchmarks/README.md](benchmarks/README.md). "
     )
     header = ["benchmark", "times as fast", "range", "targets met"]
     return table(header, rows, right=(1, 2, 3)) + f"\n\n{note}{machine_line(*found)}"

@@ -42,7 +42,7 @@ def _prompts(cards: list[Card]) -> list[str]:
 
 def _pattern(cards: list[Card]) -> str:
     """Return the pattern that finds all datasets of a domain."""
-    return code(cards[0].id.split("/")[0] + "/*")
+    return code(f"{cards[0].domain}/*")
 
 
 def _names(cards: list[Card]) -> str:

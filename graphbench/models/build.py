@@ -57,6 +57,7 @@ class Model(nn.Module):
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
+        self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         inputs = _inputs_read(config, features)
         _warn_of_no_question(config, features, outputs)
         self.encoder = InputEncoder(
@@ -69,7 +70,13 @@ class Model(nn.Module):
         self.processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
         self.decoders = nn.ModuleList(
-            Decoder(f, self._row_width(f), config.activation, (widths or {}).get(f.name, 1), summed=self._is_summed(f))
+            Decoder(
+                f,
+                self._row_width(f),
+                config.activation,
+                (widths or {}).get(f.name, 1),
+                summed=self.sums_nodes and _is_of_graph(f),
+            )
             for f in outputs
         )
 
@@ -100,7 +107,7 @@ class Model(nn.Module):
             assert isinstance(decoder, Decoder)
             location = decoder.feature.location
             rows = self._rows(location, processed, edges, layout, decoder)
-            if location is Location.GRAPH and not decoder.reads_nodes:
+            if _is_of_graph(decoder.feature):
                 rows = self._with_query(rows, processed.nodes, batch, layout)
             raw = decoder(rows, layout)
             outputs[decoder.feature.name] = layout.both_directions(raw) if location is Location.EDGE else raw
@@ -140,15 +147,11 @@ class Model(nn.Module):
         """Return the width of the rows that the decoder of an output reads."""
         return self.config.hidden * (self.reads_pooled + len(self.marks) if _is_of_graph(feature) else 1)
 
-    def _is_summed(self, feature: Feature) -> bool:
-        """Return whether an output is a sum over nodes, each read by the decoder."""
-        return self.pooling == "sum" and self.reads_pooled and _is_of_graph(feature)
-
     def _with_query(self, rows: Tensor, nodes: Tensor, batch: Data, layout: Layout) -> Tensor:
         """Return ``rows`` [B, d] or [N, d], where they are read, and the states of the marked nodes, side by side."""
         masks = [feature_values(batch, feature).reshape(-1, 1).to(nodes.dtype) for feature in self.marks]
         marked = [segment_sum(nodes * mask, layout.graph, layout.num_graphs) for mask in masks]
-        if self.pooling == "sum" and self.reads_pooled:
+        if self.sums_nodes:
             marked = [states.index_select(0, layout.graph) for states in marked]
         parts = [rows, *marked] if self.reads_pooled else marked
         return torch.cat(parts, dim=1)

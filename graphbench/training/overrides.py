@@ -85,9 +85,7 @@ def changed_keys(file: Mapping[str, Any], chosen: Mapping[str, Any], overrides: 
     if after["training.schedule_steps"] == after["training.steps"]:
         before["training.schedule_steps"] = after["training.schedule_steps"]  # as if it were left out
     asked = _flat(overrides)
-    known = before.keys() | after.keys()
-    leaves = {key for key in known if not any(other.startswith(f"{key}.") for other in known)}  # not {} before it fills
-    touched = {key for key in leaves if any(_within(key, part) for part in asked)}
+    touched = {key for key in before.keys() | after.keys() if any(_within(key, part) for part in asked)}
     return tuple(sorted(key for key in touched - _FREE if before.get(key) != after.get(key)))
 
 
@@ -100,7 +98,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested mappings as dotted key -> value."""
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{key}.")
         else:
             found[f"{prefix}{key}"] = value

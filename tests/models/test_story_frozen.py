@@ -104,6 +104,7 @@ def test_stories_are_read_once_while_there_is_room(bert: Path, top: str, monkeyp
 
     for own in (model, forgetful):
         monkeypatch.setattr(own.encoder._outside[0], "forward", asleep)
+    assert torch.equal(model(batch_of(samples))["answer"], first)
     backwards = model(batch_of(samples[::-1]))["answer"].flip(0)
     torch.testing.assert_close(backwards, first, atol=1e-6, rtol=1e-5)  # a row of a product depends on its place
     with pytest.raises(AssertionError, match="read again"):
