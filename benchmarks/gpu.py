@@ -79,7 +79,7 @@ def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int,
     """Train unless a record exists, append the record to ``out``, and return the row of the test score."""
     from graphbench import card
     from graphbench.evaluation.evaluator import Evaluator
-    from graphbench.evaluation.published import published_score
+    from graphbench.reports.published import published_score
 
     chosen = card(dataset)
     record = None if options.repeat else _finished(options, chosen.id, model, seed)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
+from graphbench.core.errors import CardError
 from graphbench.data.generation import ensure_split
 from graphbench.data.store import default_root
 from graphbench.data.workers import require_one_place, worker_pool
-from graphbench.errors import CardError
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from graphbench.check_rows import Row
+    from graphbench.data.checks import Row
     from graphbench.data.dataset import GraphDataset
 
 _OFFICIAL = {"clutrr": "graphbench.domains.clutrr.official_dataset"}  # domains that read published files

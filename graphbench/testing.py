@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphbench.errors import VerificationError
+from graphbench.core.errors import VerificationError
 from graphbench.verification import Verification, verify
 
 

@@ -22,8 +22,8 @@ from graphbench.catalog.resources import baselines_dir
 from graphbench.data.samples import find_generator
 from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.published import published
 from graphbench.evaluation.results import read_record
+from graphbench.reports.published import published
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

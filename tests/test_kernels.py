@@ -15,8 +15,8 @@ import numpy as np
 from numba.core import caching
 
 import graphbench
-from graphbench import kernels
-from graphbench.kernels import sources_hash
+from graphbench.core import kernels
+from graphbench.core.kernels import sources_hash
 
 PACKAGE = Path(graphbench.__file__).parent
 SCRIPT = """
@@ -38,7 +38,7 @@ def run_toy(root: Path) -> dict[str, int]:
 
 def write_inner(toy: Path, added: int) -> None:
     (toy / "inner.py").write_text(
-        f"from graphbench.kernels import kernel\n\n@kernel\ndef inner(x):\n    return x + {added}\n"
+        f"from graphbench.core.kernels import kernel\n\n@kernel\ndef inner(x):\n    return x + {added}\n"
     )
 
 
@@ -55,7 +55,7 @@ def toy_package(root: Path) -> Path:
 def test_a_change_in_a_called_file_is_never_missed(tmp_path):
     toy = toy_package(tmp_path)
     (toy / "outer.py").write_text(
-        "from graphbench.kernels import kernel\nfrom graphbench.toy.inner import inner\n\n"
+        "from graphbench.core.kernels import kernel\nfrom graphbench.toy.inner import inner\n\n"
         "@kernel\ndef outer(x):\n    return 2 * inner(x)\n"
     )
     write_inner(toy, 1)
@@ -91,7 +91,7 @@ print(json.dumps({"values": values, "hits": sum(shared.stats.cache_hits.values()
 def test_processes_that_compile_at_once_share_one_cache(tmp_path):
     toy = toy_package(tmp_path)
     (toy / "shared.py").write_text(
-        "from graphbench.kernels import kernel\n\n@kernel\ndef shared(x):\n    return x.sum() + x.itemsize\n"
+        "from graphbench.core.kernels import kernel\n\n@kernel\ndef shared(x):\n    return x.sum() + x.itemsize\n"
     )
     meeting = tmp_path / "meeting"
     meeting.mkdir()

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from graphbench.core.errors import CardError, GenerationError, UnknownDataset
 from graphbench.data import generation
 from graphbench.data.dataset import GraphDataset
-from graphbench.errors import CardError, GenerationError, UnknownDataset
 from graphbench.loader import Loader, Splits
 
 # The listing of the paper, as printed in the documentation; then what the documentation promises about it.

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import graphbench
-from graphbench import errors
 from graphbench.catalog import resources
+from graphbench.core import errors
 
 REPOSITORY = Path(graphbench.__file__).resolve().parent.parent
 DATA_FOLDERS = ("datasets", "baselines", "hpo")

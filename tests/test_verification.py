@@ -10,14 +10,15 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import CardError, VerificationError
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Samples
 from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.domains.algoreas import generators
-from graphbench.errors import CardError, VerificationError
 from graphbench.testing import check_dataset
-from graphbench.verification import arrays_hash, check_card, measure, verify
+from graphbench.verification import check_card, verify
+from graphbench.verification.measuring import arrays_hash, measure
 
 EASY = [id_ for id_ in graphbench.list_datasets("algoreas/*_easy")]
 

@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from trajectory_drawing import draw_trajectory
 
 from graphbench.catalog.names import catalog
-from graphbench.errors import GraphBenchError
+from graphbench.core.errors import GraphBenchError
 
 FOLDER = Path("datasets", "generated")
 _LOG = logging.getLogger(__name__)

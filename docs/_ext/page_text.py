@@ -14,13 +14,13 @@ from task_text import all_features, label_statistics, labels_table, task_cards, 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.core.errors import ResultError
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import find_generator
-from graphbench.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.published import published
 from graphbench.evaluation.results import aggregate, load_records
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.reports.published import published
 
 STATISTICS = "published/statistics"
 STORED = {

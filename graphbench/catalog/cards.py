@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from graphbench.catalog.features import Feature, Stage, parse_features, select
 from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Numbers, Source, SplitSpec, TaskSpec
-from graphbench.errors import CardError, UnknownDataset
+from graphbench.core.errors import CardError, UnknownDataset
 
 __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
 

@@ -13,7 +13,7 @@ from graphbench.catalog.cards import Card, staged
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
 from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Source, SplitSpec, TaskSpec
-from graphbench.errors import CardError
+from graphbench.core.errors import CardError
 
 MEASURED_FOLDER = "measured"
 _SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from graphbench.errors import CardError
+from graphbench.core.errors import CardError
 
 
 class Stage(StrEnum):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import MEASURED_FOLDER, load_family
 from graphbench.catalog.resources import datasets_dir
-from graphbench.errors import CardError, UnknownDataset
+from graphbench.core.errors import CardError, UnknownDataset
 
 Selector = str | Sequence[str]
 _MOST_SUGGESTIONS = 4

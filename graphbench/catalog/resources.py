@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from graphbench.errors import CardError
+from graphbench.core.errors import CardError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -36,7 +36,7 @@ from graphbench.cli.options import (
     files_of,
 )
 from graphbench.cli.tuning import tune
-from graphbench.errors import EvaluationError, GraphBenchError
+from graphbench.core.errors import EvaluationError, GraphBenchError
 
 
 class _Commands(TyperGroup):

@@ -11,7 +11,7 @@ from zipfile import BadZipFile
 
 from graphbench.catalog.features import Location
 from graphbench.catalog.names import card as card_of
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import catalog, list_datasets
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphbench.training.trainer import RunResult
@@ -139,8 +139,8 @@ def refusal_of_files(folder: Path) -> str:
 
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
     """Build the report of the records of the chosen datasets; an id alone stands for all its tasks."""
-    from graphbench.evaluation.report import build_report
     from graphbench.evaluation.results import load_records
+    from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
     found = [r for r in load_records("*", records) if {r.dataset, r.dataset.partition(":")[0]} & chosen]

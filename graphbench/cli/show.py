@@ -16,9 +16,9 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
+from graphbench.core.errors import StoreError
+from graphbench.core.progress import human_bytes, human_number
 from graphbench.data.store import Manifest
-from graphbench.errors import StoreError
-from graphbench.progress import human_bytes, human_number
 
 if TYPE_CHECKING:
     from graphbench.verification import Verification
@@ -120,8 +120,8 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
     """Print one card, after checking that it fits its generator and metrics; ``files`` as for ``sourced_card``."""
-    from graphbench.evaluation.published import published
     from graphbench.loader import sourced_card
+    from graphbench.reports.published import published
     from graphbench.verification import check_card
 
     c = sourced_card(card_of(name).with_data_seed(data_seed), **files)

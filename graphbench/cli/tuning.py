@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbench.cli.options import Json, Root
-from graphbench.errors import ConfigError, TuningError
+from graphbench.core.errors import ConfigError, TuningError
 
 if TYPE_CHECKING:
     from graphbench.tuning.history import History
@@ -224,7 +224,7 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return names and values of what is printed at the end of a run."""
-    from graphbench.evaluation.pages import counted
+    from graphbench.reports.pages import counted
     from graphbench.tuning.parameters import value_text
 
     best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
@@ -250,7 +250,7 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
 
 def _default_text(found: Mapping[str, Any], history: History) -> str:
     """Return the score of the default configuration and where it failed, or that it was not measured."""
-    from graphbench.evaluation.pages import counted
+    from graphbench.reports.pages import counted
 
     default, lost = found["default"], history.default_failures
     failed = f"failed at {counted(lost[-1].budget, 'step')}: {' '.join(lost[-1].reason.split())}" if lost else ""

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphbench.catalog.resources import datasets_dir
-from graphbench.data.store import clear_errors
-from graphbench.errors import ClusterError, MissingDependency
+from graphbench.core.errors import ClusterError, MissingDependency
+from graphbench.core.files import clear_errors
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
+from graphbench.core.errors import ClusterError
 from graphbench.data.cluster import Needs, answer, check_workers, connected, named, run_checked, shared_needs, shipped
 from graphbench.data.workers import Pool
-from graphbench.errors import ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.hashing import samples_hash
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.store import smallest_integer
 from graphbench.data.texts import POINTER, stored_value
 from graphbench.data.trajectories import HintLayout
-from graphbench.errors import GraphBenchError
 
 Array = NDArray[Any]
 

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.batching import (
     BatchPlan,
     FlatGraphs,
@@ -30,7 +31,6 @@ from graphbench.data.opened import find_labels, first_numbers, hash_of_first, sp
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
-from graphbench.errors import GraphBenchError
 
 Transform = Callable[[Data], Data]
 Filter = Callable[[Data], bool]

@@ -22,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import GenerationError
+from graphbench.core.files import clear_errors, remove_strays
+from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.labels import LabelTask, label_samples, with_labels
 from graphbench.data.layout import (
@@ -35,10 +38,8 @@ from graphbench.data.layout import (
 )
 from graphbench.data.samples import Samples
 from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, shard_facts, shard_hashes, write_split
-from graphbench.data.store import Manifest, clear_errors, map_arrays, remove_strays, require_space
+from graphbench.data.store import Manifest, map_arrays, require_space
 from graphbench.data.workers import Pool, await_files, require_one_place, run_jobs, worker_pool
-from graphbench.errors import GenerationError
-from graphbench.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
     from distributed import Client

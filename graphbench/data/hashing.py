@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
+from graphbench.core.kernels import kernel
 from graphbench.data.samples import Samples
 from graphbench.data.texts import Texts
-from graphbench.kernels import kernel
 
 _MULTIPLIERS = np.array([0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53], np.uint64)
 _SHIFT = np.uint64(32)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
+from graphbench.core.errors import GraphBenchError, StoreError
 from graphbench.data.samples import Labeller, Samples, find_labeller
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import compact, interrupted, stored_samples
-from graphbench.errors import GraphBenchError, StoreError
 
 _NOT_THE_LABELLERS = (GraphBenchError, MemoryError)  # failures that another graph would meet, too
 _NO_VALUE = -1

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
 from graphbench.data.layout import find_file, label_folder
 from graphbench.data.shards import stored_names
 from graphbench.data.store import MANIFEST, Manifest, map_arrays
 from graphbench.data.texts import stored_names_of
-from graphbench.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
 _NAMED = 5  # graphs that a message names

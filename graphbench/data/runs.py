@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import kernel
+from graphbench.core.kernels import kernel
 
 
 def offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
+from graphbench.core.errors import CardError
+from graphbench.core.kernels import is_cached
 from graphbench.data.runs import offsets
 from graphbench.data.texts import stored_arrays
 from graphbench.data.trajectories import Trajectories
-from graphbench.errors import CardError
-from graphbench.kernels import is_cached
 
 Array = NDArray[Any]
 

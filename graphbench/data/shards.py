@@ -14,21 +14,14 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
+from graphbench.core.files import atomic_path
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Labeller, Samples, find_generator
 from graphbench.data.seeds import stream_key
-from graphbench.data.store import (
-    ArrayFile,
-    ArraySpec,
-    atomic_path,
-    file_attribute,
-    map_arrays,
-    smallest_integer,
-    write_arrays,
-)
+from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, smallest_integer, write_arrays
 from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.trajectories import PREFIX, HintLayout, Trajectories
-from graphbench.errors import GenerationError, GraphBenchError, StoreError
 
 _HASHES = "hashes"
 _CONTENT = "content"  # attribute of a shard file: the hash of its arrays, for whoever continues the build

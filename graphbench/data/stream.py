@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import CardError
 from graphbench.data.shards import SplitTask
 from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
-from graphbench.errors import CardError
 
 _SEED_STRIDE = 2**32  # batches' samples of one size set aside for each seed
 

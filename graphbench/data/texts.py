@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
+from graphbench.core.errors import StoreError
 from graphbench.data.runs import offsets, take_runs
-from graphbench.errors import StoreError
 
 POINTER = ".ptr"  # suffix of the array that says where each string begins
 

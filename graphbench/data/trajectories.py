@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.kernels import kernel
 from graphbench.data.runs import offsets, take_runs
 from graphbench.data.store import smallest_integer
-from graphbench.kernels import kernel
 
 Array = NDArray[Any]
 PREFIX = "hint."  # of the names of arrays in files

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.runs import take_runs
 from graphbench.data.trajectories import HintLayout, Trajectories
-from graphbench.errors import GraphBenchError
 
 if TYPE_CHECKING:
     from graphbench.data.batching import FlatGraphs

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from graphbench.catalog.features import Feature, Stage
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.trajectory_batch import TrajectoryBatch
-from graphbench.errors import GraphBenchError
 
 _ORDER_HINT, _ORDER_INPUT = "pred_h", "pred"
 _CHANGING = "pred"  # an algorithm with this output reorders its list, so the hint of the order changes

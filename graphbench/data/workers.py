@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from graphbench.errors import GenerationError, GraphBenchError, StoreError
+from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 3  # of a job whose worker dies

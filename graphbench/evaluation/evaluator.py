@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import METRICS, Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator

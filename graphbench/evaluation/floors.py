@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.metrics import METRICS
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]

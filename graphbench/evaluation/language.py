@@ -17,19 +17,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from graphbench.core.errors import EvaluationError
+from graphbench.core.files import clear_errors
+from graphbench.core.progress import progress_bar
 from graphbench.data.samples import find_generator
-from graphbench.data.store import clear_errors
-from graphbench.domains.clrs_text import Prompt, exact_match, paper_protocol, prompts
+from graphbench.domains.clrs_text import Prompt, exact_match, prompts
 from graphbench.domains.clrs_text.generators import PromptParameters
-from graphbench.errors import EvaluationError
-from graphbench.evaluation.plots import COLOURS, INK, add_legend, mark_trained, new_figure
 from graphbench.evaluation.results import Stat
 from graphbench.evaluation.texts import TextSamples
-from graphbench.progress import progress_bar
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from graphbench.data.dataset import GraphDataset
 
 _FORMAT = 1
@@ -323,38 +320,3 @@ def size_scores(answers: Iterable[Answer]) -> list[SizeScore]:
         stat = Stat.of(sum(right) / len(right) for right in seeds.values())
         scores.append(SizeScore(algorithm, size, stat.mean, stat.std, sum(map(len, seeds.values()))))
     return scores
-
-
-def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]]) -> Figure:
-    """Return the figure of accuracy against problem size of one algorithm, as the paper draws it (figure 6).
-
-    Bars are one standard deviation over seeds; dots on the axis mark the sizes of the paper's training set.
-
-    Args:
-        algorithm: Name of the algorithm.
-        models: Label -> scores, of which those of the algorithm are drawn.
-
-    Raises:
-        EvaluationError: If no model has a score of the algorithm.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    figure, (axes,) = new_figure(1)
-    drawn: set[int] = set()
-    for number, (label, scores) in enumerate(models.items()):
-        own = [score for score in scores if score.algorithm == algorithm]
-        if own:
-            sizes, means, bars = zip(*((score.size, score.mean, score.std or 0.0) for score in own), strict=True)
-            colour = COLOURS[number % len(COLOURS)]
-            axes.errorbar(sizes, means, yerr=bars, color=colour, marker="o", markersize=3, capsize=2, label=label)
-            drawn |= set(sizes)
-    if not drawn:
-        raise EvaluationError(f"no model has a score of {algorithm!r}; there is nothing to draw")
-    axes.set_ylim(-0.02, 1.02)
-    mark_trained(axes, [s for s in paper_protocol().sizes_of(algorithm).train if min(drawn) <= s <= max(drawn)])
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("problem size")
-    axes.set_ylabel("accuracy")
-    axes.set_title(algorithm, color=INK, fontsize=10)
-    add_legend(figure, [axes])
-    return figure

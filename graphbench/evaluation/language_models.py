@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphbench.errors import EvaluationError, MissingDependency
+from graphbench.core.errors import EvaluationError, MissingDependency
 
 _STOP = "\n\n"  # a reference ends with an empty line
 _TAIL = 8  # tokens in which the end of an answer is looked for after each step

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.inputs import Array, ScoreScale, Table, as_array, check_finite, mask_labels, refuse
 
 MASKED = -1

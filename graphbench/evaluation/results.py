@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
-from graphbench.errors import ResultError
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.machine import cpu_name, memory_bytes
 
 logger = logging.getLogger(__name__)

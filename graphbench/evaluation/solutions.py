@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import DecodingError, EvaluationError
+from graphbench.core.errors import DecodingError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score, card_of, output_of
 from graphbench.evaluation.inputs import ScoreScale, as_array
 from graphbench.evaluation.metrics import METRICS

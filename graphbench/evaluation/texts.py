@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import Evaluator, Score, card_of, output_of
 from graphbench.evaluation.inputs import ScoreScale
 from graphbench.evaluation.metrics import METRICS

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 from graphbench.models._rwse_cpu import LANES, empty_vectors, load, splat, sqrt, store, where_less
 
 _SWEEPS = 8  # at most, per node; about two give the values, and one the vectors

@@ -24,7 +24,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 from numpy.typing import NDArray
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 
 LANES = 16  # numbers in a vector
 _LINE = 64  # bytes

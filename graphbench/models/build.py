@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
 from graphbench.models.encoders import DegreeEncoder, InputEncoder, feature_values

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
 from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.layers import activation_function

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphbench.errors import GraphBenchError
+from graphbench.core.errors import GraphBenchError
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.layers import Dropout
 

@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_argmax, segment_log_softmax
 from graphbench.models.surrogates import surrogate_of

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout, neighbour_sums
 
 

@@ -19,8 +19,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from graphbench.data.store import atomic_path
-from graphbench.errors import CheckpointError, StoreError
+from graphbench.core.errors import CheckpointError, StoreError
+from graphbench.core.files import atomic_path
 
 _FORMAT = 1
 _KEY = "graphbench"

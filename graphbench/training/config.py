@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from graphbench.catalog.resources import baselines_dir, read_yaml
-from graphbench.errors import CardError, ConfigError, UnknownModel
+from graphbench.core.errors import CardError, ConfigError, UnknownModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 # Other processes wait at a barrier while the first one generates the dataset or evaluates.
 _PATIENCE = timedelta(hours=4)

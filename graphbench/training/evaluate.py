@@ -13,7 +13,7 @@ from torch import nn
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.errors import CheckpointError, ConfigError, EvaluationError
+from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.evaluation.evaluator import Score
 from graphbench.evaluation.texts import asks_for_text
 from graphbench.loader import Splits

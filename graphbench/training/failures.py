@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphbench.errors import TrainingError
+from graphbench.core.errors import TrainingError
 
 
 class NotFinite(TrainingError, FloatingPointError):

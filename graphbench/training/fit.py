@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from graphbench.progress import progress_bar
+from graphbench.core.progress import progress_bar
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import World, join_world
 from graphbench.training.interrupts import deferred_signals

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.evaluation.texts import TextSamples
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextModel, encode

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from graphbench.core.progress import Progress, progress_bar
 from graphbench.evaluation.language import room_for
 from graphbench.evaluation.texts import TextSamples, text_scores
 from graphbench.models.language import TextGenerator, TextModel
-from graphbench.progress import Progress, progress_bar
 from graphbench.training.scoring import autocast
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.cards import Card
+from graphbench.core.progress import Progress
 from graphbench.models.losses import loss_of
-from graphbench.progress import Progress
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import World

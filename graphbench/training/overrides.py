@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 _FREE = {  # keys that change where, how often and how long a run works, or its repetition; not what is trained
     "training.seed",

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import MissingDependency, ResultError
+from graphbench.core.errors import MissingDependency, ResultError
 from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.texts import asks_for_text
 from graphbench.models.build import count_parameters

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
+from graphbench.core.errors import CheckpointError, ConfigError, StoreError
+from graphbench.core.files import write_json
 from graphbench.data.layout import data_fingerprint
-from graphbench.data.store import write_json
-from graphbench.errors import CheckpointError, ConfigError, StoreError
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
 

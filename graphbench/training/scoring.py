@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import ConfigError, DecodingError
+from graphbench.core.errors import ConfigError, DecodingError
+from graphbench.core.progress import progress_bar
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.solutions import SolutionEvaluator
 from graphbench.models.losses import loss_of, predictions
-from graphbench.progress import progress_bar
 from graphbench.training.items import item_graphs
 
 if TYPE_CHECKING:

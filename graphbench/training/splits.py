@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Selector, catalog
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.training.config import RunConfig
 
 if TYPE_CHECKING:

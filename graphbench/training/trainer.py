@@ -18,8 +18,9 @@ from torch import nn
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card, draw_suffix
-from graphbench.data.store import existing_parent, write_json
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
+from graphbench.core.files import existing_parent, write_json
+from graphbench.core.progress import progress_bar
 from graphbench.evaluation.evaluator import Evaluator, Score
 from graphbench.evaluation.results import RunRecord, hardware, save_record
 from graphbench.evaluation.texts import asks_for_text, split_and_size
@@ -27,7 +28,6 @@ from graphbench.loader import Loader, Splits
 from graphbench.models.build import build_model, count_parameters
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import with_vocabulary
-from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, graph_model_config, load_config
 from graphbench.training.distributed import World, join_world
 from graphbench.training.evaluate import evaluate_splits

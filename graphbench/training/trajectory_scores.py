@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import torch
 
+from graphbench.core.errors import EvaluationError
+from graphbench.core.progress import progress_bar
 from graphbench.data.trajectory_inputs import InputRule, order_is_constant
-from graphbench.errors import EvaluationError
 from graphbench.evaluation.evaluator import Score
 from graphbench.evaluation.trajectories import OutputScores
-from graphbench.progress import progress_bar
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset

@@ -15,16 +15,16 @@ import torch
 
 from graphbench._version import __version__
 from graphbench.catalog.names import Selector, catalog
+from graphbench.core.errors import ConfigError
+from graphbench.core.files import write_json
+from graphbench.core.progress import progress_bar
 from graphbench.data.dataset import GraphDataset
-from graphbench.data.store import write_json
 from graphbench.data.stream import TrajectoryStream
-from graphbench.errors import ConfigError
 from graphbench.evaluation.results import RunRecord, hardware, save_record
 from graphbench.loader import Loader
 from graphbench.models.build import count_parameters
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.model import TrajectoryModel, build_trajectory_model, input_rule
-from graphbench.progress import progress_bar
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.distributed import World, join_world
 from graphbench.training.evaluate import record_path

@@ -21,8 +21,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
+from graphbench.core.errors import ClusterError, GraphBenchError
 from graphbench.data.cluster import PACKAGE, check_workers, connected, run_checked, shared_needs, shipped
-from graphbench.errors import ClusterError, GraphBenchError
 from graphbench.tuning.execution import LOGS, TRIES, Limits, WorkerProcess
 from graphbench.tuning.journal import utc_now
 from graphbench.tuning.trials import Status

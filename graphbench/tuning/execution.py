@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.journal import utc_now
 from graphbench.tuning.trials import Status
 from graphbench.tuning.worker import Job, Outcome, TrainingMethod, Unusable

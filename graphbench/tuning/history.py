@@ -10,7 +10,7 @@ from math import isclose
 from statistics import median
 from typing import Any
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.parameters import Parameter, read_parameters
 from graphbench.tuning.scores import Measure
 from graphbench.tuning.trials import Trial, incumbent_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from graphbench.evaluation.pages import counted
+from graphbench.reports.pages import counted
 from graphbench.tuning.history import History
 from graphbench.tuning.records import unreached_text
 from graphbench.tuning.report_tables import search_text

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from graphbench.errors import StoreError, TuningError
+from graphbench.core.errors import StoreError, TuningError
 
 JOURNAL = "journal.jsonl"
 OPENED = "opened"

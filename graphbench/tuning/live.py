@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from graphbench.evaluation.pages import counted
-from graphbench.progress import human_number
+from graphbench.core.progress import human_number
+from graphbench.reports.pages import counted
 from graphbench.tuning.history import busy_seconds
 from graphbench.tuning.parameters import config_text
 from graphbench.tuning.records import title_of

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.training.interrupts import deferred_signals
 from graphbench.tuning.execution import LOGS, Execution
 from graphbench.tuning.journal import Journal

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.data.store import default_root
-from graphbench.errors import CheckpointError, ConfigError
 from graphbench.evaluation.metrics.registry import METRICS
 from graphbench.evaluation.texts import asks_for_text
 from graphbench.training.config import RunConfig, load_config, parse_overrides

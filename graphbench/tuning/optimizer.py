@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphbench.errors import TuningError
-from graphbench.evaluation.pages import counted
+from graphbench.core.errors import TuningError
+from graphbench.reports.pages import counted
 from graphbench.tuning.execution import LOGS, Limits, make_execution
 from graphbench.tuning.journal import CLOSED, OPENED, Journal, open_journal
 from graphbench.tuning.loop import TRIALS, Loop, Stop

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphbench.evaluation.pages import counted
-from graphbench.evaluation.plots import COLOURS, INK, PAPER, new_figure
+from graphbench.reports.pages import counted
+from graphbench.reports.plots import COLOURS, INK, PAPER, new_figure
 from graphbench.tuning.parameters import short_names, value_text
 from graphbench.tuning.plots import MAGNITUDES, blend, told_apart
 

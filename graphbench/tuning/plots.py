@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphbench.evaluation.pages import counted
-from graphbench.evaluation.plots import COLOURS, INK, RED, add_legend, new_figure
+from graphbench.reports.pages import counted
+from graphbench.reports.plots import COLOURS, INK, RED, add_legend, new_figure
 from graphbench.tuning.parameters import short_names
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from graphbench._version import __version__
-from graphbench.data.store import atomic_path
-from graphbench.errors import ConfigError
-from graphbench.evaluation.pages import counted
+from graphbench.core.errors import ConfigError
+from graphbench.core.files import atomic_path
 from graphbench.evaluation.results import hardware
+from graphbench.reports.pages import counted
 from graphbench.tuning.code import code_fingerprint, is_other_code
 from graphbench.tuning.journal import OPENED, Journal, utc_now
 from graphbench.tuning.settings import OptimizationArgs, ladder, trials_until_largest

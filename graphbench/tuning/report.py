@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphbench.errors import TuningError
-from graphbench.evaluation.pages import Embed, counted, duration, embed_for, environment
-from graphbench.evaluation.tables import hardware_text, signed
+from graphbench.core.errors import TuningError
+from graphbench.reports.pages import Embed, counted, duration, embed_for, environment
+from graphbench.reports.tables import hardware_text, signed
 from graphbench.tuning import report_tables as tables
 from graphbench.tuning.history import History
 from graphbench.tuning.importance import TRUSTED_R2, Importance, importance

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphbench.evaluation.pages import ABSENT, Grid, counted, duration
-from graphbench.evaluation.tables import hardware_text
+from graphbench.reports.pages import ABSENT, Grid, counted, duration
+from graphbench.reports.tables import hardware_text
 from graphbench.tuning.history import History, Rung
 from graphbench.tuning.importance import Importance
 from graphbench.tuning.parameters import config_text, short_names, value_text

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.journal import Event, Journal
 from graphbench.tuning.search import Search
 from graphbench.tuning.trials import Asked, Trial

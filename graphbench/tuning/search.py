@@ -17,7 +17,7 @@ from copy import deepcopy
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.tuning.settings import Method
 from graphbench.tuning.space import to_plain
 from graphbench.tuning.trials import Asked, Trial

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.tuning.space_parts import did_you_mean, listed
 
 Method = Literal["smac", "hyperband", "random"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.tuning.space_parts import (
     NOTHING,
     Source,

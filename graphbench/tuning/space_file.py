@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic.fields import FieldInfo
 
 from graphbench.catalog.resources import hpo_dir
-from graphbench.errors import ConfigError, UnknownModel
+from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.tuning.settings import ladder
 from graphbench.tuning.space import space_from
 from graphbench.tuning.space_parts import Source, did_you_mean, listed, values_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 
 
 class Status(StrEnum):

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.tuning.journal import utc_now
 from graphbench.tuning.trials import Status, TrialResult
 

@@ -7,7 +7,7 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Catalog
-from graphbench.errors import CardError, GraphBenchError, UnknownDataset
+from graphbench.core.errors import CardError, GraphBenchError, UnknownDataset
 
 
 @pytest.fixture

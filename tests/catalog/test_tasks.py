@@ -11,7 +11,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family, measured_path
 from graphbench.catalog.features import Stage
 from graphbench.catalog.names import Catalog
-from graphbench.errors import CardError, UnknownDataset
+from graphbench.core.errors import CardError, UnknownDataset
 
 WriteFamily = Callable[..., tuple[Card, ...]]
 

@@ -9,7 +9,7 @@ import pytest
 
 import graphbench
 from graphbench.cli.predictions import read_predictions, read_texts, score_predictions
-from graphbench.errors import DecodingError, EvaluationError
+from graphbench.core.errors import DecodingError, EvaluationError
 
 
 def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):

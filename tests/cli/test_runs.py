@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from graphbench.cli.runs import train_seeds
-from graphbench.errors import CardError, ConfigError
+from graphbench.core.errors import CardError, ConfigError
 from graphbench.evaluation import results
 from graphbench.training import trainer
 

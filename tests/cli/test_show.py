@@ -10,7 +10,7 @@ import pytest
 
 from graphbench.catalog.names import catalog
 from graphbench.cli import generated, show
-from graphbench.errors import CardError
+from graphbench.core.errors import CardError
 from graphbench.loader import Loader
 
 

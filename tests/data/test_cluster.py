@@ -18,12 +18,12 @@ import pytest
 from graphbench import Loader
 from graphbench.catalog.cards import Card
 from graphbench.cli.app import main
+from graphbench.core.errors import ClusterError
 from graphbench.data import cluster as cluster_module
 from graphbench.data.cluster import GENERATION, Needs, check_workers, connect, connected, shared_needs, versions_here
 from graphbench.data.cluster_jobs import ClusterExecutor
 from graphbench.data.generation import ensure_split
 from graphbench.data.shards import is_whole
-from graphbench.errors import ClusterError
 
 from .clusters import Watched, build, wait_until
 

@@ -16,6 +16,7 @@ import pytest
 
 from graphbench import Loader
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import ClusterError, GenerationError, MissingDependency, StoreError
 from graphbench.data import cluster_jobs, workers
 from graphbench.data.cluster import (
     connect,
@@ -24,7 +25,6 @@ from graphbench.data.cluster import (
 )
 from graphbench.data.cluster_jobs import ClusterExecutor
 from graphbench.data.generation import ensure_split
-from graphbench.errors import ClusterError, GenerationError, MissingDependency, StoreError
 
 from .clusters import Watched, build, silent_listener, started_scheduler, started_worker
 

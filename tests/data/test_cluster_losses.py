@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import ClusterError, GenerationError
 from graphbench.data import cluster as cluster_module
 from graphbench.data import generation, workers
 from graphbench.data.cluster import connect
 from graphbench.data.generation import ensure_split
-from graphbench.errors import ClusterError, GenerationError
 
 from .clusters import Watched, build, local_cluster, started_cluster, wait_until
 

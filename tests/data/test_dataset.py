@@ -17,12 +17,12 @@ from torch_geometric.utils import to_networkx
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.batching import FlatGraphs
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
-from graphbench.errors import GraphBenchError
 
 Open = Callable[..., GraphDataset]
 

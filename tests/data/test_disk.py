@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import StoreError
+from graphbench.core.files import atomic_path, write_json
 from graphbench.data import generation, store
 from graphbench.data.generation import ensure_split
-from graphbench.data.store import ArrayFile, atomic_path, write_arrays, write_json
-from graphbench.errors import StoreError
+from graphbench.data.store import ArrayFile, write_arrays
 
 MakeCard = Callable[..., Card]
 Usage = namedtuple("Usage", ["total", "used", "free"])

@@ -12,6 +12,7 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as shipped
+from graphbench.core.errors import CardError
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.layout import dataset_folder
 from graphbench.data.samples import find_generator
@@ -19,8 +20,8 @@ from graphbench.data.seeds import redrawn_seed, stream_key
 from graphbench.data.store import Manifest
 from graphbench.data.stream import TrajectoryStream
 from graphbench.domains.clrs import sample
-from graphbench.errors import CardError
-from graphbench.verification import arrays_hash, verify
+from graphbench.verification import verify
+from graphbench.verification.measuring import arrays_hash
 
 Facts = Callable[[Path], dict[str, Any]]
 MakeCard = Callable[..., Card]

@@ -16,6 +16,7 @@ import pytest
 
 import graphbench
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import CardError, GenerationError
 from graphbench.data import generation, shards
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.layout import dataset_folder, library_versions
@@ -23,7 +24,6 @@ from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import sample_generator, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
-from graphbench.errors import CardError, GenerationError
 
 Facts = Callable[[Path], dict[str, Any]]
 MakeCard = Callable[..., Card]

@@ -17,6 +17,7 @@ import torch
 from torch_geometric.utils import to_networkx
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import CardError, GraphBenchError, MissingDependency, StoreError
 from graphbench.data import generation
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import draw_samples, ensure_split
@@ -27,7 +28,6 @@ from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.domains.co import labellers
-from graphbench.errors import CardError, GraphBenchError, MissingDependency, StoreError
 
 COUNT = 40
 MIS = ("mis", "mis_value", "mis_bound", "mis_proved", "mis_steps", "mis_nodes", "mis_failed")

@@ -15,12 +15,12 @@ import pytest
 
 from graphbench import card as load_card
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import GenerationError
 from graphbench.data import generation, store
 from graphbench.data.generation import ensure_split
 from graphbench.data.layout import work_folder
 from graphbench.data.shards import SplitTask, build_shard, is_whole
 from graphbench.data.store import Manifest, map_arrays, write_arrays
-from graphbench.errors import GenerationError
 
 Facts = Callable[[Path], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]

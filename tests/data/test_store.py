@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.cards import Card
+from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest, default_root, map_arrays, smallest_integer, write_arrays
-from graphbench.errors import ChecksumMismatch, StoreError
 
 MakeCard = Callable[..., Card]
 

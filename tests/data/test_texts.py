@@ -17,6 +17,7 @@ from torch_geometric.loader import DataLoader
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
+from graphbench.core.errors import CardError, EvaluationError, GenerationError, StoreError
 from graphbench.data import shards
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
@@ -24,7 +25,6 @@ from graphbench.data.runs import offsets
 from graphbench.data.samples import Samples, find_generator
 from graphbench.data.store import Manifest
 from graphbench.data.texts import Texts
-from graphbench.errors import CardError, EvaluationError, GenerationError, StoreError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.floors import most_frequent_answer, trivial_scores
 

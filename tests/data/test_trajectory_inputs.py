@@ -6,11 +6,11 @@ import torch
 
 from graphbench import card
 from graphbench.catalog.features import Stage
+from graphbench.core.errors import GraphBenchError
 from graphbench.data.generation import draw_samples
 from graphbench.data.trajectory_batch import batch_of_samples
 from graphbench.data.trajectory_inputs import InputRule, order_is_constant, random_positions
 from graphbench.domains.clrs.algorithms import NAMES
-from graphbench.errors import GraphBenchError
 
 CONSTANT = {
     "binary_search",

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from graphbench.catalog.names import card
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.class_names import answered_classes, class_numbers, score_answers
 
 

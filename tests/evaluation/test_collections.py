@@ -5,11 +5,11 @@ import re
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.errors import ResultError
-from graphbench.evaluation.collections import published_scores, summaries, win_tie_loss
-from graphbench.evaluation.published import read_published
-from graphbench.evaluation.report import build_report
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Budget, aggregate
+from graphbench.reports.collections import published_scores, summaries, win_tie_loss
+from graphbench.reports.published import read_published
+from graphbench.reports.report import build_report
 
 from .conftest import make_record
 

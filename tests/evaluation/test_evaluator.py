@@ -10,7 +10,7 @@ import torch
 
 import graphbench
 from graphbench.catalog.features import Feature
-from graphbench.errors import EvaluationError, UnknownDataset
+from graphbench.core.errors import EvaluationError, UnknownDataset
 from graphbench.evaluation.evaluator import Evaluator, Score
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from graphbench.catalog.features import Feature
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.floors import best_floor, trivial_scores
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])

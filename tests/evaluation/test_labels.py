@@ -2,14 +2,14 @@
 
 import re
 
-from graphbench.evaluation.collections import summaries
-from graphbench.evaluation.labels import Labels
-from graphbench.evaluation.ood import ood_table, plot_ood
-from graphbench.evaluation.plots import curve_figure
-from graphbench.evaluation.published import published, read_published
-from graphbench.evaluation.report import build_report
 from graphbench.evaluation.results import Budget, aggregate
-from graphbench.evaluation.tables import overview_rows, score_rows
+from graphbench.reports.collections import summaries
+from graphbench.reports.labels import Labels
+from graphbench.reports.ood import ood_table, plot_ood
+from graphbench.reports.plots import curve_figure
+from graphbench.reports.published import published, read_published
+from graphbench.reports.report import build_report
+from graphbench.reports.tables import overview_rows, score_rows
 
 from .conftest import make_record
 

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 import graphbench
+from graphbench.core.errors import EvaluationError, MissingDependency, StoreError
 from graphbench.domains.clrs_text import prompts
-from graphbench.errors import EvaluationError, MissingDependency, StoreError
 from graphbench.evaluation.language import (
     Answer,
-    accuracy_figure,
     dataset_prompts,
     evaluate_language_model,
     few_shot_examples,
@@ -20,6 +19,7 @@ from graphbench.evaluation.language import (
     size_scores,
 )
 from graphbench.evaluation.language_models import CausalModel
+from graphbench.reports.accuracy import accuracy_figure
 
 
 class Oracle:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from graphbench.catalog.features import Feature, Kind
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.metrics import METRICS, default_metrics, metric
 

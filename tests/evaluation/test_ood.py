@@ -3,12 +3,12 @@ from matplotlib.container import BarContainer
 
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
-from graphbench.errors import ResultError
-from graphbench.evaluation.comparison import architecture
-from graphbench.evaluation.ood import OODRow, dataset_card, ood_splits, ood_table, plot_ood, size_axis
-from graphbench.evaluation.plots import inline_svg, png_bytes
-from graphbench.evaluation.published import published
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Budget, aggregate
+from graphbench.reports.comparison import architecture
+from graphbench.reports.ood import OODRow, dataset_card, ood_splits, ood_table, plot_ood, size_axis
+from graphbench.reports.plots import inline_svg, png_bytes
+from graphbench.reports.published import published
 
 from .conftest import make_record
 

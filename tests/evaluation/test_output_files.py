@@ -5,7 +5,7 @@ import pytest
 
 import graphbench
 from graphbench.cli.predictions import score_predictions
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 
 LIMIT = 5
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.errors import ResultError
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.published import published, published_score, read_published
+from graphbench.reports.published import published, published_score, read_published
 
 FAMILIES = {
     "MST": "mst",

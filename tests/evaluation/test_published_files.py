@@ -3,11 +3,11 @@
 import pytest
 
 from graphbench.catalog.names import card as card_of
-from graphbench.evaluation.ood import plot_ood, size_axis
-from graphbench.evaluation.published_files import card_of_files, heading_of, scored_rows
-from graphbench.evaluation.report import build_report
 from graphbench.evaluation.results import aggregate
-from graphbench.evaluation.tables import ood_grid, overview_rows, score_rows
+from graphbench.reports.ood import plot_ood, size_axis
+from graphbench.reports.published_files import card_of_files, heading_of, scored_rows
+from graphbench.reports.report import build_report
+from graphbench.reports.tables import ood_grid, overview_rows, score_rows
 
 from .conftest import make_record
 

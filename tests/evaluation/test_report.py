@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import graphbench
-from graphbench.errors import ResultError
-from graphbench.evaluation.published import published
-from graphbench.evaluation.report import build_report
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Budget, aggregate
-from graphbench.evaluation.tables import ood_grid, score_rows
+from graphbench.reports.published import published
+from graphbench.reports.report import build_report
+from graphbench.reports.tables import ood_grid, score_rows
 
 from .conftest import make_record
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.errors import ResultError
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import (
     Budget,
     RunRecord,

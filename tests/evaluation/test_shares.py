@@ -1,7 +1,7 @@
 from graphbench.catalog.features import parse_features
 from graphbench.catalog.names import card
 from graphbench.evaluation.shares import class_shares, means_text, share_names
-from graphbench.evaluation.tables import split_rows
+from graphbench.reports.tables import split_rows
 
 FEATURES = parse_features(
     {

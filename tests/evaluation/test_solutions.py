@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
-from graphbench.errors import DecodingError, EvaluationError
+from graphbench.core.errors import DecodingError, EvaluationError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 import graphbench
-from graphbench.errors import EvaluationError
-from graphbench.evaluation.ood import ood_splits, ood_table, plot_ood
-from graphbench.evaluation.report import build_report
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.results import Budget, RunRecord, aggregate
-from graphbench.evaluation.tables import ood_grid
 from graphbench.evaluation.texts import TextSamples, asks_for_text, by_size, split_and_size, text_scores
+from graphbench.reports.ood import ood_splits, ood_table, plot_ood
+from graphbench.reports.report import build_report
+from graphbench.reports.tables import ood_grid
 
 ID = "clrs_text/minimum"
 SIZES = tuple(range(4, 20))

@@ -8,8 +8,8 @@ import torch
 
 from graphbench import card
 from graphbench.catalog.features import Kind
+from graphbench.core.errors import EvaluationError
 from graphbench.domains.clrs.algorithms import NAMES
-from graphbench.errors import EvaluationError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphbench.catalog.features import parse_features
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.graphs import Layout
 from graphbench.models.processors import attention

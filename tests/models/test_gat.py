@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.nn import GATConv
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout
 from graphbench.models.processors.gat import GATLayer, softmax_with_loops
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphbench.catalog.features import parse_features
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.losses import loss, predictions
 from graphbench.models.positional import laplacian_encoding

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, parse_features
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.graphs import segment_argmax, segment_log_softmax
 from graphbench.models.losses import loss, predictions

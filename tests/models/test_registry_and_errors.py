@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from graphbench.catalog.features import parse_features
-from graphbench.errors import ConfigError, UnknownModel
+from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.layers import Dropout, StochasticDepth
 from graphbench.models.processors import PROCESSORS, Context, Processed, Processor, State, register_processor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphbench.errors import ConfigError, MissingDependency
+from graphbench.core.errors import ConfigError, MissingDependency
 from graphbench.models.build import StoryModelConfig, build_model, count_parameters
 from graphbench.models.losses import loss
 

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from graphbench.catalog.features import parse_features
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.build import StoryModelConfig, build_model
 from graphbench.models.losses import loss
 from graphbench.models.story.base import query_states

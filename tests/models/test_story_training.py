@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from graphbench.catalog.resources import baselines_dir
-from graphbench.errors import CheckpointError, ConfigError
+from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.loader import Splits
 from graphbench.models.build import build_model, count_parameters
 from graphbench.models.story.model import with_vocabulary

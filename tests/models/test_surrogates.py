@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_networkx
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.surrogates import (
     SURROGATES,
     coloring_loss,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphbench.errors import CheckpointError, StoreError
+from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.training import checkpoint
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from graphbench.errors import ConfigError, UnknownModel
+from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.training import config as config_module
 from graphbench.training.config import fingerprint, list_configs, load_config, parse_overrides
 from graphbench.training.settings import TrainingConfig

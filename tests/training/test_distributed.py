@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.evaluation.results import read_record
 from graphbench.training import checkpoint
 from graphbench.training.distributed import World, choose_device, join_world

@@ -9,9 +9,9 @@ import pytest
 
 import graphbench
 from graphbench.catalog.names import card
+from graphbench.core.errors import CardError, CheckpointError, ConfigError
 from graphbench.domains.clrs import sample
 from graphbench.domains.clrs_text import Renderer
-from graphbench.errors import CardError, CheckpointError, ConfigError
 from graphbench.evaluation.language import dataset_prompts
 from graphbench.evaluation.results import aggregate, read_record
 from graphbench.training.config import load_config

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphbench.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
+from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.results import save_record
 from graphbench.training import scoring

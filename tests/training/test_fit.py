@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.loader import Splits
 from graphbench.training import checkpoint
 from graphbench.training.config import fingerprint, load_config

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import graphbench
+from graphbench.core.errors import ConfigError, TrainingError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.domains.clrs_text import exact_match
-from graphbench.errors import ConfigError, TrainingError
 from graphbench.evaluation.language import evaluate_language_model
 from graphbench.evaluation.results import read_record
 from graphbench.evaluation.texts import TextSamples

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.names import catalog
-from graphbench.errors import ConfigError, DecodingError
+from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.evaluation.solutions import SolutionEvaluator
 from graphbench.loader import Loader
 from graphbench.models.losses import loss, loss_of

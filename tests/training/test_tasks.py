@@ -9,8 +9,8 @@ import pytest
 from torch import nn
 
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.domains.co import labellers
-from graphbench.errors import ConfigError, GraphBenchError
 from graphbench.loader import Loader
 from graphbench.training.evaluate import evaluate_model
 from graphbench.training.splits import card_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphbench.errors import CheckpointError, ConfigError, MissingDependency, TrainingError, UnknownDataset
+from graphbench.core.errors import CheckpointError, ConfigError, MissingDependency, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models import losses

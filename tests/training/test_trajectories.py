@@ -9,7 +9,7 @@ import torch
 import graphbench
 from graphbench.cli import main
 from graphbench.cli.runs import train_seeds
-from graphbench.errors import ConfigError, TrainingError, UnknownDataset
+from graphbench.core.errors import ConfigError, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record, save_record
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from graphbench.core.errors import ClusterError, MissingDependency
 from graphbench.data import cluster as data_cluster
 from graphbench.data.cluster import Needs, versions_here
-from graphbench.errors import ClusterError, MissingDependency
 from graphbench.tuning import cluster
 from graphbench.tuning.cluster import ClusterExecution
 from graphbench.tuning.execution import TRIES, Limits, pickled

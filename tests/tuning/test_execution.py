@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.execution import LOGS, TRIES, Limits, LocalExecution, make_execution, memory_of, pickled
 from graphbench.tuning.trials import Status, TrialResult
 from graphbench.tuning.worker import Job, Outcome

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphbench.errors import ConfigError, StoreError, TuningError
+from graphbench.core.errors import ConfigError, StoreError, TuningError
 from graphbench.tuning.journal import JOURNAL, read_journal
 from graphbench.tuning.optimizer import Best, Optimizer
 from graphbench.tuning.resume import RESTARTED, RETRIED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import graphbench
-from graphbench.errors import ConfigError, UnknownDataset, UnknownModel
+from graphbench.core.errors import ConfigError, UnknownDataset, UnknownModel
 from graphbench.training.evaluate import evaluate_model
 from graphbench.training.fit import fit
 from graphbench.tuning.method import DatasetMethod

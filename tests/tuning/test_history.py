@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.history import History
 from graphbench.tuning.parameters import active_codes, read_parameters, short_names, value_text
 from graphbench.tuning.space import describe, space_from

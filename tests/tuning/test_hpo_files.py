@@ -12,7 +12,7 @@ import pytest
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import hpo_dir
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.training.config import RunConfig, list_configs, load_config
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file

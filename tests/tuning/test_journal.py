@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.errors import StoreError, TuningError
+from graphbench.core.errors import StoreError, TuningError
 from graphbench.tuning.journal import JOURNAL, open_journal, read_journal, seconds_of
 
 _OPEN = "from pathlib import Path\nfrom graphbench.tuning.journal import open_journal\n"

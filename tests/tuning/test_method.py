@@ -16,8 +16,8 @@ import torch
 import yaml
 
 from graphbench import loader
+from graphbench.core.errors import ConfigError, UnknownDataset, UnknownModel
 from graphbench.data import generation
-from graphbench.errors import ConfigError, UnknownDataset, UnknownModel
 from graphbench.training import checkpoint, loop
 from graphbench.training.trainer import train
 from graphbench.tuning.method import DatasetMethod, cost_of

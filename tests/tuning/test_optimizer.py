@@ -14,7 +14,7 @@ import pytest
 from smac.runhistory import StatusType
 
 import graphbench
-from graphbench.errors import ConfigError, TuningError
+from graphbench.core.errors import ConfigError, TuningError
 from graphbench.tuning.execution import LOGS
 from graphbench.tuning.history import History
 from graphbench.tuning.journal import JOURNAL, open_journal, read_journal

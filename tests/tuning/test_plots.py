@@ -5,7 +5,7 @@ import re
 import pytest
 from matplotlib.image import imread
 
-from graphbench.evaluation.plots import INK, PAPER, RED, inline_svg, png_bytes
+from graphbench.reports.plots import INK, PAPER, RED, inline_svg, png_bytes
 from graphbench.tuning.history import History
 from graphbench.tuning.importance import Effect, Importance
 from graphbench.tuning.parallel import parallel_figure

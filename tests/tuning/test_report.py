@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 import yaml
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.training.config import load_config
 from graphbench.tuning.history import History
 from graphbench.tuning.importance import Importance

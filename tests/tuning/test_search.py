@@ -324,7 +324,7 @@ def test_promotable_configurations_are_all_that_are_ever_trained_further() -> No
 def test_a_space_that_smac_cannot_search_is_a_clear_error_and_random_search_can() -> None:
     from ConfigSpace import EqualsCondition
 
-    from graphbench.errors import ConfigError
+    from graphbench.core.errors import ConfigError
 
     space = ConfigurationSpace()
     space.add(

@@ -15,7 +15,7 @@ import pytest
 from ConfigSpace import ConfigurationSpace
 from smac.intensifier.successive_halving import SuccessiveHalving
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.tuning.settings import OptimizationArgs, ladder
 from graphbench.tuning.space_file import load_tuning_file
 

@@ -22,7 +22,7 @@ from ConfigSpace import (
     UniformFloatHyperparameter,
 )
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.training.config import load_config
 from graphbench.tuning.space import defaults_from, describe, space_from, to_plain
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphbench.errors import TuningError
+from graphbench.core.errors import TuningError
 from graphbench.tuning.trials import Status, Trial, incumbent_of
 
 TRIAL = Trial(

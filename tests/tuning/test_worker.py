@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphbench.errors import ConfigError, TrainingError
+from graphbench.core.errors import ConfigError, TrainingError
 from graphbench.tuning import worker
 from graphbench.tuning.trials import Status, TrialResult
 from graphbench.tuning.worker import Job, optional_arguments, reason_of, require_training_method, run_job, status_of

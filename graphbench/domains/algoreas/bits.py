@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from graphbench.kernels import kernel
+from graphbench.core.kernels import kernel
 
 ONE = np.uint64(1)
 ZERO = np.uint64(0)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 
 OUTSIDE, OUTER, INNER, ADOPTED = 0, 1, 2, 3
 NOW, HEAP_SIZE, TREE_SIZE, END_TIME, END_EVENT, FREE_SIZE, MARK = 0, 1, 2, 3, 4, 5, 6

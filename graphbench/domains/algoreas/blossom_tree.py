@@ -6,6 +6,7 @@ An event is the number of an arc that leaves an outer node (its edge becomes tig
 
 from __future__ import annotations
 
+from graphbench.core.kernels import inner
 from graphbench.domains.algoreas.blossom_forest import (
     ADOPTED,
     END_EVENT,
@@ -29,7 +30,6 @@ from graphbench.domains.algoreas.blossom_forest import (
     slack_now,
     tail_of,
 )
-from graphbench.kernels import inner
 
 
 @inner

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.algoreas.adjacency import neighbour_lists
-from graphbench.kernels import kernel
 
 
 @kernel

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
-from graphbench.kernels import inner, kernel
 
 
 class Scratch(NamedTuple):

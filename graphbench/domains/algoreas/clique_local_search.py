@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, insert, lowest_bit, popcount
 from graphbench.domains.rng import below
-from graphbench.kernels import inner, kernel
 
 
 @inner

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, highest_bit, insert, lowest_bit, popcount
 from graphbench.domains.algoreas.clique_bound import Scratch, must_branch
 from graphbench.domains.rng import below
-from graphbench.kernels import inner, kernel
 
 
 @kernel

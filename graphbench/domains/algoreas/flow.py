@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.rng import below, seed
-from graphbench.kernels import kernel
 
 CAPACITY_STEP = 2.0**-22
 _CAPACITY_BOUND = 3 * 2**22

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.algoreas.bits import (
     ONE,
     ZERO,
@@ -28,7 +29,6 @@ from graphbench.domains.algoreas.clique_local_search import improve_clique, stra
 from graphbench.domains.algoreas.clique_search import estimate_nodes, find_clique, search_order
 from graphbench.domains.algoreas.clique_words import first_maximum_clique
 from graphbench.domains.rng import seed
-from graphbench.kernels import inner, kernel
 
 DEFAULT_NODE_LIMIT = 2_000_000
 """Search nodes per graph: proves random graphs of density 0.9 up to 192 nodes and of density 0.75 up to 256."""

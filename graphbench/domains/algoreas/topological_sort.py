@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.weights import distinct_weights
 from graphbench.domains.rng import seed, shuffle
-from graphbench.kernels import kernel
 
 
 @kernel

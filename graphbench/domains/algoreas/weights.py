@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.rng import below
-from graphbench.kernels import kernel
 
 _MANTISSA = 2**24
 

@@ -12,10 +12,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.errors import GraphBenchError
+from graphbench.core.kernels import kernel
 from graphbench.domains.clrs.algorithms import MODULES, NAMES
 from graphbench.domains.clrs.arguments import Prepared
-from graphbench.errors import GraphBenchError
-from graphbench.kernels import kernel
 
 Array = NDArray[Any]
 _PACKAGE = "graphbench.domains.clrs.algorithms"

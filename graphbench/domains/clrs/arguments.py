@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.errors import GraphBenchError
+from graphbench.core.errors import GraphBenchError
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.arguments import ArgumentError
-from graphbench.kernels import inner, kernel
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

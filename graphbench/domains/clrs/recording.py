@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import kernel
+from graphbench.core.kernels import kernel
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]

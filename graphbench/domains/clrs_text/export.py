@@ -8,9 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from graphbench.data.store import atomic_path
+from graphbench.core.errors import GenerationError
+from graphbench.core.files import atomic_path
 from graphbench.domains.clrs_text.sets import Prompt
-from graphbench.errors import GenerationError
 
 Style = Literal["json", "jsonl", "huggingface"]
 

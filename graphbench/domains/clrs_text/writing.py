@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.data.trajectories import Trajectories
-from graphbench.kernels import inner, kernel
 
 Array = NDArray[Any]
 CELL = "#"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.errors import GraphBenchError
+from graphbench.core.errors import GraphBenchError
 
 
 def key_of(value: Any, error: type[GraphBenchError]) -> np.uint64:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.data.runs import offsets, take_runs
 from graphbench.data.samples import Samples
 from graphbench.data.texts import Texts
 from graphbench.domains.rng import next_u64, seed
-from graphbench.kernels import kernel
 
 Array = NDArray[Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner
 from graphbench.domains.clutrr.relations import NO_WORD, NUM_RELATIONS
 from graphbench.domains.rng import below
-from graphbench.kernels import inner
 
 Groundings = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Scratch: ``int64[most people]`` people and the rule of each, ``int64[121]`` how many people each rule has."""

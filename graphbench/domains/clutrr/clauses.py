@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import GraphBenchError
 from graphbench.domains.clutrr.charts import derivable_along, derived
 from graphbench.domains.clutrr.families import FamilyParameters, draw_family
 from graphbench.domains.clutrr.paper_family import closed_family
@@ -29,7 +30,6 @@ from graphbench.domains.clutrr.relations import (
     word_number,
 )
 from graphbench.domains.clutrr.rules import rule_set
-from graphbench.errors import GraphBenchError
 
 LONGEST_LISTED = 4
 Clause = tuple[str, ...]

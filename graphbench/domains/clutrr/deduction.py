@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clutrr.relations import NUM_RELATIONS
 from graphbench.domains.clutrr.rules import rule_set
-from graphbench.kernels import inner, kernel
 
 Integer = int | np.integer[Any]
 MASKS = 1 << NUM_RELATIONS

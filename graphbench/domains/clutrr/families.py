@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import GraphBenchError
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clutrr.arguments import key_of, place_of, whole_number
 from graphbench.domains.clutrr.relations import (
     CHILD,
@@ -37,8 +39,6 @@ from graphbench.domains.clutrr.relations import (
     WORDS,
 )
 from graphbench.domains.rng import below, seed, uniform
-from graphbench.errors import GraphBenchError
-from graphbench.kernels import inner, kernel
 
 MAX_PEOPLE = 256
 SPOUSE, FATHER, MOTHER, GENERATION, GENDER, FIRST_CHILD, NUM_CHILDREN = range(7)

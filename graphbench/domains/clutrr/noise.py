@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner
 from graphbench.domains.clutrr.chaining import Groundings, pick_middle
 from graphbench.domains.rng import below, permutation
-from graphbench.kernels import inner
 
 ROLES = ("path", "supporting", "irrelevant", "disconnected")
 NOISES = ("none", *ROLES[1:])

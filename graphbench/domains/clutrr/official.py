@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import StoreError
 from graphbench.domains.clutrr.official_checks import NAME
 from graphbench.domains.clutrr.official_findings import findings
 from graphbench.domains.clutrr.official_labels import typed_edges
 from graphbench.domains.clutrr.official_rows import COLUMNS, OfficialRow, parse_row
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
-from graphbench.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
 _FILE = re.compile(r"((?:[1-5]\.\d+,)*[1-5]\.\d+)_(train|test)\.csv")

@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import Card, SplitSpec
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.errors import CardError, StoreError
 from graphbench.data.runs import offsets
 from graphbench.data.samples import Generator, Samples
 from graphbench.domains.clutrr.arrays import ToldPuzzles, chosen_samples
 from graphbench.domains.clutrr.official import OfficialSplit, read_official, unreadable
 from graphbench.domains.clutrr.official_tasks import listed, missing_tasks, require_own_tasks, splits_of_parts
 from graphbench.domains.clutrr.relations import NUM_WORDS
-from graphbench.errors import CardError, StoreError
 
 _LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from graphbench.catalog.cards import Card
-from graphbench.check_rows import Row
+from graphbench.data.checks import Row
 from graphbench.domains.clutrr.official import OfficialSplit
 from graphbench.domains.clutrr.official_dataset import OfficialParameters, parts_of
 from graphbench.domains.clutrr.official_findings import Finding, findings

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from graphbench.core.errors import StoreError
 from graphbench.domains.clutrr.official_checks import contradictions
 from graphbench.domains.clutrr.relations import GENDERS, WORDS
-from graphbench.errors import StoreError
 
 Fact = tuple[str, str, str]  # (x, word, y) of a proof: "y is the <word> of x"
 _TASK = re.compile(r"task_([1-5])\.([1-9]\d*)")

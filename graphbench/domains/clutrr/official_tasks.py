@@ -7,8 +7,8 @@ from pathlib import Path
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import StoreError
 from graphbench.domains.clutrr.official import published_tasks
-from graphbench.errors import StoreError
 
 _NOISE_OF_TASK = {"none": 1, "supporting": 2, "irrelevant": 3, "disconnected": 4}
 Tasks = frozenset[str]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import GraphBenchError
 from graphbench.domains.clutrr.arguments import key_of, places_of, whole_number
 from graphbench.domains.clutrr.clauses import (
     LONGEST_LISTED,
@@ -38,7 +39,6 @@ from graphbench.domains.clutrr.noise import NOISES, PATH, ROLES, most_noise
 from graphbench.domains.clutrr.paper_family import check_is_one_family
 from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, WORDS
 from graphbench.domains.clutrr.rules import rule_set
-from graphbench.errors import GraphBenchError
 
 LONGEST = 10
 MODES = ("any", "avoid", "only")

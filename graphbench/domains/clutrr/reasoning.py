@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import GraphBenchError
 from graphbench.domains.clutrr.deduction import Deduction, deduction_tables, derivable_masks
 from graphbench.domains.clutrr.relations import NEUTRAL, relation_number
 from graphbench.domains.clutrr.rules import rule_set
-from graphbench.errors import GraphBenchError
 
 Person = TypeVar("Person", bound=Hashable)
 _tables = lru_cache(maxsize=4)(deduction_tables)

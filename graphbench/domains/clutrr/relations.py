@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from types import MappingProxyType
 
-from graphbench.errors import UnknownName
+from graphbench.core.errors import UnknownName
 
 NEUTRAL = (
     *("inv-child", "child", "SO", "sibling", "inv-grand", "grand"),

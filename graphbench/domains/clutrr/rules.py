@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.resources import datasets_dir, read_yaml
+from graphbench.core.errors import UnknownName
 from graphbench.domains.clutrr.relations import NEUTRAL, NO_WORD, NUM_RELATIONS, relation_number
-from graphbench.errors import UnknownName
 
 RULE_SETS = ("paper", "sound")
 

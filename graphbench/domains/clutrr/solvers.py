@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.clutrr.deduction import MASKS, Deduction, deduction_tables, derive_all, note
 from graphbench.domains.clutrr.reasoning import StoryError, compose
 from graphbench.domains.clutrr.relations import NEUTRAL, NUM_RELATIONS, WORDS, relation_number
-from graphbench.kernels import kernel
 
 NO_ANSWER = -1
 Clauses = list[tuple[int, ...]]

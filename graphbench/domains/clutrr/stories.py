@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.data.runs import offsets
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, NUM_RELATIONS, NUM_WORDS, WORDS
 from graphbench.domains.clutrr.templates import (
@@ -26,7 +27,6 @@ from graphbench.domains.clutrr.templates import (
     tokens_of,
 )
 from graphbench.domains.rng import below, permutation, seed
-from graphbench.kernels import inner, kernel
 
 _Array = NDArray[np.int64]
 _PATH = 0

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphbench.catalog.resources import datasets_dir, read_yaml
+from graphbench.core.errors import GraphBenchError
 from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, WORDS
-from graphbench.errors import GraphBenchError
 
 Part = Literal["train", "test"]
 PARTS: tuple[Part, ...] = ("train", "test")

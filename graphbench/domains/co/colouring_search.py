@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.co.neighbours import Neighbours
 from graphbench.domains.rng import below
-from graphbench.kernels import inner, kernel
 
 _TENURE_SHARE = 0.6
 _TENURE_SPREAD = 10

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.co.neighbours import Neighbours
 from graphbench.domains.rng import below
-from graphbench.kernels import inner, kernel
 
 _MEAN_WEIGHT = 0.5  # per node: the weights are lowered when their mean exceeds this times n
 _KEPT_WEIGHT = 0.3

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 
 _SAFETY = 1e-6  # added to an eigenvalue bound before it is rounded down
 

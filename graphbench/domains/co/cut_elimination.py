@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.co.elimination_plan import Plan
-from graphbench.kernels import inner, kernel
 
 LANES = 32
 MOST_WEIGHT = 8_000  # sum of all weights: tables hold int16

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.rng import below
-from graphbench.kernels import inner, kernel
 
 _LEAST_TENURE = 5
 _TENURE_SHARE = 50

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import DecodingError
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.decoding_kernels import Noise, colourings_by_score, cuts_by_score, sets_by_score
-from graphbench.errors import DecodingError
 
 Solution = NDArray[np.int32]
 Decoder = Callable[..., Solution]

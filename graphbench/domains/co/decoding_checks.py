@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import DecodingError
+from graphbench.core.kernels import kernel
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
-from graphbench.errors import DecodingError
-from graphbench.kernels import kernel
 
 _Ints = NDArray[np.int64]
 _ANY = -1

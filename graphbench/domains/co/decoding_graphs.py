@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.errors import DecodingError
-from graphbench.kernels import kernel
+from graphbench.core.errors import DecodingError
+from graphbench.core.kernels import kernel
 
 _Ints = NDArray[np.int64]
 _FINE, _TWICE, _ALONE = 0, 1, 2

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import kernel
 from graphbench.domains.rng import seed, uniform
-from graphbench.kernels import kernel
 
 _HALF_STEP = 2.0**-54  # keeps the argument of a logarithm from 0
 _IDLE_PASSES = 10

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 
 
 class Plan(NamedTuple):

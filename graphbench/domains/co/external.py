@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import MissingDependency
 from graphbench.domains.co.solvers import Edges, Label, checked_edges
-from graphbench.errors import MissingDependency
 
 _ALGORITHMS = ("redumis", "online_mis", "branch_reduce", "chils")
 _ROUNDING = 1e-6

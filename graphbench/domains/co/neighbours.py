@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import kernel
+from graphbench.core.kernels import kernel
 
 
 class Neighbours(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.kernels import inner, kernel
+from graphbench.core.kernels import inner, kernel
 
 _MOST_NEIGHBOURS = 12  # of nodes that are looked at: the work grows with the square
 _LEFT, _TAKEN, _REMOVED, _FOLDED = 0, 1, 2, 3

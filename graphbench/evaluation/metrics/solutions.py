@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.errors import EvaluationError
+from graphbench.core.errors import EvaluationError
 
 _Ints = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 DENSE_BIAS_BYTES = 1 << 29  # above this size of a batch's bias, "auto" works in slices
 _SLICE_BYTES = 1 << 26

@@ -26,7 +26,7 @@ from typing import ClassVar, TypeVar
 
 from torch import Tensor, nn
 
-from graphbench.errors import UnknownModel
+from graphbench.core.errors import UnknownModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 

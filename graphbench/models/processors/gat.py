@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.story.vocabulary import Vocabulary
 
 

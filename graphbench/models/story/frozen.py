@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.errors import ConfigError, MissingDependency
+from graphbench.core.errors import ConfigError, MissingDependency
 from graphbench.models.story.base import Setting, StoryEncoder
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.embedding import EntityTable

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 
 PAD, UNKNOWN = 0, 1
 SENTENCE_ENDS = (".", "!", "?")

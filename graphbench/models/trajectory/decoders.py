@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.errors import ConfigError
+from graphbench.core.errors import ConfigError
 from graphbench.models.trajectory.encoders import POINTERS, PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import Processor

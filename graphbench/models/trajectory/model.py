@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError
 from graphbench.data.trajectory_batch import TrajectoryBatch
 from graphbench.data.trajectory_inputs import InputRule, order_is_constant
-from graphbench.errors import ConfigError
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import Decodable, Decoders, decided, decided_order, head_of, soften
 from graphbench.models.trajectory.encoders import Encoder, PairVectors, adjacency, dense

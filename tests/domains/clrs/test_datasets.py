@@ -8,6 +8,7 @@ from torch_geometric.loader import DataLoader
 from graphbench import card
 from graphbench.catalog.features import Kind, Stage
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import CardError, GraphBenchError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.samples import find_generator
@@ -17,8 +18,7 @@ from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.generators import RENAMED
-from graphbench.errors import CardError, GraphBenchError
-from graphbench.verification import arrays_hash
+from graphbench.verification.measuring import arrays_hash
 
 MULTIPLIERS = {
     "quickselect": 64,

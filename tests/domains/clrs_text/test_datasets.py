@@ -7,6 +7,7 @@ import pytest
 
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
+from graphbench.core.errors import CardError
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import find_generator
 from graphbench.data.texts import Texts
@@ -15,7 +16,6 @@ from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs_text import prompts
 from graphbench.domains.clrs_text.checks import check_prompts, printed_inputs, printed_values
 from graphbench.domains.clrs_text.generators import PromptParameters
-from graphbench.errors import CardError
 from graphbench.verification import verify
 
 

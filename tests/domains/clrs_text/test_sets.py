@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
+from graphbench.core.errors import GenerationError, StoreError
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
 from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs_text import exact_match, export, paper_prompts, paper_protocol, prompts, render
 from graphbench.domains.clrs_text.sets import Prompt
-from graphbench.errors import GenerationError, StoreError
 
 HULLS = ("graham_scan", "jarvis_march")  # the reference's truncated lines are of points that were not redrawn
 

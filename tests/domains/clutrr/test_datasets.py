@@ -10,6 +10,7 @@ import pytest
 
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
+from graphbench.core.errors import CardError, StoreError
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import find_generator
 from graphbench.data.seeds import stream_key
@@ -20,7 +21,6 @@ from graphbench.domains.clutrr.official_rows import COLUMNS
 from graphbench.domains.clutrr.puzzle_checks import check_puzzles
 from graphbench.domains.clutrr.puzzles import draw_puzzles
 from graphbench.domains.clutrr.relations import WORDS
-from graphbench.errors import CardError, StoreError
 from graphbench.testing import check_dataset
 
 SOUND = ["clutrr/gen_23", "clutrr/gen_234", *(f"clutrr/rob_{n}" for n in ("clean", "supporting", "irrelevant"))]

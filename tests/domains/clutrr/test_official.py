@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphbench.core.errors import StoreError
 from graphbench.domains.clutrr.official import read_official
 from graphbench.domains.clutrr.official_labels import noise_fault, verdict
 from graphbench.domains.clutrr.official_rows import COLUMNS, parse_row, split_words
 from graphbench.domains.clutrr.relations import WORDS
-from graphbench.errors import StoreError
 
 GOLDEN = Path(__file__).resolve().parents[4] / "shared" / "golden" / "clutrr" / "golden_public.jsonl"
 PEOPLE = "Ann:female,Cy:male,Bob:male"

@@ -7,7 +7,7 @@ import pytest
 
 from graphbench import Loader
 from graphbench.cli import main
-from graphbench.errors import CheckpointError, ConfigError
+from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run
 from graphbench.training.trainer import train
 

@@ -7,7 +7,7 @@ import pytest
 from graphbench import Loader
 from graphbench.catalog.names import card as card_of
 from graphbench.cli.show import verification
-from graphbench.errors import StoreError
+from graphbench.core.errors import StoreError
 from graphbench.loader import sourced_card
 from graphbench.verification import verify
 

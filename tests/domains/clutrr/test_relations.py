@@ -1,5 +1,6 @@
 import pytest
 
+from graphbench.core.errors import GraphBenchError
 from graphbench.domains.clutrr.relations import (
     GENDERS,
     NEUTRAL,
@@ -13,7 +14,6 @@ from graphbench.domains.clutrr.relations import (
     word_for,
     word_number,
 )
-from graphbench.errors import GraphBenchError
 
 
 def test_words_are_numbered_by_relation_and_gender():

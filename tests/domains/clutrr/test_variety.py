@@ -12,7 +12,7 @@ from graphbench.domains import clutrr
 from graphbench.domains.clutrr.relations import WORDS
 from graphbench.domains.clutrr.templates import templates_of
 from graphbench.domains.clutrr.variety import different_ones, unseen_shares, walks_of
-from graphbench.evaluation.tables import split_rows
+from graphbench.reports.tables import split_rows
 
 
 def samples_of(name, split, count):

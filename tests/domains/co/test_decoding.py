@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphbench.core.errors import DecodingError
 from graphbench.domains.co.decoding import DECODERS, decode_colourings, decode_cuts, decode_independent_sets
 from graphbench.domains.co.decoding_checks import solution_values
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.solvers import Label
 from graphbench.domains.co.tasks import TASKS
-from graphbench.errors import DecodingError
 
 SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "coloring"}
 OPTIONS = {

@@ -2,9 +2,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from graphbench.core.errors import MissingDependency
 from graphbench.domains.co.solvers import Label, checked_edges
 from graphbench.domains.co.tasks import TASKS
-from graphbench.errors import MissingDependency
 
 PENTAGON = np.array([[0, 1], [0, 4], [1, 2], [2, 3], [3, 4]], np.int32)
 

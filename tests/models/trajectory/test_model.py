@@ -6,9 +6,9 @@ import torch
 
 from graphbench import card
 from graphbench.catalog.features import Kind, Location, Stage
+from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.data.generation import draw_samples
 from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
-from graphbench.errors import ConfigError, UnknownModel
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import Encoder, PairVectors, dense
 from graphbench.models.trajectory.model import TrajectoryModel

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, directed_graph
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner, kernel
 
 WHITE, GREY, BLACK = range(3)
 TICK = 0.01  # times are sums of ticks, rounded as such sums are: 0.09 + 0.01 is less than 0.1

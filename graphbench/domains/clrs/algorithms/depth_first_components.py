@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.depth_first import (
     TICK,
@@ -25,7 +26,6 @@ from graphbench.domains.clrs.algorithms.depth_first import (
 )
 from graphbench.domains.clrs.arguments import directed_graph, undirected_graph
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner
 
 _GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import ArgumentError, Instances, Prepared, positions, same_length, vector
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner, kernel
 
 _INPUTS = "pos:node/scalar, x:node/scalar, y:node/scalar"
 Floats = NDArray[np.float64]

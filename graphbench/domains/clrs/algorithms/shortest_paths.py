@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.algorithms.depth_first import (
     BLACK,
@@ -29,7 +30,6 @@ from graphbench.domains.clrs.arguments import (
     directed_graph_with_source,
 )
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner, kernel
 
 _GRAPH = "pos:node/scalar, A:edge/scalar, adj:edge/mask"
 _GRAPH_AND_SOURCE = "pos:node/scalar, s:node/mask_one, A:edge/scalar, adj:edge/mask"

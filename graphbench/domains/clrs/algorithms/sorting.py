@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import keys
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner, kernel
 
 _INPUTS = "pos:node/scalar, key:node/scalar"
 _OUTPUTS = "pred:node/permutation"

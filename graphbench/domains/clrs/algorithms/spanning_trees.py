@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.kernels import inner, kernel
 from graphbench.domains.clrs.algorithm import algorithm
 from graphbench.domains.clrs.arguments import undirected_graph, undirected_graph_with_source
 from graphbench.domains.clrs.recording import Log, record
-from graphbench.kernels import inner, kernel
 
 UNITE, FIND_U, FIND_V = range(3)  # phases of Kruskal's algorithm
 

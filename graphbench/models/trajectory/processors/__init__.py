@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from graphbench.errors import UnknownModel
+from graphbench.core.errors import UnknownModel
 from graphbench.models.trajectory.processors.attention import GAT, GATv2, GraphTransformer
 from graphbench.models.trajectory.processors.base import Processor, Step
 from graphbench.models.trajectory.processors.memory import MemoryNetwork

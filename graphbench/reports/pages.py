@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphbench.evaluation.plots import inline_svg, png_bytes
+from graphbench.reports.plots import inline_svg, png_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +37,7 @@ def environment(escape: bool, packages: Sequence[str] = ()) -> Environment:
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    loader = ChoiceLoader([PackageLoader(name, "templates") for name in (*packages, "graphbench.evaluation")])
+    loader = ChoiceLoader([PackageLoader(name, "templates") for name in (*packages, "graphbench.reports")])
     return Environment(
         loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphbench.evaluation.plots import COLOURS, INK, PUBLISHED, add_legend, mark_trained, new_figure
+from graphbench.reports.plots import COLOURS, INK, PUBLISHED, add_legend, mark_trained, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from graphbench.evaluation.ood import OODRow
+    from graphbench.reports.ood import OODRow
 
 _MOST_TICKS = 12
 _DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))

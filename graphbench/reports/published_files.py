@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.sections import SplitSpec
-from graphbench.evaluation.pages import ABSENT, Grid
 from graphbench.evaluation.results import Aggregate
 from graphbench.loader import described_as_published
+from graphbench.reports.pages import ABSENT, Grid
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.sections import MeasuredLabels, MeasuredTask, Numbers
+from graphbench.core.progress import Progress
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
@@ -18,7 +19,6 @@ from graphbench.evaluation.floors import trivial_scores
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
 from graphbench.evaluation.solutions import PROBLEMS
-from graphbench.progress import Progress
 
 FIRST_LABELS = 64  # samples whose labels the card pins
 _STATISTICS_NODES = 60_000

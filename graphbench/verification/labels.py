@@ -9,15 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from graphbench.catalog.cards import Card
-from graphbench.check_rows import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.core.errors import GraphBenchError
+from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
 from graphbench.data.labels import label_samples, labeller_of, with_labels
 from graphbench.data.layout import find_file, label_folder
 from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
-from graphbench.errors import GraphBenchError
 from graphbench.evaluation.shares import means_text
-from graphbench.measuring_labels import FIRST_LABELS, describe_labels, labelled, labelled_first, labels_hash
+from graphbench.verification.measuring_labels import (
+    FIRST_LABELS,
+    describe_labels,
+    labelled,
+    labelled_first,
+    labels_hash,
+)
 
 _LABEL_NODES = 4_000  # nodes of stored graphs that are labelled anew, per split: a solver takes seconds for these
 _SIGMAS = 5.0

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import measured_path
 from graphbench.catalog.sections import Measured, Numbers
+from graphbench.core.files import write_json
+from graphbench.core.progress import progress_bar
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
-from graphbench.data.store import write_json
 from graphbench.evaluation.floors import trivial_scores
 from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
-from graphbench.measuring_labels import measure_labels
-from graphbench.progress import progress_bar
+from graphbench.verification.measuring_labels import measure_labels
 
 FIRST = 64  # samples whose bytes the card pins
 _STATISTICS_NODES = 160_000

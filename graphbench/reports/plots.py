@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphbench.evaluation.labels import Labels
+from graphbench.reports.labels import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

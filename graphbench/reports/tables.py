@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphbench.evaluation.comparison import (
+from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.results import PARTLY_SCORED, Aggregate, Stat
+from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.evaluation.texts import asks_for_text
+from graphbench.reports.comparison import (
     architecture,
     compared_with,
     notes_on,
@@ -15,16 +20,11 @@ from graphbench.evaluation.comparison import (
     scores_beside_all,
     scores_on_test,
 )
-from graphbench.evaluation.floors import best_floor
-from graphbench.evaluation.labels import Labels, named
-from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.ood import ood_metric, ood_splits, ood_table, split_nodes
-from graphbench.evaluation.pages import ABSENT, Grid, counted, duration
-from graphbench.evaluation.published import PublishedScore, published
-from graphbench.evaluation.published_files import anchor_of, heading_of
-from graphbench.evaluation.results import PARTLY_SCORED, Aggregate, Stat
-from graphbench.evaluation.shares import class_shares, share_names
-from graphbench.evaluation.texts import asks_for_text
+from graphbench.reports.labels import Labels, named
+from graphbench.reports.ood import ood_metric, ood_splits, ood_table, split_nodes
+from graphbench.reports.pages import ABSENT, Grid, counted, duration
+from graphbench.reports.published import PublishedScore, published
+from graphbench.reports.published_files import anchor_of, heading_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card

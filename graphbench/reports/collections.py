@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
-from graphbench.evaluation.comparison import compared_with
-from graphbench.evaluation.labels import Labels, named
-from graphbench.evaluation.pages import ABSENT, Grid
-from graphbench.evaluation.published import Collection, collections, published
 from graphbench.evaluation.results import PARTLY_SCORED, Aggregate
-from graphbench.evaluation.tables import number, stat_text
+from graphbench.reports.comparison import compared_with
+from graphbench.reports.labels import Labels, named
+from graphbench.reports.pages import ABSENT, Grid
+from graphbench.reports.published import Collection, collections, published
+from graphbench.reports.tables import number, stat_text
 
 Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 """Dataset -> model -> (mean, standard deviation over seeds)."""

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphbench.errors import ResultError
-from graphbench.evaluation.comparison import architecture, compared_with, same_splits, scores_beside_all
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.floors import best_floor
-from graphbench.evaluation.labels import Labels, named
-from graphbench.evaluation.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
-from graphbench.evaluation.plots import PUBLISHED, SOLVER, TRIVIAL
-from graphbench.evaluation.published import PublishedScore
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.evaluation.texts import asks_for_text, sized_split, split_and_size
+from graphbench.reports.comparison import architecture, compared_with, same_splits, scores_beside_all
+from graphbench.reports.labels import Labels, named
+from graphbench.reports.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
+from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
+from graphbench.reports.published import PublishedScore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def dataset_card(dataset: str) -> Card:
         ResultError: If the catalogue has no such dataset any more.
     """
     from graphbench.catalog.names import card
-    from graphbench.errors import UnknownDataset
+    from graphbench.core.errors import UnknownDataset
 
     try:
         return card(dataset)

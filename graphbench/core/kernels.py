@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 from numba import njit
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_TOP = Path(__file__).resolve().parent
+_TOP = Path(__file__).resolve().parents[1]
 _LOCK_SECONDS = 30.0  # a lock held longer belongs to a process that hangs: without it, at worst, work is done twice
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
-from graphbench.check_rows import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
+from graphbench.core.progress import progress_bar
+from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import sample_hashes
 from graphbench.data.labels import labeller_of
@@ -21,11 +23,11 @@ from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.store import Manifest, default_root
-from graphbench.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.shares import means_text
 from graphbench.loader import rows_of_files, sourced_card
-from graphbench.measuring import (
+from graphbench.verification.labels import LabelChecks
+from graphbench.verification.measuring import (
     FIRST,
     arrays_hash,
     describe,
@@ -34,8 +36,6 @@ from graphbench.measuring import (
     statistics_size,
     update_measured,
 )
-from graphbench.progress import progress_bar
-from graphbench.verification_labels import LabelChecks
 
 __all__ = ["Row", "Verification", "arrays_hash", "check_card", "measure", "stored_of", "update_measured", "verify"]
 

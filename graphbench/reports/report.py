@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphbench.errors import ResultError
-from graphbench.evaluation import tables
-from graphbench.evaluation.collections import summaries
-from graphbench.evaluation.labels import Labels
-from graphbench.evaluation.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
-from graphbench.evaluation.pages import Embed, embed_for, environment
-from graphbench.evaluation.plots import curve_figure
-from graphbench.evaluation.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
+from graphbench.reports import tables
+from graphbench.reports.collections import summaries
+from graphbench.reports.labels import Labels
+from graphbench.reports.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
+from graphbench.reports.pages import Embed, embed_for, environment
+from graphbench.reports.plots import curve_figure
+from graphbench.reports.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphbench.catalog.resources import baselines_dir, read_yaml
-from graphbench.errors import ResultError
+from graphbench.core.errors import ResultError
 
 
 class _Strict(BaseModel):

@@ -1,0 +1,1 @@
+"""Reports: every number beside the number expected."""
