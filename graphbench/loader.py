@@ -166,7 +166,7 @@ class Loader:
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is drawn anew.
         unlabelled: Splits whose labels are neither found nor read, of tasks whose labels are a solver's work: training
-            on a loss without targets needs none (``card.without_labels``).
+            on a loss without targets needs none.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.

@@ -61,14 +61,15 @@ LABELLED: dict[str, Any] = {
         "mis_size": {
             "title": "Size",
             "summary": "How many.",
-            "kind": "supervised",
+            "type": "predict",
             "outputs": ["mis_value"],
             "metrics": {"primary": "mae"},
         },
         "mis": {
             "title": "Set",
             "summary": "Which.",
-            "kind": "unsupervised",
+            "type": "solve",
+            "problem": "co.mis",
             "outputs": ["mis"],
             "metrics": {"primary": "set_size"},
         },

@@ -250,6 +250,6 @@ def test_a_task_is_loaded_by_its_address(tmp_path: Path) -> None:
     assert sorted(path.parent.name.split("-")[0] for path in tmp_path.rglob("*.h5")) == ["labels", "v1"]
     several = Loader(["co/ba_small", "co/ba_small:mis", "mst_easy"], root=tmp_path, limit=2, workers=1).load(())
     assert list(several) == ["co/ba_small", "co/ba_small:mis", "algoreas/mst_easy"]
-    assert several["co/ba_small"].card.task == "mis_size"
+    assert several["co/ba_small"].card.task_name == "mis_size"
     with pytest.raises(UnknownDataset, match="did you mean 'co/ba_small:max_cut'"):
         Loader("co/ba_small:maxcut")

@@ -280,7 +280,7 @@ def _floor(card: Card) -> str:
     for own in cards:
         primary = own.metrics.primary
         direction = "higher" if METRICS[primary].higher_is_better else "lower"
-        knowing = "predictors that see the training labels only" if own.kind == "supervised" else "simple rules"
+        knowing = "predictors that see the training labels only" if own.task.type != "solve" else "simple rules"
         who = f"{code(own.address)}: scores" if card.tasks else "Scores"
         parts.append(f"{who} of {knowing}, in {code(primary)} ({direction} is better).")
         parts.append(_scores_table(own, own.floor, "predictor"))

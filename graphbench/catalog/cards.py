@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import index
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.catalog.features import Feature, Stage, parse_features, select
-from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Numbers, Source, SplitSpec, TaskSpec
+from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Numbers, Source, SplitSpec, TaskSpec
 from graphbench.core.errors import CardError, UnknownDataset
 
 __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
@@ -42,7 +42,9 @@ class Card(BaseModel):
         overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
         labels: Labeller -> what it finds out about every graph, for cards with tasks.
         tasks: Name -> task, where the same graphs serve several; the first is that of the id alone.
-        task: Whose card this is: ``features`` are those of the graphs and of the task's labels, ``metrics`` the task's.
+        task: The task whose card this is: ``features`` are those of the graphs and of the task's labels, ``metrics``
+            the task's.
+        task_name: Its name among ``tasks``; None for a card with a single task.
         data_seed: Which draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
     """
 
@@ -67,8 +69,9 @@ class Card(BaseModel):
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
     labels: dict[str, LabelSpec] = {}
-    tasks: dict[str, TaskSpec] = {}
-    task: str | None = None
+    task: TaskSpec = TaskSpec()
+    tasks: dict[str, NamedTask] = {}
+    task_name: str | None = None
     metrics: Metrics
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -85,8 +88,6 @@ class Card(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Card:
-        if not self.outputs:
-            raise ValueError("a card needs at least one output feature")
         if self.complete and not self.directed:
             raise ValueError("complete graphs have both arcs of every pair of nodes; write directed: true")
         missing = [name for name in CORE_SPLITS if name not in self.splits]
@@ -95,6 +96,9 @@ class Card(BaseModel):
         clash = set(self.splits) & set(self.ood)
         if clash:
             raise ValueError(f"{sorted(clash)} are both splits and ood splits")
+        unweighted = set(self.task.weights) - {f.name for f in self.outputs}
+        if unweighted:
+            raise ValueError(f"task.weights names {sorted(unweighted)}, which are not outputs of the task")
         unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
@@ -109,22 +113,12 @@ class Card(BaseModel):
     @property
     def address(self) -> str:
         """What the dataset is called in records, reports and messages: its id, and its task where it has any."""
-        return self.id if self.task is None else f"{self.id}:{self.task}"
-
-    @property
-    def kind(self) -> Literal["supervised", "unsupervised"]:
-        """Whether outputs are to be predicted, or a problem is to be solved."""
-        return "supervised" if self.task is None else self.tasks[self.task].kind
-
-    @property
-    def without_labels(self) -> tuple[str, ...]:
-        """The splits that are used without labels: unsupervised tasks train on the graphs alone."""
-        return ("train",) if self.kind == "unsupervised" else ()
+        return self.id if self.task_name is None else f"{self.id}:{self.task_name}"
 
     @property
     def labeller(self) -> str | None:
         """The name of the labeller that the task needs; None where the generator gives everything."""
-        return None if self.task is None else self.tasks[self.task].labels
+        return None if self.task_name is None else self.tasks[self.task_name].labels
 
     @property
     def label_features(self) -> tuple[Feature, ...]:
@@ -134,9 +128,15 @@ class Card(BaseModel):
     @property
     def graphs(self) -> Card:
         """The card of the graphs alone, which all tasks share: what the generator draws."""
-        if self.task is None:
+        if self.task_name is None:
             return self
-        own: dict[str, Any] = {"features": self._drawn_features, "labels": {}, "tasks": {}, "task": None}
+        own: dict[str, Any] = {
+            "features": self._drawn_features,
+            "labels": {},
+            "tasks": {},
+            "task_name": None,
+            "task": TaskSpec(),
+        }
         first = next(iter(self.tasks.values()))
         return self.model_copy(update={**own, "metrics": first.metrics})
 
@@ -165,7 +165,12 @@ class Card(BaseModel):
         spec = self.tasks[name]
         labels = staged(self.labels[spec.labels].features, spec.outputs)
         return self.model_copy(
-            update={"task": name, "features": (*self._drawn_features, *labels), "metrics": spec.metrics}
+            update={
+                "task_name": name,
+                "task": spec,
+                "features": (*self._drawn_features, *labels),
+                "metrics": spec.metrics,
+            }
         )
 
     @property
@@ -196,12 +201,12 @@ class Card(BaseModel):
     @property
     def floor(self) -> dict[str, Numbers]:
         """Scores of the trivial predictors: split -> predictor -> metric -> score."""
-        return {} if self.measured is None else self.measured.scores(self.task).floor
+        return {} if self.measured is None else self.measured.scores(self.task_name).floor
 
     @property
     def solvers(self) -> dict[str, Numbers]:
         """Scores of the reference solvers: split -> solver -> metric -> score."""
-        return {} if self.measured is None else self.measured.scores(self.task).solvers
+        return {} if self.measured is None else self.measured.scores(self.task_name).solvers
 
     def split(self, name: str) -> SplitSpec:
         """Return the split or out-of-distribution split ``name``.

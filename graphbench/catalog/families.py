@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field, ValidationError
 from graphbench.catalog.cards import Card, staged
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
-from graphbench.catalog.sections import LabelSpec, Measured, Metrics, Source, SplitSpec, TaskSpec
+from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Source, SplitSpec, TaskSpec
 from graphbench.core.errors import CardError
 
 MEASURED_FOLDER = "measured"
-_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task"}
+_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task_name"}
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class _Tasks(BaseModel):
     """What a card with tasks says of them."""
 
     labels: dict[str, LabelSpec] = {}
-    tasks: dict[str, TaskSpec] = Field({}, min_length=1)
+    tasks: dict[str, NamedTask] = Field({}, min_length=1)
 
 
 def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not {"tasks", "labels"} & set(content):
         return {}
-    if "metrics" in content:
-        raise ValueError("metrics belong to each task of a card with tasks; move them there")
+    for key in {"metrics", "task"} & set(content):
+        raise ValueError(f"{key} belongs to each task of a card with tasks; move it there")
     drawn = parse_features(content.get("features", {}))
     said = _Tasks.model_validate({key: content[key] for key in ("labels", "tasks") if key in content})
     unused = sorted(set(said.labels) - {task.labels for task in said.tasks.values()})
@@ -113,10 +113,10 @@ def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"the features {twice} stand in several places; names differ over graphs and all labels")
     views = {name: (*drawn, *_labels_of(name, task, said.labels)) for name, task in said.tasks.items()}
     first, task = next(iter(said.tasks.items()))
-    return {**dict(said), "task": first, "features": views[first], "metrics": task.metrics}
+    return {**dict(said), "task_name": first, "task": task, "features": views[first], "metrics": task.metrics}
 
 
-def _labels_of(name: str, task: TaskSpec, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
+def _labels_of(name: str, task: NamedTask, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
     if not name.isidentifier():
         raise ValueError(f"the task name {name!r} is not an identifier; use letters, digits and underscores")
     if task.labels not in labels:
@@ -165,10 +165,10 @@ def _keys_beside(place: tuple[int | str, ...]) -> set[str]:
     """Return the keys an author may write where the unknown key at ``place`` stands."""
     if len(place) == 3 and place[0] in ("splits", "ood"):
         return {*SplitSpec.model_fields, "like"}
-    named: dict[int | str, type[BaseModel]] = {"tasks": TaskSpec, "labels": LabelSpec}
+    named: dict[int | str, type[BaseModel]] = {"tasks": NamedTask, "labels": LabelSpec}
     if len(place) == 3 and place[0] in named:
         return set(named[place[0]].model_fields)
-    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source}
+    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source, "task": TaskSpec}
     if len(place) in (2, 4) and place[-2] in sections:
         return set(sections[place[-2]].model_fields)
     return (set(Card.model_fields) - _SET_BY_PLACE) | {"variants", "parameters"}

@@ -46,7 +46,7 @@ class Kind(StrEnum):
 
 _E = TypeVar("_E", bound=StrEnum)
 _RESERVED = frozenset({"x", "y", "face", "ptr", "edges", "edge_attr", "edge_ptr", "node_ptr", "num_nodes"})
-_CATEGORICAL = re.compile(r"categorical\((\d+)\)")
+_SIZED = re.compile(r"(scalar|categorical)\(([0-9]+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Feature:
             pointer (a node id, local to the graph), permutation (pointers that put all nodes in one order: each to
             the one before it, the first to itself) or text (a string; at nodes and graphs, never a hint).
         classes: Number of classes of a categorical feature, else 0.
+        width: Values per item of a scalar, written ``scalar(3)``; 1 for all other kinds.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Feature:
     location: Location
     kind: Kind
     classes: int = 0
+    width: int = 1
 
     @classmethod
     def parse(cls, name: str, words: Sequence[str]) -> Feature:
@@ -84,12 +86,9 @@ class Feature:
             raise CardError(f"feature {name!r} needs [stage, location, type], got {words!r}")
         stage = _word(Stage, words[0], name)
         location = _word(Location, words[1], name)
-        match = _CATEGORICAL.fullmatch(words[2])
-        if match:
-            classes = int(match.group(1))
-            if classes < 2:
-                raise CardError(f"feature {name!r}: categorical({classes}) needs at least 2 classes")
-            return cls(name, stage, location, Kind.CATEGORICAL, classes)
+        sized = _SIZED.fullmatch(words[2])
+        if sized:
+            return cls._sized(name, stage, location, Kind(sized[1]), int(sized[2]))
         kind = _word(Kind, words[2], name)
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
@@ -97,10 +96,26 @@ class Feature:
             raise CardError(f"feature {name!r}: text belongs to nodes and graphs and is no hint, got {list(words)}")
         return cls(name, stage, location, kind)
 
+    @classmethod
+    def _sized(cls, name: str, stage: Stage, location: Location, kind: Kind, size: int) -> Feature:
+        if kind is Kind.CATEGORICAL and size < 2:
+            raise CardError(f"feature {name!r}: categorical({size}) needs at least 2 classes")
+        if kind is Kind.SCALAR and (size < 1 or (stage is Stage.HINT and size > 1)):
+            raise CardError(
+                f"feature {name!r}: scalar({size}) needs a width of at least 1, and of exactly 1 for a hint"
+            )
+        return (
+            cls(name, stage, location, kind, size)
+            if kind is Kind.CATEGORICAL
+            else cls(name, stage, location, kind, width=size)
+        )
+
     @property
     def type_name(self) -> str:
-        """The type as a card writes it, e.g. ``categorical(3)``."""
-        return f"categorical({self.classes})" if self.kind is Kind.CATEGORICAL else self.kind.value
+        """The type as a card writes it, e.g. ``categorical(3)`` or ``scalar(2)``."""
+        if self.kind is Kind.CATEGORICAL:
+            return f"categorical({self.classes})"
+        return f"scalar({self.width})" if self.width > 1 else self.kind.value
 
 
 def parse_features(spec: Mapping[str, Sequence[str]]) -> tuple[Feature, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -82,13 +82,28 @@ class LabelSpec(Strict):
 
 
 class TaskSpec(Strict):
-    """One of several things to predict of the same graphs.
+    """What is asked of the graphs, and by which kind of task.
+
+    Attributes:
+        type: Name of a registered kind of task (``predict``, ``trace``, ``solve``, ``text`` or a plug-in's). It decides
+            how samples are batched, trained on, scored and read from files.
+        weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
+        problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
+        options: Settings of the kind of task.
+    """
+
+    type: str = Field(default="predict", pattern=r"^[a-z][a-z0-9_]*$")
+    weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    problem: str | None = None
+    options: dict[str, Any] = {}
+
+
+class NamedTask(TaskSpec):
+    """One of several tasks on the same graphs.
 
     Attributes:
         title: The task in a few words.
         summary: The task in a sentence.
-        kind: ``supervised``: the outputs are to be predicted. ``unsupervised``: the problem is to be solved, and
-            outputs are one solution, to compare with.
         labels: Which of the card's labels the task needs.
         outputs: Features of these labels that are the task's outputs.
         metrics: How it is scored.
@@ -96,7 +111,6 @@ class TaskSpec(Strict):
 
     title: str
     summary: str
-    kind: Literal["supervised", "unsupervised"]
     labels: str
     outputs: tuple[str, ...] = Field(min_length=1)
     metrics: Metrics

@@ -61,7 +61,7 @@ def score_predictions(
         return {split: _score_classes(splits, split, path)}
     loaded = read_predictions(path)
     data = splits[split]
-    if card.kind == "unsupervised":
+    if card.task.type == "solve":
         return {split: _score_solutions(data, loaded, scores, path)}
     evaluator = Evaluator(card, scores=scores, expected_graphs=len(data))
     first = 0

@@ -71,7 +71,12 @@ def train_seeds(
     draws = list(dict.fromkeys(data_seeds or [0]))
     results = []
     for draw in draws:
-        files: dict[str, Any] = {"root": root, "source": source, "folder": folder, "unlabelled": card.without_labels}
+        files: dict[str, Any] = {
+            "root": root,
+            "source": source,
+            "folder": folder,
+            "unlabelled": ("train",) if card.task.type == "solve" else (),
+        }
         data = Loader(card.address, limit=most, workers=workers, data_seed=draw, **files).load(())
         for seed in chosen:
             place = None if output is None else output / _subfolder(seed, draw, len(chosen), len(draws))

@@ -177,10 +177,10 @@ def _facts(c: Card) -> list[tuple[str, str]]:
 
 def _tasks(c: Card) -> Table:
     """Return the tasks of a card, the shown one marked."""
-    table = new_table("dataset", "task", "kind", "metric", "labels")
+    table = new_table("dataset", "task", "type", "metric", "labels")
     for name, task in c.tasks.items():
-        shown = " *" if name == c.task else ""
-        table.add_row(f"{c.id}:{name}{shown}", task.title, task.kind, task.metrics.primary, task.labels)
+        shown = " *" if name == c.task_name else ""
+        table.add_row(f"{c.id}:{name}{shown}", task.title, task.type, task.metrics.primary, task.labels)
     return table
 
 
@@ -193,7 +193,7 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
     means = found.statistics.get("test", {}) if found is not None else {}
     told = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
     return [
-        ("task", c.tasks[str(c.task)].summary),
+        ("task", c.tasks[str(c.task_name)].summary),
         ("labels", f"{c.labeller}, effort on every graph: {effort}"),
         *([("in test", told)] if told else []),
     ]

@@ -116,7 +116,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             GraphBenchError: If there are such graphs; the message names them and says how to leave them out.
         """
         failed = self.failed_graphs
-        if len(failed) and self.card.kind == "supervised":
+        if len(failed) and self.card.task.type != "solve":
             mask = labeller_of(self.card).failed
             raise GraphBenchError(
                 f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "

@@ -121,7 +121,7 @@ class Evaluator:
             from graphbench.evaluation.trajectories import AlgorithmEvaluator
 
             return object.__new__(AlgorithmEvaluator)
-        if about.kind == "unsupervised":
+        if about.task.type == "solve":
             from graphbench.evaluation.solutions import SolutionEvaluator
 
             return object.__new__(SolutionEvaluator)

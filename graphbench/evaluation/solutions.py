@@ -182,7 +182,7 @@ class SolutionEvaluator(Evaluator):
             names: Sequence[str] = (PROBLEMS[dataset].objective, *FURTHER_METRICS)
         else:
             card = card_of(dataset)
-            self.task, self.feature = _known_task(card.task), output_of(card, output)
+            self.task, self.feature = _known_task(card.task_name), output_of(card, output)
             names = (card.metrics.primary, *card.metrics.also)
         _check_options(self.task, options)
         self.problem, self.options = PROBLEMS[self.task], options

@@ -42,8 +42,8 @@ def loss_of(card: Card, surrogate: Mapping[str, float] | None = None) -> LossFun
     Raises:
         ConfigError: If the problem has no loss, the loss no such setting, or there is nothing to set.
     """
-    if card.kind == "unsupervised":
-        return partial(_problem_loss, surrogate_of(card.task or "", surrogate or {}))
+    if card.task.type == "solve":
+        return partial(_problem_loss, surrogate_of(card.task_name or "", surrogate or {}))
     if surrogate:
         raise ConfigError(
             f"training.surrogate is {dict(surrogate)}, but {card.address} is learned from targets; leave it out"

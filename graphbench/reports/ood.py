@@ -88,7 +88,7 @@ def ood_metric(card: Card) -> str:
 
     Sets, cuts and colours of large graphs are larger whatever the model.
     """
-    return "ratio" if card.kind == "unsupervised" and "ratio" in card.metrics.also else card.metrics.primary
+    return "ratio" if card.task.type == "solve" and "ratio" in card.metrics.also else card.metrics.primary
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:

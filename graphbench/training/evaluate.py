@@ -90,7 +90,7 @@ def _split_scores(
         return _score_texts(name, model, dataset, batch_size, target, precision, progress)
     size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
     score_batches = (
-        score_predictions if dataset.card.kind == "supervised" else partial(score_solutions, decoding=decoding or {})
+        score_predictions if dataset.card.task.type != "solve" else partial(score_solutions, decoding=decoding or {})
     )
     was_training = model.training
     model.eval()

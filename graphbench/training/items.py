@@ -20,11 +20,11 @@ def item_graphs(batch: Any, location: Location) -> Tensor:
     return torch.arange(batch.num_graphs, device=owner.device)
 
 
-def loss_items(batch: Any, feature: Feature, kind: str = "supervised") -> int:
+def loss_items(batch: Any, feature: Feature, kind: str = "predict") -> int:
     """Return over how many items the loss of a feature averages: its rows, or the graphs.
 
-    The graphs for ``mask_one``, and of tasks of the kind ``unsupervised``, whose losses are of whole solutions.
+    The graphs for ``mask_one``, and of tasks of the kind ``solve``, whose losses are of whole solutions.
     """
-    if kind == "unsupervised" or feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH:
+    if kind == "solve" or feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH:
         return int(batch.num_graphs)
     return int(batch.edge_index.shape[1] if feature.location is Location.EDGE else batch.batch.shape[0])

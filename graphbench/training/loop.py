@@ -255,7 +255,7 @@ class TrainingLoop:
             total.backward()  # type: ignore[no-untyped-call]
             return total.detach()
         counts = torch.tensor(
-            [[loss_items(part, f, self.card.kind) for f in self.card.outputs] for part in parts], device=device
+            [[loss_items(part, f, self.card.task.type) for f in self.card.outputs] for part in parts], device=device
         )
         weights = counts / self.world.sum(counts.sum(0))
         total = torch.zeros((), device=device)

@@ -77,7 +77,7 @@ def require_fitting_settings(settings: TrainingConfig, card: Card) -> None:
     loss_of(card, settings.surrogate)
     if not settings.decoding:
         return
-    if card.kind != "unsupervised":
+    if card.task.type != "solve":
         raise ConfigError(
             f"training.decoding is {settings.decoding}, but {card.address} is learned from targets; leave it out"
         )

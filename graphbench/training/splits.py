@@ -35,7 +35,7 @@ def card_of(dataset: str | None, data: Splits | None, data_seed: int | None = No
     own = data.card
     if data_seed not in (None, own.data_seed):
         raise ConfigError(f"data_seed={data_seed} is given, but data are of data seed {own.data_seed}; leave it out")
-    names = (own.address, *(own.aliases if own.task is None else ()))
+    names = (own.address, *(own.aliases if own.task_name is None else ()))
     if dataset is not None and dataset not in names and _single_card(dataset).address != own.address:
         raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.address}; leave one of the two out")
     return own

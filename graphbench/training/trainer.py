@@ -160,7 +160,7 @@ def train(
         if data is None:
             most = split_limits(config, card, limit, eval_limit, val_limit)
             how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
-            how |= {"data_seed": card.data_seed, "unlabelled": card.without_labels}
+            how |= {"data_seed": card.data_seed, "unlabelled": ("train",) if card.task.type == "solve" else ()}
             data = cast(Splits, Loader(card.address, limit=most, **how).load(()))
         if card.hints:
             return _train_trajectories(config, data, folder, world, resume, scored, tensorboard, progress)

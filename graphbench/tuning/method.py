@@ -362,7 +362,7 @@ def _loaded(
     from graphbench.loader import Loader
 
     limit = dict(limits) or None
-    unlabelled = catalog().card(dataset).without_labels
+    unlabelled = ("train",) if catalog().card(dataset).task.type == "solve" else ()
     options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "progress": progress}
     return cast("Splits", Loader(dataset, unlabelled=unlabelled, **options).load(()))
 

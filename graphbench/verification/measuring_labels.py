@@ -57,7 +57,7 @@ def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels]
         views = [card.with_task(task) for task, spec in card.tasks.items() if spec.labels == name]
         labels[name], samples = _measured_labels(views[0], bar)
         for view in views:
-            tasks[str(view.task)] = _measured_task(view, samples)
+            tasks[str(view.task_name)] = _measured_task(view, samples)
     return labels, {task: tasks[task] for task in card.tasks}
 
 
@@ -77,10 +77,10 @@ def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[st
 
 def _measured_task(card: Card, samples: Mapping[str, Samples]) -> MeasuredTask:
     splits = [split for split in samples if split != "train"]
-    if card.kind == "supervised":
+    if card.task.type != "solve":
         return MeasuredTask(floor={split: _trivial(card, samples["train"], samples[split]) for split in splits})
     rules = {split: labeller_of(card).baselines(samples[split]) for split in splits}
-    label = PROBLEMS[str(card.task)].label
+    label = PROBLEMS[str(card.task_name)].label
     return MeasuredTask(
         floor={s: {name: _scores(card, samples[s], values) for name, values in rules[s].items()} for s in splits},
         solvers={s: {"labels": _scores(card, samples[s], samples[s].values[label])} for s in splits},
@@ -101,7 +101,7 @@ def labelled(card: Card, samples: Samples) -> NDArray[np.bool_]:
 
 def _scores(card: Card, samples: Samples, objectives: NDArray[Any]) -> dict[str, float]:
     """Return the scores of solutions that have these objectives, of the graphs that have a label."""
-    problem, known = PROBLEMS[str(card.task)], labelled(card, samples)
+    problem, known = PROBLEMS[str(card.task_name)], labelled(card, samples)
     values, labels, bounds = (
         np.asarray(array)[known].astype(np.int64)
         for array in (objectives, samples.values[problem.label], samples.values[problem.bound])

@@ -152,7 +152,7 @@ def _check_metrics(card: Card) -> None:
 
 def _metric_problem(name: str, card: Card, output: Feature) -> str | None:
     try:
-        if card.kind == "supervised":
+        if card.task.type != "solve":
             metric(name, output)
         elif metric(name).kinds:
             return f"the metric {name!r} scores predictions, not solutions of the problem of {card.address}"

@@ -51,7 +51,6 @@ def test_names_of_classes_are_kept_and_change_no_bytes(write_family: Callable[..
         ({"parameters": [1]}, ["'parameters' must be a mapping"]),
         ({"splits": {**SPLITS, "val": {"count": 2, "parameters": 7}}}, ["'val.parameters' must be a mapping", "7"]),
         ({"version": 0}, ["version", "greater than or equal to 1", "got 0"]),
-        ({"features": {"weight": ["input", "edge", "scalar"]}}, ["at least one output"]),
         ({"ood": {"test": {"count": 1}}}, ["test", "both splits and ood splits"]),
         ({"variants": []}, ["'variants' is a mapping", "[]"]),
         ({"classes": {"modle": ["a"]}}, ["classes names 'modle'", "categorical features are model"]),

@@ -26,7 +26,7 @@ TASKS: dict[str, Any] = {
     "mis_size": {
         "title": "Size",
         "summary": "How many.",
-        "kind": "supervised",
+        "type": "predict",
         "labels": "co.mis",
         "outputs": ["mis_value"],
         "metrics": {"primary": "mae", "also": ["rmse"]},
@@ -34,7 +34,7 @@ TASKS: dict[str, Any] = {
     "mis": {
         "title": "Set",
         "summary": "Which.",
-        "kind": "unsupervised",
+        "type": "solve",
         "labels": "co.mis",
         "outputs": ["mis"],
         "metrics": {"primary": "f1"},
@@ -42,7 +42,7 @@ TASKS: dict[str, Any] = {
     "max_cut_size": {
         "title": "Cut",
         "summary": "How many edges.",
-        "kind": "supervised",
+        "type": "predict",
         "labels": "co.max_cut",
         "outputs": ["max_cut_value"],
         "metrics": {"primary": "mae"},
@@ -71,19 +71,19 @@ def pets(write_tasks: WriteFamily, write_family: WriteFamily) -> Catalog:
 
 def test_the_first_task_is_that_of_the_id(write_tasks: WriteFamily) -> None:
     (card,) = write_tasks()
-    assert (card.id, card.task, card.address) == ("algoreas/toy", "mis_size", "algoreas/toy:mis_size")
+    assert (card.id, card.task_name, card.address) == ("algoreas/toy", "mis_size", "algoreas/toy:mis_size")
     assert [(f.name, f.stage) for f in card.features] == [
         ("weight", Stage.INPUT),
         ("mis", Stage.META),
         ("mis_value", Stage.OUTPUT),
     ]
-    assert (card.metrics.primary, card.kind, card.labeller) == ("mae", "supervised", "co.mis")
+    assert (card.metrics.primary, card.task.type, card.labeller) == ("mae", "predict", "co.mis")
 
 
 def test_another_task_has_its_own_outputs_and_metrics(write_tasks: WriteFamily) -> None:
     (card,) = write_tasks()
     other = card.with_task("mis")
-    assert (other.id, other.address, other.kind) == ("algoreas/toy", "algoreas/toy:mis", "unsupervised")
+    assert (other.id, other.address, other.task.type) == ("algoreas/toy", "algoreas/toy:mis", "solve")
     assert [f.name for f in other.outputs] == ["mis"]
     assert other.metrics.primary == "f1"
     assert other.label_features == card.label_features
@@ -95,7 +95,7 @@ def test_another_task_has_its_own_outputs_and_metrics(write_tasks: WriteFamily) 
 
 def test_a_card_without_tasks_is_its_own(write_family: WriteFamily) -> None:
     (card,) = write_family()
-    assert (card.address, card.task, card.kind, card.labeller) == (card.id, None, "supervised", None)
+    assert (card.address, card.task_name, card.task.type, card.labeller) == (card.id, None, "predict", None)
     assert card.graphs is card
     assert card.label_features == ()
 
@@ -106,7 +106,7 @@ def test_tasks_share_the_graphs(write_tasks: WriteFamily, write_family: WriteFam
     assert len({view.fingerprint(1) for view in views}) == 1
     assert all(view.graphs == card.graphs for view in views)
     assert [f.name for f in card.graphs.features] == ["weight"]
-    assert (card.graphs.task, card.graphs.tasks, card.graphs.address) == (None, {}, card.id)
+    assert (card.graphs.task_name, card.graphs.tasks, card.graphs.address) == (None, {}, card.id)
     (more,) = write_tasks(tasks={"mis": TASKS["mis"]}, labels={"co.mis": LABELS["co.mis"]})
     assert more.fingerprint(1) == card.fingerprint(1)
 
@@ -124,7 +124,7 @@ def test_labels_are_told_apart_by_effort_version_and_features(write_tasks: Write
 
 def test_a_draw_keeps_the_task(write_tasks: WriteFamily) -> None:
     card = write_tasks()[0].with_task("mis").with_data_seed(3)
-    assert (card.task, card.data_seed, card.graphs.data_seed) == ("mis", 3, 3)
+    assert (card.task_name, card.data_seed, card.graphs.data_seed) == ("mis", 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,14 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"metrics": {"primary": "f1"}}, ["metrics belong to each task"]),
+        ({"metrics": {"primary": "f1"}}, ["metrics belongs to each task"]),
         ({"tasks": None}, ["labels ['co.max_cut', 'co.mis'] are of no task"]),
         ({"tasks": {}}, ["tasks", "at least 1"]),
-        ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "lables": "x"}}}, ["'tasks.mis.lables'", "kind, labels, metrics"]),
-        ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "kind": "both"}}}, ["tasks.mis.kind", "'both'"]),
+        (
+            {"tasks": {**TASKS, "mis": {**TASKS["mis"], "lables": "x"}}},
+            ["'tasks.mis.lables'", "labels, metrics, options"],
+        ),
+        ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "type": "Both Kinds"}}}, ["tasks.mis.type", "'Both Kinds'"]),
         ({"tasks": {**TASKS, "mis": without(TASKS["mis"], "metrics")}}, ["'tasks.mis.metrics' is missing"]),
         (
             {"tasks": {**TASKS, "mis": {**TASKS["mis"], "labels": "co.msi"}}},
@@ -212,7 +215,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
         ({"labels": {**LABELS, "co.mis": {"features": {}}}}, ["labels.co.mis", "features is empty"]),
         ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "effort, features"]),
         ({"features": {"mis": ["input", "node", "mask"]}}, ["['mis'] stand in several places"]),
-        ({"task": "mis"}, ["'task'", "not for authors"]),
+        ({"task_name": "mis"}, ["'task_name'", "not for authors"]),
     ],
 )
 def test_malformed_tasks_say_where(write_tasks: WriteFamily, changes: dict[str, Any], words: list[str]) -> None:

@@ -30,7 +30,7 @@ def test_data_of_one_task_are_not_those_of_another(toy):
     for name in ("co/toy", "co/toy:mis_size"):
         with pytest.raises(ConfigError, match=f"{name!r} is not the one of data, co/toy:mis;"):
             card_of(name, data)
-    assert card_of("co/toy", SimpleNamespace(card=toy)).task == "mis_size"
+    assert card_of("co/toy", SimpleNamespace(card=toy)).task_name == "mis_size"
 
 
 def test_a_task_is_trained_and_recorded_under_its_address(toy, tiny, tmp_path):

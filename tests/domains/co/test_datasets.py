@@ -72,7 +72,7 @@ def test_outputs_and_metrics_of_the_tasks(name: str) -> None:
         "coloring": ({"coloring": ("node", "categorical(64)")}, "num_colors"),
     }
     assert (words, card.metrics.primary) == expected[name]
-    assert card.kind == ("supervised" if name.endswith(("size", "number")) else "unsupervised")
+    assert card.task.type == ("predict" if name.endswith(("size", "number")) else "solve")
     problem = str(card.labeller).removeprefix("co.")
     assert {f"{problem}_{fact}" for fact in ("value", "bound", "proved", "failed")} <= {f.name for f in card.features}
 
