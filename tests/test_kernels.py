@@ -46,7 +46,8 @@ def toy_package(root: Path) -> Path:
     """Return the folder of a domain in a copy of the package that has nothing else."""
     toy = root / "graphbench" / "toy"
     toy.mkdir(parents=True)
-    for name in ("__init__.py", "_version.py", "kernels.py"):
+    (toy.parent / "core").mkdir()
+    for name in ("__init__.py", "_version.py", "core/__init__.py", "core/kernels.py"):
         shutil.copy(PACKAGE / name, toy.parent / name)
     (toy / "__init__.py").write_text("")
     return toy

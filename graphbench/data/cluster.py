@@ -213,7 +213,7 @@ def versions_here(parts: tuple[str, ...] = GENERATION) -> tuple[tuple[str, str],
 
 
 def _sources_hash(parts: tuple[str, ...]) -> str:
-    digest = hashlib.sha256((_PACKAGE / "kernels.py").read_bytes())
+    digest = hashlib.sha256((_PACKAGE / "core" / "kernels.py").read_bytes())
     for folder, pattern in (*((_PACKAGE / part, "*.py") for part in parts), (datasets_dir(), "*.yaml")):
         for path in sorted(folder.rglob(pattern)):
             digest.update(f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())

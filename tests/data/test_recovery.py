@@ -15,8 +15,9 @@ import pytest
 
 from graphbench import card as load_card
 from graphbench.catalog.cards import Card
+from graphbench.core import files
 from graphbench.core.errors import GenerationError
-from graphbench.data import generation, store
+from graphbench.data import generation
 from graphbench.data.generation import ensure_split
 from graphbench.data.layout import work_folder
 from graphbench.data.shards import SplitTask, build_shard, is_whole
@@ -60,14 +61,14 @@ def clean(card: Card, tmp_path: Path, facts_of: Facts) -> dict[str, Any]:
 
 def kill_at_flush(number: int) -> None:
     """Let this process kill itself with SIGKILL the ``number``-th time it flushes a file or folder to disk."""
-    flush, left = store._flush, iter(range(number))
+    flush, left = files._flush, iter(range(number))
 
     def flush_or_die(path: Path) -> None:
         if next(left, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
         flush(path)
 
-    store._flush = flush_or_die
+    files._flush = flush_or_die
 
 
 def test_killed_at_every_moment_a_build_resumes(

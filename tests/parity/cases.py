@@ -160,16 +160,8 @@ def search(root: Path, output: Path) -> list[dict[str, Any]]:
     from graphbench.tuning.optimizer import Optimizer
 
     torch.set_num_threads(1)
-    settings = {"device": "cpu", **{name: value for name, value in SEARCH.items() if name != "space"}}
-    optimizer = Optimizer.for_dataset(
-        "algoreas/mst_easy",
-        model="gin_small",
-        space=SEARCH["space"],
-        root=root,
-        output=output,
-        device="cpu",
-        **settings,
-    )
+    settings = {**SEARCH, "root": root, "output": output, "device": "cpu"}
+    optimizer = Optimizer.for_dataset("algoreas/mst_easy", model="gin_small", **settings)
     best = optimizer.optimize(report=False, refit=False)
     return [
         {"config": dict(trial.config), "budget": trial.budget, "seed": trial.seed, "cost": trial.cost}
