@@ -131,10 +131,10 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int, 
     from graphbench.data.generation import draw_samples
     from graphbench.data.labels import labeller_of
     from graphbench.domains.co import external
-    from graphbench.domains.co.tasks import TASKS
+    from graphbench.domains.co.solving import SOLVERS
 
     chosen = card(f"co/{family}:{task}")
-    kernel = TASKS[task]
+    kernel = SOLVERS[task]
     samples = draw_samples(chosen.graphs, "test", np.arange(count))
     graphs = [
         (int(n), samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]].astype(np.int32))

@@ -78,8 +78,8 @@ def train_all(options: argparse.Namespace) -> Iterator[Row]:
 def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int, out: list[RunRecord]) -> Row:
     """Train unless a record exists, append the record to ``out``, and return the row of the test score."""
     from graphbench import card
-    from graphbench.evaluation.evaluator import Evaluator
     from graphbench.reports.published import published_score
+    from graphbench.tasks.evaluator import Evaluator
 
     chosen = card(dataset)
     record = None if options.repeat else _finished(options, chosen.id, model, seed)

@@ -44,8 +44,9 @@ def step(processor: str, port: bool, repeats: int) -> dict[str, float]:
     from graphbench import card
     from graphbench.data.generation import draw_samples
     from graphbench.data.trajectory_batch import batch_of_samples
+    from graphbench.models.base import TaskFeatures
     from graphbench.models.trajectory.config import TrajectoryModelConfig
-    from graphbench.models.trajectory.model import build_trajectory_model
+    from graphbench.models.trajectory.model import TrajectoryModel
 
     torch.set_num_threads(1)
     if port:
@@ -54,7 +55,7 @@ def step(processor: str, port: bool, repeats: int) -> dict[str, float]:
     batch = batch_of_samples(draw_samples(about, "train", np.arange(32)), about.features)
     torch.manual_seed(0)
     config = TrajectoryModelConfig(processor=processor, random_positions=False, constant_hints_as_inputs=False)
-    model = build_trajectory_model(config, {about.id: about.features})
+    model = TrajectoryModel(config, {about.id: TaskFeatures.of(about)})
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     seconds, losses = [], []
     for _ in range(repeats + 1):

@@ -12,25 +12,38 @@ from graphbench._version import __version__
 
 if TYPE_CHECKING:
     from graphbench.catalog.names import card, list_datasets
-    from graphbench.evaluation.evaluator import Evaluator, Score
+    from graphbench.catalog.resources import register_data
+    from graphbench.data.domain import Domain, register
+    from graphbench.evaluation.metrics.registry import register_metric
+    from graphbench.evaluation.results_table import results
+    from graphbench.evaluation.score import Score
     from graphbench.loader import Loader, Splits
-    from graphbench.training.trainer import train
-    from graphbench.training.trajectory_trainer import train_together
+    from graphbench.models.processors import register_processor
+    from graphbench.tasks.evaluator import Evaluator
+    from graphbench.tasks.registry import register_task
+    from graphbench.training.run import train
     from graphbench.tuning.optimizer import Optimizer
 
 _LAZY = {
+    "Domain": "graphbench.data.domain",
     "Loader": "graphbench.loader",
     "Splits": "graphbench.loader",
-    "Evaluator": "graphbench.evaluation.evaluator",
-    "Score": "graphbench.evaluation.evaluator",
+    "Evaluator": "graphbench.tasks.evaluator",
+    "Score": "graphbench.evaluation.score",
     "Optimizer": "graphbench.tuning.optimizer",
-    "train": "graphbench.training.trainer",
-    "train_together": "graphbench.training.trajectory_trainer",
+    "train": "graphbench.training.run",
+    "register_task": "graphbench.tasks.registry",
     "card": "graphbench.catalog.names",
     "list_datasets": "graphbench.catalog.names",
+    "results": "graphbench.evaluation.results_table",
+    "register": "graphbench.data.domain",
+    "register_data": "graphbench.catalog.resources",
+    "register_metric": "graphbench.evaluation.metrics.registry",
+    "register_processor": "graphbench.models.processors",
 }
 
 __all__ = [
+    "Domain",
     "Evaluator",
     "Loader",
     "Optimizer",
@@ -39,8 +52,13 @@ __all__ = [
     "__version__",
     "card",
     "list_datasets",
+    "register",
+    "register_data",
+    "register_metric",
+    "register_processor",
+    "register_task",
+    "results",
     "train",
-    "train_together",
 ]
 
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
-from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
-from graphbench.core.errors import CardError
+from graphbench.core.arguments import checked_path, whole_number
+from graphbench.core.errors import ArgumentError, CardError
 from graphbench.data.generation import ensure_split
+from graphbench.data.sources import GENERATED, Reader, find_source, folder_of_source, source_of
 from graphbench.data.store import default_root
-from graphbench.data.workers import require_one_place, worker_pool
+from graphbench.data.workers import require_one_place, worker_count
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from graphbench.data.checks import Row
     from graphbench.data.dataset import GraphDataset
-
-_OFFICIAL = {"clutrr": "graphbench.domains.clutrr.official_dataset"}  # domains that read published files
-_REPORTS = {"clutrr": "graphbench.domains.clutrr.official_report"}
 
 
 @dataclass
@@ -62,6 +59,10 @@ class Splits:
     def __iter__(self) -> Iterator[str]:
         """Yield the names of all splits."""
         return iter(self.card.all_splits)
+
+    def keys(self) -> KeysView[str]:
+        """Return the names of all splits; with them ``dict(splits)`` works, which builds and opens every split."""
+        return self.card.all_splits.keys()
 
     def __len__(self) -> int:
         """Return the number of splits."""
@@ -160,21 +161,24 @@ class Loader:
             scheduler file, or a ``dask.distributed.Client``. Connected to when there is something to generate; its
             workers must see ``root``.
         progress: Show progress bars; default only in a terminal.
-        source: ``generated`` on this machine, or ``official``: read from published files, where a domain reads any
-            (clutrr). The card is then that of the files: their splits, their counts.
-        folder: Folder of the published files.
+        source: ``generated`` on this machine, or the name of a source of files: of the dataset's domain, such as
+            ``official`` for published files, or ``<domain>.<name>``; or a reader of your own, a function ``folder ->
+            {split: Samples}``. The card is then that of the files: their splits, their counts.
+        folder: Folder of the files.
+        download: Download the files of the source, where it registers a download, into a folder below the root;
+            downloaded files are found again without ``folder``.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
-            is drawn anew.
+            is regenerated.
         unlabelled: Splits whose labels are neither found nor read, of tasks whose labels are a solver's work: training
             on a loss without targets needs none.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
-        CardError: If ``limit`` or ``unlabelled`` names a split that no dataset has, there are no published files of a
-            dataset, or ``data_seed`` is not a whole number from 0 on, or not 0 for published files.
-        StoreError: If ``folder`` does not hold the published files.
-        TypeError: If a limit or ``workers`` is not a whole number.
-        ValueError: If a limit is below 1, or ``source`` and ``folder`` do not go together.
+        CardError: If ``limit`` or ``unlabelled`` names a split that no dataset has, or ``data_seed`` is not a whole
+            number from 0 on, or not 0 for files.
+        StoreError: If ``folder`` does not hold the files of the source, or they cannot be downloaded.
+        ArgumentError: If a limit or ``workers`` is not a whole number from 1 on, ``root`` is no path, a source is
+            unknown, or ``source``, ``folder`` and ``download`` do not go together.
         GenerationError: If ``workers`` is below 1, or given together with ``cluster``.
         ClusterError: When generating: if the cluster cannot be reached or used, or goes away.
     """
@@ -192,28 +196,30 @@ class Loader:
         executor: Executor | None = None,
         cluster: str | Client | None = None,
         progress: bool | None = None,
-        source: str = "generated",
+        source: str | Reader = GENERATED,
         folder: str | Path | None = None,
+        download: bool = False,
         data_seed: int = 0,
         unlabelled: str | Sequence[str] = (),
     ) -> None:
         self.ids = catalog().resolve(dataset_name)
         unlabelled = (unlabelled,) if isinstance(unlabelled, str) else tuple(unlabelled)
         cards = {id_: catalog().card(id_).with_data_seed(data_seed) for id_ in self.ids}
-        self._cards = {id_: sourced_card(card, source, folder) for id_, card in cards.items()}
+        self.root = default_root() if root is None else checked_path("root", root)
+        files: dict[str, Any] = {"download": download, "root": self.root, "progress": progress}
+        self._cards = {id_: sourced_card(card, source, folder, **files) for id_, card in cards.items()}
         self._single = catalog().is_single(dataset_name)
-        self.root = default_root() if root is None else Path(root).expanduser()
         self.limit = _checked_limit(limit)
         for name, of in (("limit", self.limit if isinstance(self.limit, dict) else ()), ("unlabelled", unlabelled)):
             for split in of:
                 if not any(split in card.all_splits for card in self._cards.values()):
                     raise CardError(f"{name} names the split {split!r}, which none of {', '.join(self.ids)} has")
         self._pre_filter, self._pre_transform, self._transform = pre_filter, pre_transform, transform
-        self._workers = None if workers is None else _whole("workers", workers, "None for all cores")
+        self._workers = None if workers is None else whole_number("workers", workers, otherwise="None for all cores")
         self._executor, self._cluster, self._progress = executor, cluster, progress
         self._unlabelled = frozenset(unlabelled)
         require_one_place(self._workers, executor, cluster)
-        worker_pool(self._workers, executor)
+        worker_count(self._workers)
 
     def load(self, splits: str | Sequence[str] = CORE_SPLITS) -> Any:
         """Generate what is missing, and return the splits.
@@ -271,70 +277,60 @@ class Loader:
         )
 
 
-def sourced_card(card: Card, source: str = "generated", folder: str | Path | None = None) -> Card:
-    """Return the card itself for generated data, or that of the published files in a folder.
+def sourced_card(
+    card: Card,
+    source: str | Reader = GENERATED,
+    folder: str | Path | None = None,
+    *,
+    download: bool = False,
+    root: str | Path | None = None,
+    progress: bool | None = None,
+) -> Card:
+    """Return the card itself for generated data, or that of the files in a folder.
 
     Args:
         card: The dataset's card.
-        source: ``generated`` or ``official``.
-        folder: Folder of the published files.
+        source: ``generated``, the name of a source of files, or a reader; see :class:`Loader`.
+        folder: Folder of the files.
+        download: Whether to download the files.
+        root: Folder of all datasets, below which downloaded files lie.
+        progress: Show a progress bar of the download; None for terminals only.
 
     Raises:
-        ValueError: If ``source`` is unknown, or does not go together with ``folder``.
-        CardError: If there are no published files of the dataset, or the card is of another draw than data seed 0.
-        StoreError: If ``folder`` does not hold the published files.
+        ArgumentError: If ``source`` is unknown, or does not go together with ``folder`` and ``download``.
+        CardError: If the card is of another draw than data seed 0.
+        StoreError: If ``folder`` does not hold the files, or they cannot be downloaded.
     """
-    if source not in ("generated", "official"):
-        raise ValueError(f"source={source!r} is unknown; use 'generated' or 'official'")
-    if (source == "official") != (folder is not None):
-        raise ValueError(
-            "source='official' needs folder=, the folder of the published files"
-            if folder is None
-            else f"folder={str(folder)!r} is of published files; add source='official', or use root= for generated data"
-        )
-    if folder is None:
+    if source == GENERATED:
+        if folder is not None or download:
+            what = "download is" if folder is None else f"folder={str(folder)!r} is"
+            raise ArgumentError(
+                f"{what} for files that are not generated; name their source, such as source='official' "
+                "(--source official), or use root= (--root) for generated data"
+            )
         return card
-    if card.domain not in _OFFICIAL:
-        raise CardError(f"published files of {card.domain} are not read; only those of {', '.join(_OFFICIAL)} are")
-    official: Card = import_module(_OFFICIAL[card.domain]).official_card(card, folder)
-    return official
+    found = find_source(card, source)
+    place = None if folder is None else checked_path("folder", folder)
+    home = default_root() if root is None else checked_path("root", root)
+    asked = source if isinstance(source, str) else found.name
+    return found.card(card, folder_of_source(found, asked, place, download, home, progress))
 
 
 def rows_of_files(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what was found in published files, row by row.
+    """Yield what was found in the files that a card's samples come from, row by row; nothing for generated data.
 
     Args:
-        card: A card of :func:`sourced_card` for the source ``official``.
+        card: A card of :func:`sourced_card`.
         splits: The splits that are looked at.
     """
-    rows: Iterator[Row] = import_module(_REPORTS[card.domain]).rows_of_files(card, splits)
-    return rows
-
-
-def described_as_published(card: Card) -> Card:
-    """Return a card as it speaks of published files, whichever they are: source, licence, nothing measured."""
-    found: Card = import_module(_OFFICIAL[card.domain]).described_as_published(card)
-    return found
+    source = source_of(card)
+    if source is not None and source.report is not None:
+        yield from source.report(card, splits)
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:
     if limit is None:
         return None
     if not isinstance(limit, Mapping):
-        return _positive("limit", limit, "None takes every sample, a mapping split -> number limits some splits")
-    return {split: _positive("limit", n, f"leave {split!r} out to take it whole") for split, n in limit.items()}
-
-
-def _positive(name: str, value: Any, otherwise: str) -> int:
-    number = _whole(name, value, otherwise)
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}; {otherwise}")
-    return number
-
-
-def _whole(name: str, value: Any, otherwise: str) -> int:
-    """Return a whole number as an int; ``otherwise`` says what else could be meant."""
-    try:
-        return index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}; {otherwise}") from None
+        return whole_number("limit", limit, 1, "None takes every sample, a mapping split -> number limits some splits")
+    return {split: whole_number("limit", n, 1, f"leave {split!r} out to take it whole") for split, n in limit.items()}

@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 import graphbench
-from graphbench.catalog import names
+from graphbench.catalog import names, resources
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.families import load_family
 from graphbench.catalog.resources import baselines_dir
@@ -28,6 +28,7 @@ from graphbench.reports.published import published
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS / "examples" / "new_dataset"
+PLUGIN = ROOT / "tests" / "plugin_example" / "graphbench_portfolio"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
 
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -178,7 +179,7 @@ def test_files_named_in_the_text_exist():
         named = re.findall(
             r"`((?:docs|graphbench|datasets|baselines|benchmarks)/[\w/]+\.\w+)`", path.read_text("utf-8")
         )
-        missing = [n for n in named if not (ROOT / n).exists() and not (EXAMPLE / n).exists()]
+        missing = [n for n in named if not any((folder / n).exists() for folder in (ROOT, EXAMPLE, PLUGIN))]
         made_up = {
             "datasets/algoreas/mst_dense.yaml",
             "datasets/algoreas/measured/mst_dense.json",
@@ -232,7 +233,7 @@ def test_the_page_of_graphs_with_tasks_shows_every_task_and_label():
     text = page_text.page(card)
     for name in card.tasks:
         own = card.with_task(name)
-        assert f"| `{own.address}` | {card.tasks[name].summary} | {own.kind} |" in text
+        assert f"| `{own.address}` | {card.tasks[name].summary} | {own.task.type} |" in text
         for score in published(own.address):
             assert f"| `{name}` | `{score.split}` | {score.model} |" in text and score.reference in text
         assert f"`{own.address}`: scores of" in text
@@ -339,11 +340,9 @@ def toy_domain(monkeypatch):
     monkeypatch.setattr(
         graphbench.domains, "__path__", [*graphbench.domains.__path__, str(EXAMPLE / "graphbench" / "domains")]
     )
-    monkeypatch.setattr(names, "datasets_dir", lambda: EXAMPLE / "datasets")
-    names.catalog.cache_clear()
+    monkeypatch.setattr(resources, "data_dir", lambda name: EXAMPLE / name)
     yield
     monkeypatch.undo()
-    names.catalog.cache_clear()
     for name in [name for name in sys.modules if name.startswith("graphbench.domains.toy")]:
         del sys.modules[name]
 

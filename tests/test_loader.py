@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from graphbench.core.errors import CardError, GenerationError, UnknownDataset
+from graphbench.core.errors import ArgumentError, CardError, GenerationError, UnknownDataset
 from graphbench.data import generation
 from graphbench.data.dataset import GraphDataset
 from graphbench.loader import Loader, Splits
@@ -21,12 +21,12 @@ from graphbench.loader import Loader, Splits
 # There is no `if __name__ == "__main__"` guard, on purpose: 40000 graphs are three shards, built by two processes.
 LISTING = """
 import sys
-import loky
 import graphbench
+from graphbench.core.processes import local
 
-pools = []
-real = loky.get_reusable_executor
-loky.get_reusable_executor = lambda **options: (pools.append(options["max_workers"]), real(**options))[1]
+started = []
+real = local.WorkerProcess.__init__
+local.WorkerProcess.__init__ = lambda *arguments: (started.append(1), real(*arguments))[1]
 pre_filter = pre_transform = transform = None
 
 loader = graphbench.Loader("algoreas/mst_easy", pre_filter, pre_transform, transform, root=sys.argv[1],
@@ -43,7 +43,7 @@ assert sum(batch.num_graphs for batch in batches) == 40_000
 assert next(iter(DataLoader(splits.train, batch_size=32))).num_graphs == 32
 assert (len(splits.train), len(splits.val), len(splits.test)) == (40_000, 50, 50)
 assert splits.card.id == "algoreas/mst_easy" and list(splits.ood) == ["n192", "n256", "n384", "n512"]
-print("pools", pools, "batches", len(list(batches)))
+print("processes", len(started), "batches", len(list(batches)))
 """
 
 
@@ -52,7 +52,7 @@ def test_listing_runs_as_a_script_without_a_main_guard(
     run_script: Callable[..., subprocess.Popen[str]],
     output_of: Callable[[subprocess.Popen[str]], str],
 ) -> None:
-    assert output_of(run_script(LISTING, tmp_path / "root")) == "pools [2] batches 157\n"
+    assert output_of(run_script(LISTING, tmp_path / "root")) == "processes 2 batches 157\n"
 
 
 @pytest.fixture(scope="module")
@@ -197,8 +197,13 @@ def test_limits_per_split(root: Path) -> None:
         ({"limit": {"train": 5, "val": -1}}, ValueError, "limit must be at least 1, got -1"),
         ({"limit": "10"}, TypeError, "limit must be a whole number, got '10'; None takes every sample"),
         ({"limit": 1.5}, TypeError, "limit must be a whole number, got 1.5"),
+        ({"limit": 0}, ArgumentError, "limit must be at least 1, got 0"),
+        ({"limit": "10"}, ArgumentError, "limit must be a whole number"),
+        ({"limit": True}, ArgumentError, "limit must be a whole number, got True"),
+        ({"limit": {"train": True}}, ArgumentError, "limit must be a whole number, got True"),
         ({"limit": {"train": None}}, TypeError, "got None; leave 'train' out to take it whole"),
         ({"workers": 0}, GenerationError, "workers must be at least 1, got 0"),
+        ({"workers": True}, ArgumentError, "workers must be a whole number, got True"),
         ({"workers": "2"}, TypeError, "workers must be a whole number, got '2'; None for all cores"),
         ({"limit": {"trian": 5}}, CardError, "limit names the split 'trian', which none of algoreas/mst_easy has"),
     ],
@@ -208,6 +213,18 @@ def test_bad_numbers_are_told_before_any_work(
 ) -> None:
     with pytest.raises(error, match=words):
         Loader("mst_easy", root=root, **options)
+
+
+@pytest.mark.parametrize("bad", ["a\0b", "\ud800", 5, b"bytes", "~nobody-of-this-name/data"])
+def test_roots_that_are_no_paths(bad: Any) -> None:
+    with pytest.raises(ArgumentError, match="root"):
+        Loader("mst_easy", root=bad)
+
+
+def test_splits_become_a_dictionary(root: Path) -> None:
+    splits = Loader("mst_easy", root=root, limit=2, workers=1).load(())
+    assert list(splits.keys()) == list(splits)
+    assert dict(splits) == {name: splits[name] for name in splits}
 
 
 def test_filter_and_transforms_in_the_order_of_the_paper(root: Path) -> None:

@@ -17,7 +17,7 @@ from page_text import page_name
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.resources import datasets_dir
-from graphbench.core.progress import human_bytes
+from graphbench.core.words import human_bytes
 
 CORES = (1, 10, 100, 1000)
 RATES = "costs.json"

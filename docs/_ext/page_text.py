@@ -142,6 +142,7 @@ def _features(card: Card) -> str:
     metrics = f" Models are ranked by {code(card.metrics.primary)}; also reported: {joined(card.metrics.also)}."
     note = f"Graphs are {kind}.{'' if card.tasks else metrics}"
     named = "".join(f"\n\nClasses of {code(name)}: {_numbered(words)}." for name, words in card.classes.items())
+    named += "".join(f"\n\nColumns of {code(name)}: {_numbered(words)}." for name, words in card.channels.items())
     return table(["feature", "stage", "location", "type", "stored as"], rows) + f"\n\n{note}{named}"
 
 
@@ -310,7 +311,7 @@ def _results(card: Card) -> str:
         return "No paper prints a score of this dataset, and no run of it is recorded yet."
     head, lines = ["split", "model", "metric", "score", "seeds", "source"], [row for _, row in rows]
     if card.tasks:
-        head, lines = ["task", *head], [[code(own.task), *row] for own, row in rows]
+        head, lines = ["task", *head], [[code(own.task_name), *row] for own, row in rows]
     text = table(head, lines, right=(len(head) - 3, len(head) - 2))
     notes = list(dict.fromkeys(score.note for own in cards for score in published(own.address) if score.note))
     notes += [

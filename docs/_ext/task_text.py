@@ -25,7 +25,7 @@ def tasks_table(card: Card) -> str:
         [
             code(own.address),
             card.tasks[name].summary,
-            own.kind,
+            own.task.type,
             joined(feature.name for feature in own.outputs),
             code(own.metrics.primary),
             joined(own.metrics.also),

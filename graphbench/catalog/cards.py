@@ -38,6 +38,7 @@ class Card(BaseModel):
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
         protocol: Which of a benchmark's ways the data follow, where there are several; stands in every result.
         classes: Feature -> names of its classes, in their order, for categorical features whose classes have names.
+        channels: Feature -> names of its columns, in their order, for features of type ``scalar(d)``.
         spellings: Other spelling of a word -> that in the names of classes, for answers in words.
         overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
         labels: Labeller -> what it finds out about every graph, for cards with tasks.
@@ -65,6 +66,7 @@ class Card(BaseModel):
     protocol: str | None = None
     features: tuple[Feature, ...]
     classes: dict[str, tuple[str, ...]] = {}
+    channels: dict[str, tuple[str, ...]] = {}
     spellings: dict[str, str] = {}
     splits: dict[str, SplitSpec]
     ood: dict[str, SplitSpec] = {}
@@ -84,7 +86,7 @@ class Card(BaseModel):
     @field_validator("features", mode="before")
     @classmethod
     def _parse_features(cls, value: Any) -> Any:
-        return parse_features(value) if isinstance(value, Mapping) else value
+        return parse_features(value)
 
     @model_validator(mode="after")
     def _check(self) -> Card:
@@ -102,12 +104,9 @@ class Card(BaseModel):
         unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
-        counts = {feature.name: feature.classes for feature in self.features if feature.classes}
-        for name, words in self.classes.items():
-            if name not in counts:
-                raise ValueError(f"classes names {name!r}; the categorical features are {', '.join(counts) or 'none'}")
-            if len(set(words)) != counts[name]:
-                raise ValueError(f"classes.{name} has {len(set(words))} different names, {name} {counts[name]} classes")
+        features = (*self.features, *(feature for spec in self.labels.values() for feature in spec.features))
+        _check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
+        _check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
         return self
 
     @property
@@ -142,8 +141,11 @@ class Card(BaseModel):
 
     @property
     def only_labels(self) -> Card:
-        """The card of the labels alone: what the labeller gives."""
-        return self.model_copy(update={"features": self.label_features, "directed": False, "complete": False})
+        """The card of the labels alone: what the labeller gives.
+
+        Labels may stand at edges, but their files list no edges: ``complete`` says so, as for complete graphs.
+        """
+        return self.model_copy(update={"features": self.label_features, "complete": True})
 
     @property
     def _drawn_features(self) -> tuple[Feature, ...]:
@@ -273,6 +275,27 @@ class Card(BaseModel):
         spec, features = self.labels[self.labeller], [_words(f) for f in self.label_features]
         effort = [spec.effort, spec.splits]
         return _digits({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
+
+
+def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping[str, int], kind: str) -> None:
+    """Check the names of classes or channels.
+
+    Args:
+        key: The card's key.
+        named: Feature -> names.
+        counts: Feature -> how many classes or channels it has, of all features that have any.
+        kind: Type of these features, in words.
+
+    Raises:
+        ValueError: If a feature has no classes or channels, or not one different name for each.
+    """
+    for feature, words in named.items():
+        if feature not in counts:
+            raise ValueError(f"{key} names {feature!r}; the {kind} features are {', '.join(counts) or 'none'}")
+        if len(set(words)) != counts[feature] or len(words) != counts[feature]:
+            raise ValueError(
+                f"{key}.{feature} has {len(set(words))} different names, {feature} {counts[feature]} {key}"
+            )
 
 
 def staged(labels: tuple[Feature, ...], outputs: tuple[str, ...]) -> tuple[Feature, ...]:

@@ -42,6 +42,13 @@ def load_family(path: Path) -> tuple[Card, ...]:
         CardError: If the file is malformed; the message gives the file, the place and the value.
     """
     raw = read_yaml(path)
+    try:
+        return _cards(raw, path)
+    except RecursionError:
+        raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough") from None
+
+
+def _cards(raw: Any, path: Path) -> tuple[Card, ...]:
     if not isinstance(raw, Mapping):
         raise CardError(f"{path}: a card is a mapping of keys, got {type(raw).__name__}")
     raw = dict(raw)
@@ -52,7 +59,14 @@ def load_family(path: Path) -> tuple[Card, ...]:
     if not isinstance(variants, Mapping) or not variants:
         raise CardError(f"{path}: 'variants' is a mapping name -> changes, got {variants!r}")
     return tuple(
-        _build_card(merge(raw, changes or {}), domain, family, name, path) for name, changes in variants.items()
+        _build_card(
+            merge(raw, _mapping({} if changes is None else changes, str(path), f"variants.{name}")),
+            domain,
+            family,
+            name,
+            path,
+        )
+        for name, changes in variants.items()
     )
 
 
@@ -187,3 +201,5 @@ def _load_measured(card_path: Path, name: str) -> Measured | None:
         return Measured.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise CardError(f"{path}: {_explain(error)}; rewrite it with `graphbench verify --update`") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CardError(f"{path}: cannot be read: {error}; rewrite it with `graphbench verify --update`") from error

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from graphbench.core.errors import CardError
 
@@ -111,6 +111,11 @@ class Feature:
         )
 
     @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one item's value in an array of the feature: ``(width,)`` of a scalar with a width, else ``()``."""
+        return (self.width,) if self.width > 1 else ()
+
+    @property
     def type_name(self) -> str:
         """The type as a card writes it, e.g. ``categorical(3)`` or ``scalar(2)``."""
         if self.kind is Kind.CATEGORICAL:
@@ -118,8 +123,16 @@ class Feature:
         return f"scalar({self.width})" if self.width > 1 else self.kind.value
 
 
-def parse_features(spec: Mapping[str, Sequence[str]]) -> tuple[Feature, ...]:
-    """Return the features of a card's ``features`` mapping, in the card's order."""
+def parse_features(spec: Any) -> tuple[Feature, ...]:
+    """Return the features of a card's ``features`` mapping, in the card's order; those given as such are kept.
+
+    Raises:
+        CardError: If it is no mapping, or a word is not of the vocabulary.
+    """
+    if isinstance(spec, list | tuple) and all(isinstance(feature, Feature) for feature in spec):
+        return tuple(spec)
+    if not isinstance(spec, Mapping):
+        raise CardError(f"features is a mapping name: [stage, location, type], got {spec!r:.80}")
     return tuple(Feature.parse(name, words) for name, words in spec.items())
 
 

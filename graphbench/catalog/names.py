@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import MEASURED_FOLDER, load_family
-from graphbench.catalog.resources import datasets_dir
-from graphbench.core.errors import CardError, UnknownDataset
+from graphbench.catalog.resources import DataFolder, data_folders
+from graphbench.core.errors import ArgumentError, CardError, UnknownDataset
+from graphbench.core.plugins import about_broken, blaming
 
 Selector = str | Sequence[str]
 _MOST_SUGGESTIONS = 4
@@ -56,8 +58,13 @@ class Catalog:
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
+            ArgumentError: If the selector is neither a string nor a list of strings.
         """
         if not isinstance(selector, str):
+            if not isinstance(selector, Iterable) or isinstance(selector, bytes):
+                raise ArgumentError(
+                    f"a dataset is named by a string such as 'algoreas/mst_easy' or a list of these, got {selector!r}"
+                )
             ids = [found for part in selector for found in self.resolve(part)]
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
@@ -120,14 +127,25 @@ class Catalog:
         return (name in self.cards or name in self.aliases) and not _is_glob(task)
 
     def _unknown(self, name: str, ending: str) -> str:
-        near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
-        hint = f"; did you mean {' or '.join(repr(found + ending) for found in near)}?" if near else ""
+        if _is_glob(name):
+            hint = self._pattern_hint(name)
+        else:
+            near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
+            hint = f"; did you mean {' or '.join(repr(found + ending) for found in near)}?" if near else ""
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
         else:
             shown = f"graphbench list shows {len(self.cards)}"
-        return f"unknown dataset {name!r}{hint} ({shown})"
+        return f"unknown dataset {name!r}{hint} ({shown}){about_broken()}"
+
+    def _pattern_hint(self, pattern: str) -> str:
+        """Return what to do about a glob that matches nothing; the nearest single name is not what was meant."""
+        if "[" in pattern and "]" not in pattern[pattern.rindex("[") :]:
+            return "; close its bracket, as in '[ab]'"
+        if fnmatch.filter(self.cards, f"*/{pattern}"):
+            return f"; did you mean '*/{pattern}'? Ids begin with their domain"
+        return "; no dataset matches this pattern"
 
     def _nearest(self, name: str) -> list[str]:
         families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
@@ -141,11 +159,28 @@ def _is_glob(name: str) -> bool:
     return any(mark in name for mark in "*?[")
 
 
-@lru_cache(maxsize=1)
 def catalog() -> Catalog:
-    """Return the catalogue of the cards that come with the package, read once."""
-    paths = sorted(p for p in datasets_dir().glob("*/*.yaml") if p.parent.name != MEASURED_FOLDER)
-    return Catalog(card for path in paths for card in load_family(path))
+    """Return the catalogue of all cards, those of the package first, then those of registered folders; read once.
+
+    Raises:
+        CardError: If a card is malformed or has a name that is taken; a plug-in's cards are then left out as a whole.
+    """
+    return _catalog(data_folders("datasets"))
+
+
+@lru_cache(maxsize=2)
+def _catalog(folders: tuple[DataFolder, ...]) -> Catalog:
+    found = Catalog(())
+    for folder in folders:
+        with blaming(folder.owner):
+            found = Catalog((*found.cards.values(), *_cards_in(folder.path)))
+    return found
+
+
+def _cards_in(folder: Path) -> Iterator[Card]:
+    for path in sorted(folder.glob("*/*.yaml")):
+        if path.parent.name != MEASURED_FOLDER:
+            yield from load_family(path)
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:

@@ -1,18 +1,23 @@
 """Where the folders of cards, baselines and search spaces lie.
 
-In a checkout they stand beside the package; in an installed wheel they are ``graphbench/_data``. No other module
-knows this.
+Those of the package stand beside it in a checkout; in an installed wheel they are ``graphbench/_data``. Plug-ins and
+scripts add folders of their own with :func:`register_data`. No other module knows where they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
 
-from graphbench.core.errors import CardError
+from graphbench.core.errors import CardError, PluginError
+from graphbench.core.plugins import BUILT_IN, blaming, calling_module, owner_in_words, owner_of
+from graphbench.core.registry import Registry
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -44,8 +49,109 @@ def hpo_dir() -> Path:
     return data_dir("hpo")
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """A safe YAML loader that refuses a mapping with the same key twice."""
+DATA_FOLDERS = ("datasets", "baselines", "hpo")
+_FOLDERS: Registry[Path] = Registry("folder of data", PluginError)
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """One folder of cards, baselines or search spaces.
+
+    Attributes:
+        owner: Who brings it: ``graphbench`` itself, a plug-in, or a script's module.
+        path: Where it lies.
+    """
+
+    owner: str
+    path: Path
+
+
+def register_data(place: str | Path | ModuleType) -> Path:
+    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as the package's own.
+
+    Args:
+        place: The folder, or a package (or its name), for the folder of its code.
+
+    Returns:
+        The folder.
+
+    Raises:
+        PluginError: If it does not exist, or holds none of these.
+    """
+    module = calling_module()
+    folder = _folder_of(place).expanduser().absolute()
+    who = owner_in_words(owner_of(module))
+    if not folder.is_dir():
+        raise PluginError(f"{who} registers the folder {folder}, which does not exist; give a folder or a package")
+    if not any((folder / name).is_dir() for name in DATA_FOLDERS):
+        raise PluginError(f"{who} registers the folder {folder}, which holds none of {', '.join(DATA_FOLDERS)}")
+    _FOLDERS.add(str(folder), folder, module)
+    return folder
+
+
+def unregister_data(folder: str | Path) -> None:
+    """Remove a registered folder; nothing happens where it is not registered."""
+    _FOLDERS.remove(str(folder))
+
+
+def _folder_of(place: str | Path | ModuleType) -> Path:
+    if isinstance(place, ModuleType):
+        return Path(str(place.__file__)).parent
+    if isinstance(place, str) and all(part.isidentifier() for part in place.split(".")):
+        spec = find_spec(place)
+        if spec is not None and spec.origin is not None:
+            return Path(spec.origin).parent
+    return Path(place)
+
+
+def data_folders(name: str) -> tuple[DataFolder, ...]:
+    """Return the folders ``name`` (``datasets``, ``baselines`` or ``hpo``): the package's first, then registered ones.
+
+    Raises:
+        FileNotFoundError: If the package's own is missing from the installation.
+    """
+    others = [DataFolder(owner, path / name) for _, path, owner in _FOLDERS.owned() if (path / name).is_dir()]
+    return (DataFolder(BUILT_IN, data_dir(name)), *others)
+
+
+def data_files(name: str, domain: str | None = None, without: Collection[str] = ()) -> dict[str, Path]:
+    """Return ``<domain>/<file>`` -> path of the YAML files of domains in all folders ``name``, sorted.
+
+    Args:
+        name: ``baselines`` or ``hpo``.
+        domain: One domain; None for all.
+        without: Folders that are not of a domain.
+
+    Raises:
+        PluginError: If a script's folder has a file of a name that is taken. A plug-in is then broken and left out.
+    """
+    found: dict[str, Path] = {}
+    for folder in data_folders(name):
+        files = [file for file in folder.path.glob(f"{domain or '*'}/*.yaml") if file.parent.name not in without]
+        own = {f"{file.parent.name}/{file.stem}": file for file in files}
+        with blaming(folder.owner):
+            for taken in sorted(own.keys() & found.keys()):
+                raise PluginError(f"{own[taken]} has the same name as {found[taken]}; rename it")
+            found |= own
+    return dict(sorted(found.items()))
+
+
+def folder_with(name: str, path: Path) -> Path | None:
+    """Return which of the folders ``name`` a file lies in; None for files elsewhere."""
+    places = (folder.path.resolve() for folder in data_folders(name))
+    return next((place for place in places if path.resolve().is_relative_to(place)), None)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """A safe YAML loader that refuses a mapping with the same key twice, and text that cannot be printed."""
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and ("\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value)):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{value!r} has a NUL character or half of a surrogate pair", node.start_mark
+            )
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -65,9 +171,12 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file.
 
     Raises:
-        CardError: If the text is not YAML or a key appears twice; the message gives file and line.
+        CardError: If the text is not YAML, a key appears twice, or it is nested too deeply; the message gives file and
+            line.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: not valid YAML: {error}") from error
+    except RecursionError:
+        raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough") from None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features
+from graphbench.catalog.features import Feature, Kind, Stage, parse_features
 
 
 class Strict(BaseModel):
@@ -54,7 +53,8 @@ class LabelSpec(Strict):
     Attributes:
         effort: What the labeller may spend on a graph, the same for all graphs of a split.
         splits: Split -> keys of the effort that differ there, for splits of larger graphs.
-        features: What it gives. All are ``meta``; a task says which of them are its outputs.
+        features: What it gives at nodes, edges and graphs: scalars, masks and classes, one value per stored edge. All
+            are ``meta``; a task says which of them are its outputs.
     """
 
     effort: dict[str, Any] = {}
@@ -64,7 +64,7 @@ class LabelSpec(Strict):
     @field_validator("features", mode="before")
     @classmethod
     def _parse_features(cls, value: Any) -> Any:
-        return parse_features(value) if isinstance(value, Mapping) else value
+        return parse_features(value)
 
     @model_validator(mode="after")
     def _check(self) -> LabelSpec:
@@ -73,11 +73,8 @@ class LabelSpec(Strict):
         for f in self.features:
             if f.stage is not Stage.META:
                 raise ValueError(f"the feature {f.name!r} is {f.stage}; write meta, a task's outputs make it an output")
-            if f.location is Location.EDGE or f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL):
-                raise ValueError(
-                    f"the feature {f.name!r} is {f.type_name} at {f.location}; labels are scalars, masks and classes "
-                    "at nodes and graphs"
-                )
+            if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL):
+                raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks and classes")
         return self
 
 

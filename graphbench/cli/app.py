@@ -12,7 +12,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +24,7 @@ from graphbench.cli.options import (
     DataSeed,
     Dataset,
     Datasets,
+    Download,
     Folder,
     Json,
     Limit,
@@ -35,8 +35,9 @@ from graphbench.cli.options import (
     choose_splits,
     files_of,
 )
+from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
-from graphbench.core.errors import EvaluationError, GraphBenchError
+from graphbench.core.errors import GraphBenchError
 
 
 class _Commands(TyperGroup):
@@ -89,6 +90,7 @@ def _root(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
+    logging.getLogger("graphbench.core.progress").setLevel(logging.INFO)  # what takes long is told in any case
     _State.verbose = verbose
 
 
@@ -135,18 +137,23 @@ def generate(
     cluster: Cluster = None,
     data_seed: DataSeed = 0,
     graphs_only: Annotated[
-        bool, typer.Option("--graphs-only", help="Leave out labels that cost solver time, where a task has any.")
+        bool, typer.Option("--graphs-only", help="Leave out labels that need solver time, where a task has any.")
     ] = False,
+    source: Source = "generated",
+    folder: Folder = None,
+    download: Download = False,
     as_json: Json = False,
 ) -> None:
     """Generate datasets (train, val and test; `--splits all` for every split). Interrupted work continues.
 
-    Of a dataset with several tasks this is the graphs and the labels of one: `co/rb_small:mis`, or else the first.
+    Of a dataset with several tasks, the graphs and the labels of one task are generated: the named one, as in
+    `co/rb_small:mis`, or else the first.
     """
     from graphbench.catalog.names import catalog
     from graphbench.cli.generated import generate_one, generated
-    from graphbench.data.cluster import connected
+    from graphbench.core.processes.cluster import connected
     from graphbench.data.workers import require_one_place
+    from graphbench.loader import sourced_card
 
     require_one_place(workers, None, cluster)
     rows: list[dict[str, Any]] = []
@@ -154,6 +161,7 @@ def generate(
     with nullcontext() if cluster is None else connected(cluster) as client:
         for id_ in ids:
             card = catalog().card(id_).with_data_seed(data_seed)
+            card = sourced_card(card, **files_of(source, folder), download=download, root=root)
             card = card.graphs if graphs_only else card
             rows += generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers, client)
     generated(rows, as_json)
@@ -172,7 +180,9 @@ def verify(
     ] = None,
     update: Annotated[
         bool,
-        typer.Option("--update", help="Measure anew what stands beside the card (hashes, statistics, trivial scores)."),
+        typer.Option(
+            "--update", help="Measure again what is stored beside the card (hashes, statistics, trivial scores)."
+        ),
     ] = False,
     data_seed: DataSeed = 0,
     source: Source = "generated",
@@ -181,7 +191,7 @@ def verify(
 ) -> None:
     """Rebuild a sample of a dataset and check bytes, labels, uniqueness, statistics and leakage.
 
-    Exit code 1 when a check fails.
+    The exit code is 1 if a check fails.
     """
     from graphbench.catalog.names import catalog
     from graphbench.cli import show
@@ -192,7 +202,7 @@ def verify(
     ids, files = catalog().resolve(datasets), files_of(source, folder)
     if update and data_seed:
         raise typer.BadParameter("what stands beside the card is of data seed 0; leave --data-seed or --update out")
-    if update and folder is not None:
+    if update and source != "generated":
         raise typer.BadParameter("what stands beside the card is of generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
@@ -200,7 +210,7 @@ def verify(
         return
     outcomes = []
     for id_ in ids:
-        card = sourced_card(catalog().card(id_).with_data_seed(data_seed), **files)
+        card = sourced_card(catalog().card(id_).with_data_seed(data_seed), **files, root=root)
         chosen = None if splits is None else choose_splits(card.all_splits, splits)
         outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen, data_seed=data_seed, **files))
         if not as_json:
@@ -211,166 +221,8 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
-def train(
-    dataset: Annotated[
-        str, typer.Argument(help="Id or alias of one dataset; or a group with hints, e.g. `clrs30`: one model for all.")
-    ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of a configuration in baselines/, or a YAML file.",
-            show_default="gin; clrs: mpnn, clrs_text: transformer_small, clutrr: gat",
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")
-    ] = None,
-    seed: Annotated[
-        list[int] | None,
-        typer.Option(help="Seed; repeat the option for several runs.", show_default="the configuration's"),
-    ] = None,
-    data_seed: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=0,
-            help="Which draw of the dataset: 0 is the canonical one, others are drawn anew; may be repeated.",
-            show_default="0",
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Override a key, e.g. `--set model.hidden=64`; may be repeated.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder of the run.", show_default="runs/<dataset>/<model>-seed<seed>")
-    ] = None,
-    evaluate_on: Annotated[
-        str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
-    ] = "val,test,ood",
-    eval_limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Score at most N samples of each split but train and val.",
-            show_default="all",
-        ),
-    ] = None,
-    val_limit: Annotated[
-        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
-    ] = None,
-    save_record: Annotated[
-        Path | None,
-        typer.Option("--records", help="Also keep the run's record in this folder, for `graphbench report`."),
-    ] = None,
-    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
-    resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write a TensorBoard log beside the run.")] = False,
-    root: Root = None,
-    source: Source = "generated",
-    folder: Folder = None,
-    limit: Limit = None,
-    workers: Workers = None,
-    as_json: Json = False,
-) -> None:
-    """Train a model, score its best weights on val, test and larger graphs, and write a record of the run."""
-    from graphbench.cli import show
-    from graphbench.cli.runs import train_seeds
-
-    results = train_seeds(
-        dataset,
-        model,
-        seeds=seed,
-        data_seeds=data_seed,
-        steps=steps,
-        overrides=set_ or [],
-        output=output,
-        evaluate=() if evaluate_on == "none" else tuple(part.strip() for part in evaluate_on.split(",")),
-        eval_limit=eval_limit,
-        val_limit=val_limit,
-        records=save_record,
-        device=device,
-        resume=resume,
-        tensorboard=tensorboard,
-        root=root,
-        limit=limit,
-        workers=workers,
-        **files_of(source, folder),
-    )
-    show.runs(results, as_json, save_record)
-
-
-@app.command()
-def evaluate(
-    target: Annotated[str, typer.Argument(help="Folder of a finished run, or a dataset (then give `--predictions`).")],
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            help="`.npy`, or `.npz` with `y_pred`: one row per item of the split, in order. Algorithms: `.npz` with an "
-            "array per output. Texts, and names of a graph's class: `.jsonl` (strings, or objects with `output` "
-            "or `answer`) or `.txt`, one line per sample."
-        ),
-    ] = None,
-    splits: Annotated[str, typer.Option(help="Comma-separated splits; one split with `--predictions`.")] = "test",
-    scores: Annotated[
-        str, typer.Option(help="What predictions are: `probability`, `logit` or `label`.")
-    ] = "probability",
-    data_seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Which draw of the dataset `--predictions` are for; a run is scored on the draw it was trained on.",
-            show_default="0",
-        ),
-    ] = None,
-    root: Root = None,
-    source: Source = "generated",
-    folder: Folder = None,
-    limit: Limit = None,
-    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
-    as_json: Json = False,
-) -> None:
-    """Score a trained run, or a file of predictions."""
-    from graphbench.cli import show
-    from graphbench.cli.predictions import score_predictions
-    from graphbench.cli.runs import refusal_of_files, score_run
-
-    files = files_of(source, folder)
-    if predictions is None:
-        if not Path(target).is_dir():
-            raise EvaluationError(
-                f"{target!r} is no folder of a run; to score predictions of a dataset add --predictions FILE"
-            )
-        if data_seed is not None:
-            raise typer.BadParameter("a run is scored on the draw it was trained on; leave --data-seed out")
-        if folder is not None:
-            raise typer.BadParameter(refusal_of_files(Path(target)))
-        names = tuple(part.strip() for part in splits.split(","))
-        show.scores_of_run(target, score_run(Path(target), names, root=root, limit=limit, device=device), as_json)
-    else:
-        options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
-        found = score_predictions(target, splits, predictions, scores, **options)
-        show.scores(target, found, as_json)
-
-
-app.command()(tune)
-
-
-@app.command()
-def report(
-    selector: Annotated[
-        list[str] | None, typer.Argument(help="Datasets to include (ids, aliases, groups, globs).", show_default="all")
-    ] = None,
-    records: Annotated[
-        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
-    ] = None,
-    output: Annotated[Path, typer.Option(help="Folder (or one .md / .html file) to write.")] = Path("report"),
-    title: Annotated[str, typer.Option(help="Heading of the report.")] = "GraphBench report",
-) -> None:
-    """Build the report (Markdown, and one self-contained HTML page with plots) from run records."""
-    from graphbench.cli.runs import write_report
-
-    for path in write_report(selector, records, output, title):
-        typer.echo(f"wrote {path}")
+for command in (train, evaluate, predict, tune, report):
+    app.command()(command)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.cli.printing import new_table, print_json, print_line, print_table, root_folder
-from graphbench.core.progress import human_bytes
+from graphbench.core.words import human_bytes
 from graphbench.data.store import Manifest
 
 

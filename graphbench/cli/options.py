@@ -3,52 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 Datasets = Annotated[
     list[str],
     typer.Argument(
-        help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`; a task of a "
-        "dataset that has several as `co/rb_small:mis`, `'co/*:mis'`."
+        help="Ids, aliases, groups or globs, e.g. `algoreas/mst_easy`, `mst_easy`, `'algoreas/*_easy'`. Name one of "
+        "several tasks as `co/rb_small:mis` or `'co/*:mis'`."
     ),
 ]
 Dataset = Annotated[
     str,
     typer.Argument(
-        help="Id or alias of one dataset, e.g. `algoreas/mst_easy`, `mst_easy` or, a task, `co/rb_small:mis`."
+        help="Id or alias of one dataset, e.g. `algoreas/mst_easy` or `mst_easy`; with a task `co/rb_small:mis`."
     ),
 ]
 Root = Annotated[
     Path | None,
-    typer.Option(help="Folder of all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),
+    typer.Option(help="Folder that holds all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N samples of each split.", show_default="all")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
+]
 DataSeed = Annotated[
-    int, typer.Option(min=0, help="Which draw of the dataset: 0 is the canonical one, others are drawn anew.")
+    int,
+    typer.Option(
+        min=0, help="Which draw of the dataset: 0 is the canonical one; every other number gives other random samples."
+    ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes that generate.", show_default="all cores")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Number of processes that generate data.", show_default="all cores")
+]
 Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Work on a running Dask cluster: the address of its scheduler (`tcp://host:8786`), or its scheduler file "
-        "(`.json`). Its workers must see the root folder.",
+        help="Generate on a running Dask cluster: the address of its scheduler (`tcp://host:8786`) or its scheduler "
+        "file (`.json`). Its workers must have access to the root folder.",
         show_default="this machine's processes",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 SplitNames = Annotated[
-    str | None, typer.Option("--splits", help="Comma-separated splits; `ood` stands for all out-of-distribution ones.")
-]
-Source = Annotated[
-    Literal["generated", "official"],
+    str | None,
     typer.Option(
-        help="`official`: not generated data but the published files in `--folder`, where a domain reads any."
+        "--splits",
+        help="Comma-separated splits; `ood` stands for all out-of-distribution splits, `all` for every split.",
     ),
 ]
-Folder = Annotated[Path | None, typer.Option(help="Folder of the published files.", show_default="none")]
+Source = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Not generated data but files: `official` are the published ones, where the dataset's domain reads "
+        "any; `<domain>.<name>` is another registered source.",
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the source's files.", show_default="the downloaded files, if there are any"),
+]
+Download = Annotated[bool, typer.Option("--download", help="Download the files of the source, where it registers any.")]
 
 
 def choose_splits(known: Any, wanted: str | None) -> tuple[str, ...]:
@@ -69,9 +86,5 @@ def choose_splits(known: Any, wanted: str | None) -> tuple[str, ...]:
 
 
 def files_of(source: str, folder: Path | None) -> dict[str, Any]:
-    """Return ``source`` and ``folder`` as the loader takes them, after checking that they go together."""
-    if source == "official" and folder is None:
-        raise typer.BadParameter("--source official needs --folder, the folder of the published files")
-    if source != "official" and folder is not None:
-        raise typer.BadParameter(f"--folder {folder} is of published files; add --source official, or give --root")
+    """Return ``source`` and ``folder`` as the loader takes them."""
     return {"source": source, "folder": folder}

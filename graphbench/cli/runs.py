@@ -12,78 +12,73 @@ from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphbench.training.trainer import RunResult
+    from graphbench.training.run import RunResult
 
 
 def train_seeds(
-    dataset: str,
+    datasets: str | Sequence[str],
     model: str | None,
     *,
     seeds: Sequence[int] | None,
     data_seeds: Sequence[int] | None = None,
     output: Path | None,
-    limit: int | None,
-    eval_limit: int | None,
-    val_limit: int | None = None,
     records: Path | None,
-    root: Path | None,
-    workers: int | None,
     source: str = "generated",
     folder: Path | None = None,
     **options: Any,
 ) -> list[RunResult]:
-    """Train one run per seed on every draw of the data and return the results.
+    """Train one run per seed on every draw of the data and return the results, one per dataset.
 
     Args:
-        dataset: Id or alias of the dataset; or a group whose datasets are trained together.
+        datasets: Id or alias of the dataset; or several, a group or a glob, whose datasets are trained together.
         model: Name or path of the configuration; None for the domain's default.
         seeds: Seeds, each trained once on every draw; None for the configuration's own.
         data_seeds: Draws of the dataset; None for the canonical one.
         output: Folder of the run; with several seeds or draws, of their folders.
-        limit: Samples of each split.
-        eval_limit: Samples of each split but those trained and validated on.
-        val_limit: Samples validated on.
         records: Folder that keeps the records too; written by process 0 alone under ``torchrun``.
-        root: Folder of all datasets.
-        workers: Processes that generate.
         source: ``generated``, or ``official`` for published files.
-        folder: Folder of the published files.
-        options: Further arguments of :func:`graphbench.training.trainer.train`.
+        folder: Folder of the files.
+        options: Further arguments of :func:`graphbench.training.run.train`.
     """
     from graphbench.evaluation.results import save_record
-    from graphbench.loader import Loader, sourced_card
-    from graphbench.training.config import load_config
-    from graphbench.training.splits import require_own_splits, split_limits
-    from graphbench.training.trainer import train
+    from graphbench.training.run import train
 
-    if folder is not None and not catalog().is_single(dataset):
-        raise ConfigError(f"published files stand for one dataset, not for the group {dataset}; name one")
-    if not catalog().is_single(dataset):
-        limits = {"limit": limit, "eval_limit": eval_limit, "val_limit": val_limit}
-        shared = {"output": output, "records": records, "root": root, "workers": workers, **limits}
-        return _train_together(dataset, model, seeds, data_seeds, shared, options)
-    card = sourced_card(card_of(dataset), source, folder)
-    changes = {name: options[name] for name in ("steps", "overrides") if name in options}
-    config = load_config(card.address, model, family=card.family, **changes)
-    require_own_splits(config, card)
-    most = split_limits(config, card, limit, eval_limit, val_limit)
+    single = catalog().is_single(datasets)
+    if source != "generated" and not single:
+        what = f"the group {datasets}" if isinstance(datasets, str) else f"{len(datasets)} datasets"
+        raise ConfigError(f"files of a source stand for one dataset, not for {what}; name one")
     chosen: list[int | None] = list(dict.fromkeys(seeds)) if seeds else [None]
     draws = list(dict.fromkeys(data_seeds or [0]))
-    results = []
+    results: list[RunResult] = []
     for draw in draws:
-        files: dict[str, Any] = {
-            "root": root,
-            "source": source,
-            "folder": folder,
-            "unlabelled": ("train",) if card.task.type == "solve" else (),
-        }
-        data = Loader(card.address, limit=most, workers=workers, data_seed=draw, **files).load(())
         for seed in chosen:
             place = None if output is None else output / _subfolder(seed, draw, len(chosen), len(draws))
-            results.append(train(card.address, model, seed=seed, limit=limit, output=place, data=data, **options))
-            if records is not None and int(os.environ.get("RANK", "0")) == 0:
-                save_record(results[-1].record, records)
+            own: dict[str, Any] = {**options, "seed": seed, "output": place, "data_seed": draw}
+            if source != "generated" or folder is not None:
+                own |= _with_files(str(datasets), model, source, folder, own)
+            trained = train(datasets, model, **own)
+            results += [trained] if single else trained.values()
+            for result in results[-1:] if single else trained.values():
+                if records is not None and int(os.environ.get("RANK", "0")) == 0:
+                    save_record(result.record, records)
     return results
+
+
+def _with_files(
+    dataset: str, model: str | None, source: str, folder: Path | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a run on published files: the loaded data, in place of what says where others are."""
+    from graphbench.loader import Loader, sourced_card
+    from graphbench.tasks.registry import task_of
+    from graphbench.training.config import load_config
+    from graphbench.training.splits import split_limits
+
+    card = sourced_card(card_of(dataset), source, folder, root=options.get("root"))
+    limits = (options.pop(name, None) for name in ("limit", "eval_limit", "val_limit"))
+    config = load_config(card.address, model, family=card.family, overrides=options.get("overrides"))
+    most = split_limits(config, task_of(card), *limits)
+    files: dict[str, Any] = {"root": options.pop("root", None), "workers": options.pop("workers", None)}
+    return {"data": Loader(card.address, limit=most, source=source, folder=folder, **files).load(()), "data_seed": None}
 
 
 def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
@@ -92,48 +87,23 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
     return "-".join(named + ([f"draw{draw}"] if draws > 1 else []))
 
 
-def _train_together(
-    group: str,
-    model: str | None,
-    seeds: Sequence[int] | None,
-    data_seeds: Sequence[int] | None,
-    shared: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> list[RunResult]:
-    """Train one model on all datasets of a group and return one result per dataset."""
-    from graphbench.evaluation.results import save_record
-    from graphbench.training.trajectory_trainer import train_together
-
-    if seeds and len(seeds) > 1:
-        raise ConfigError(f"{len(seeds)} seeds are given for the group {group}; train them one after the other")
-    if data_seeds and len(data_seeds) > 1:
-        raise ConfigError(f"{len(data_seeds)} data seeds are given for the group {group}; train them one by one")
-    arguments = {name: value for name, value in shared.items() if name != "records"}
-    arguments |= {"seed": seeds[0] if seeds else None, "data_seed": data_seeds[0] if data_seeds else 0}
-    trained = train_together(group, model, **arguments, **options)
-    if shared["records"] is not None and int(os.environ.get("RANK", "0")) == 0:
-        for result in trained.values():
-            save_record(result.record, shared["records"])
-    return list(trained.values())
-
-
 def score_run(
     folder: Path, splits: Sequence[str], *, root: Path | None, limit: int | None, device: str
 ) -> dict[str, Mapping[str, Mapping[str, float]]]:
     """Score the best weights of a run's folder: dataset -> split -> score; several for a run on a group."""
-    from graphbench.training.evaluate import evaluate_together
+    from graphbench.training.evaluate import scores_of_run
 
-    return dict(evaluate_together(folder, splits, root=root, limit=limit, device=device))
+    return dict(scores_of_run(folder, splits, root=root, limit=limit, device=device))
 
 
 def refusal_of_files(folder: Path) -> str:
     """Return why a run is not scored on published files that are named."""
-    from graphbench.training.evaluate import load_config_of_run
+    from graphbench.training.folders import load_config_of_run
     from graphbench.training.run_data import read_run_data
 
     load_config_of_run(folder)
     facts = read_run_data(folder)
-    if facts is not None and facts.source == "official":
+    if facts is not None and facts.source != "generated":
         return "a run is scored on the files it was trained on; leave --source and --folder out"
     return (
         "the run was trained on generated data and is scored on these; the classes of published files are others "

@@ -16,8 +16,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
-from graphbench.core.errors import StoreError
-from graphbench.core.progress import human_bytes, human_number
+from graphbench.core.errors import CardError, StoreError
+from graphbench.core.words import human_bytes, human_number
 from graphbench.data.store import Manifest
 
 if TYPE_CHECKING:
@@ -32,7 +32,13 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
     """Return split -> facts of the largest finished file on this machine; ``labels``, if the task has own ones, too."""
     from graphbench.data.layout import dataset_folder, label_folder
 
-    folder = dataset_folder(card, root)
+    if not (root / card.id).is_dir():  # nothing is there, and no generator need be imported to know it
+        return {}
+    try:
+        folder = dataset_folder(card, root)
+    except CardError as error:  # of one dataset, while others are asked for, too
+        logger.warning("%s", error)
+        return {}
     found = _largest_files(folder)
     if card.labeller is not None:
         for split, facts in _largest_files(label_folder(card, folder)).items():
@@ -124,7 +130,7 @@ def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **file
     from graphbench.reports.published import published
     from graphbench.verification import check_card
 
-    c = sourced_card(card_of(name).with_data_seed(data_seed), **files)
+    c = sourced_card(card_of(name).with_data_seed(data_seed), **files, root=root)
     check_card(c)
     files = _files(c, root_folder(root))
     numbers = published(c.address)
@@ -164,6 +170,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
     return [
         *_label_facts(c),
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
+        *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
         ("shift", _shifts(c)),
         *_different_ones(c),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
@@ -342,3 +349,8 @@ def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> 
         scores(f"{record.dataset}, {record.model}, seed {record.seed}{draw}", result.scores, False)
         kept = "" if records is None else f"\nand    {records / record.relative_path}"
         print_line(f"record {result.path}{kept}\n", "dim")
+
+
+def written(path: Path) -> None:
+    """Print where a file was written."""
+    print_line(f"wrote {path}", "dim")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbench.cli.options import Json, Root
-from graphbench.core.errors import ConfigError, TuningError
+from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphbench.tuning.history import History
+    from graphbench.reports.tuning.history import History
 
 _INDENT = 18  # columns before the values of the last lines
 
@@ -24,7 +24,8 @@ def tune(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="Id or alias of one dataset; or the folder of a run, whose report is then drawn anew and nothing else."
+            help="Id or alias of one dataset; or the folder of a run, whose report is then written again "
+            "without a search."
         ),
     ],
     model: Annotated[
@@ -38,7 +39,9 @@ def tune(
         str | None,
         typer.Option(help="Search space: a name in hpo/, or a YAML file.", show_default="hpo/<domain>/<model>.yaml"),
     ] = None,
-    trials: Annotated[int | None, typer.Option(min=1, help="Trials in all.", show_default="the space's")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Total number of trials.", show_default="the space's")
+    ] = None,
     min_budget: Annotated[
         int | None, typer.Option(min=1, help="Smallest budget in optimizer steps.", show_default="the space's")
     ] = None,
@@ -48,7 +51,9 @@ def tune(
     eta: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Ratio of neighbouring budgets; one configuration of ETA goes on.", show_default="the space's"
+            min=2,
+            help="Ratio of successive budgets; one of ETA configurations is continued.",
+            show_default="the space's",
         ),
     ] = None,
     walltime: Annotated[
@@ -64,14 +69,20 @@ def tune(
     memory_limit: Annotated[
         float | None, typer.Option(help="GiB of memory one worker may use.", show_default="no limit")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that train at the same time.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes that train at the same time.")] = 1,
     cluster: Annotated[
         str | None,
-        typer.Option(help="Address of a Dask scheduler, e.g. `tcp://host:8786`; its workers share root and output."),
+        typer.Option(
+            help="Address of a Dask scheduler, e.g. `tcp://host:8786`; its workers must have access to the root and "
+            "output folders."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every trial.")] = 0,
     method: Annotated[
-        str, typer.Option(help="`smac`, `hyperband` (no model of the costs) or `random` (largest budget alone).")
+        str,
+        typer.Option(
+            help="`smac`, `hyperband` (without a model of the costs) or `random` (at the largest budget only)."
+        ),
     ] = "smac",
     set_: Annotated[
         list[str] | None,
@@ -86,19 +97,19 @@ def tune(
     ] = None,
     device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run the trials of this run that failed before again, once.")
+        bool, typer.Option("--retry-failed", help="Run the failed trials of this run once more.")
     ] = False,
-    report: Annotated[bool, typer.Option(help="Write a report when the run ends.")] = True,
+    report: Annotated[bool, typer.Option(help="Write a report at the end of the run.")] = True,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Search the best configuration of a model on a dataset's validation split; the same command continues a run.
+    """Search for the best configuration of a model on a dataset's validation split; the same command continues a run.
 
     Configurations that do well with few steps go on from their checkpoints. The test split is never opened.
     """
     if _is_run(dataset):
         _refuse_options(context, dataset)
-        _draw_again(Path(dataset), as_json)
+        _write_report_again(Path(dataset), as_json)
         return
     given = {
         "space": space,
@@ -138,6 +149,8 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
         report: Write the report; the incumbent's file is written in any case.
         settings: As for :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
     """
+    from graphbench.reports.tuning.history import read_history
+    from graphbench.reports.tuning.report import write_incumbent
     from graphbench.tuning.live import LiveDisplay
     from graphbench.tuning.optimizer import REPORT, Optimizer
 
@@ -146,31 +159,16 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
         folder = optimizer.optimize([display], report=report, refit=False).path
     history = read_history(folder)
     if not report:
-        _write_incumbent(history, folder / REPORT)
+        write_incumbent(history, folder / REPORT)
     return folder, history
-
-
-def read_history(folder: Path) -> History:
-    """Return what the ``result.json`` of a run's folder tells.
-
-    Raises:
-        TuningError: If there is none, or it is malformed.
-    """
-    from graphbench.tuning.history import History
-    from graphbench.tuning.records import RESULT
-
-    path = folder / RESULT
-    try:
-        return History(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise TuningError(f"cannot read {path}: {error}; run the search again to write it anew") from error
 
 
 def summary(history: History, folder: Path, report: bool, root: Path | None) -> dict[str, Any]:
     """Return what came out of a run: scores, counts, the files, and the command that trains the incumbent."""
-    from graphbench.tuning.incumbent import FILE
+    from graphbench.reports.tuning.history import RESULT
+    from graphbench.reports.tuning.report import FILE
+    from graphbench.reports.tuning.sentences import warnings_of
     from graphbench.tuning.optimizer import REPORT
-    from graphbench.tuning.records import RESULT, unreached_text
 
     here = Path.cwd()
     folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -180,7 +178,7 @@ def summary(history: History, folder: Path, report: bool, root: Path | None) -> 
         "incumbent": _scored(history, result["incumbent"]),
         "default": _scored(history, result["default"]),
         "largest_budget": result.get("largest_budget"),
-        "warnings": [warning] if (warning := unreached_text(result)) else [],
+        "warnings": warnings_of(history),
         "trials": len(history.trials),
         "failed": len(history.failures),
         "steps": result["steps"],
@@ -206,14 +204,6 @@ def _command(history: History, file: Path, root: Path | None) -> str:
     return shlex.join(words)
 
 
-def _write_incumbent(history: History, folder: Path) -> None:
-    from graphbench.tuning.incumbent import FILE, incumbent_text
-
-    if history.incumbent is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE).write_text(incumbent_text(history, history.incumbent), encoding="utf-8")
-
-
 def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -224,8 +214,8 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return names and values of what is printed at the end of a run."""
-    from graphbench.reports.pages import counted
-    from graphbench.tuning.parameters import value_text
+    from graphbench.core.words import counted
+    from graphbench.reports.tuning.parameters import value_text
 
     best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
     of_all = f" of {about['budget']:,}" if about.get("reached", 0) < about.get("budget", 0) else ""
@@ -250,7 +240,7 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
 
 def _default_text(found: Mapping[str, Any], history: History) -> str:
     """Return the score of the default configuration and where it failed, or that it was not measured."""
-    from graphbench.reports.pages import counted
+    from graphbench.core.words import counted
 
     default, lost = found["default"], history.default_failures
     failed = f"failed at {counted(lost[-1].budget, 'step')}: {' '.join(lost[-1].reason.split())}" if lost else ""
@@ -261,7 +251,7 @@ def _default_text(found: Mapping[str, Any], history: History) -> str:
 
 
 def _refuse_options(context: typer.Context, folder: str) -> None:
-    """Refuse options of a search where a run's report is only drawn anew.
+    """Refuse options of a search where a run's report is only written again.
 
     Raises:
         ConfigError: If one is given; the message names it.
@@ -274,7 +264,7 @@ def _refuse_options(context: typer.Context, folder: str) -> None:
     ]
     if given:
         raise ConfigError(
-            f"{folder} is the folder of a run, whose report is drawn anew and nothing searched: leave out "
+            f"{folder} is the folder of a run, whose report is written again without a search: leave out "
             f"{', '.join(given)}, or name the dataset and --output {folder} to go on with the search"
         )
 
@@ -284,9 +274,10 @@ def _is_run(dataset: str) -> bool:
     return (Path(dataset) / "result.json").is_file()
 
 
-def _draw_again(folder: Path, as_json: bool) -> None:
+def _write_report_again(folder: Path, as_json: bool) -> None:
+    from graphbench.reports.tuning.history import read_history
+    from graphbench.reports.tuning.report import write_report
     from graphbench.tuning.optimizer import REPORT
-    from graphbench.tuning.report import write_report
 
     page = write_report(read_history(folder).result, folder / REPORT)
     typer.echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")

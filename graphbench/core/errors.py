@@ -10,6 +10,10 @@ class GraphBenchError(Exception):
     """Base class of every error the package raises on purpose."""
 
 
+class ArgumentError(GraphBenchError, ValueError, TypeError):
+    """An argument has the wrong type or a value out of range; it can be caught as ValueError or TypeError, too."""
+
+
 class UnknownName(GraphBenchError, KeyError):
     """A name that no catalogue entry carries; the message suggests the nearest one."""
 
@@ -32,6 +36,10 @@ class CardError(GraphBenchError, ValueError):
 
 class ConfigError(GraphBenchError, ValueError):
     """A model or training configuration is malformed."""
+
+
+class PluginError(GraphBenchError, ValueError):
+    """A plug-in is broken or brings a name that is taken; the message names the plug-in."""
 
 
 class MissingDependency(GraphBenchError, ImportError):

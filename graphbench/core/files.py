@@ -7,41 +7,54 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from graphbench.core.errors import StoreError
+from graphbench.core.errors import GraphBenchError, StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_ELSEWHERE = "choose another --root or set GRAPHBENCH_ROOT"
 
 
 @contextmanager
-def clear_errors(path: Path, action: str) -> Iterator[None]:
-    """Turn an ``OSError`` of the block into a :class:`StoreError` that says what to do."""
+def clear_errors(
+    path: Path, action: str, elsewhere: str = _ELSEWHERE, error: type[GraphBenchError] = StoreError
+) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into an error that says what to do.
+
+    Args:
+        path: What the block reads or writes.
+        action: What it does with it, e.g. ``write``.
+        elsewhere: How another place is chosen, as the end of the message.
+        error: Class of the error that is raised.
+    """
     try:
         yield
-    except StoreError:
+    except GraphBenchError:
         raise
-    except OSError as error:
-        raise StoreError(_remedy(path, action, error)) from error
+    except OSError as problem:
+        raise error(_remedy(path, action, problem, elsewhere)) from problem
 
 
-def _remedy(path: Path, action: str, error: OSError) -> str:
+def _remedy(path: Path, action: str, error: OSError, elsewhere: str) -> str:
     code = error.errno
     if code is None:  # h5py hides the number in the message
         code = next((c for c in (*_FULL, *_READ_ONLY) if f"errno = {c}," in str(error)), None)
     what = f"cannot {action} {path}"
     if code in _FULL:
         free = shutil.disk_usage(existing_parent(path)).free
-        return f"{what}: the disk is full ({free / 1e6:.0f} MB free); free space or choose another --root"
+        return f"{what}: the disk is full ({free / 1e6:.0f} MB free); free space, or {elsewhere}"
     if code in _READ_ONLY:
-        return f"{what}: the folder is read-only for this user; choose another --root or set GRAPHBENCH_ROOT"
+        missing = "read-only for" if action in ("write", "create") else "closed to"
+        return f"{what}: the folder is {missing} this user; {elsewhere}"
     if code in (errno.ENOTDIR, errno.EEXIST):
-        return f"{what}: a file lies where a folder should be ({error}); move it away or choose another --root"
-    return f"{what}: {error}"
+        file = next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), error)
+        return f"{what}: a file lies where a folder should be ({file}); move it away, or {elsewhere}"
+    return f"{what}: {error}" + ("" if elsewhere == _ELSEWHERE else f"; {elsewhere}")
 
 
 def existing_parent(path: Path) -> Path:
@@ -50,6 +63,13 @@ def existing_parent(path: Path) -> Path:
         if folder.exists():
             return folder
     return Path("/")
+
+
+def default_mode() -> int:
+    """Return the permissions that new files get by the process's umask, e.g. ``0o644``."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 @contextmanager
@@ -80,6 +100,24 @@ def remove_strays(folder: Path, name: str) -> None:
         stray.unlink(missing_ok=True)
 
 
+def is_there(path: Path) -> bool:
+    """Return whether a file or folder exists, also where another machine created it a moment ago."""
+    with suppress(OSError):
+        list(path.parent.iterdir())  # lets a network file system read the folder again
+    return path.exists()
+
+
+def await_files(paths: Sequence[Path], seconds: float) -> list[Path]:
+    """Wait until files or folders that other machines wrote are seen here; return those that are not seen in time."""
+    deadline = time.monotonic() + seconds
+    missing = [path for path in paths if not path.exists()]
+    while missing and time.monotonic() < deadline:
+        if not is_there(missing[0]):
+            time.sleep(seconds / 100)
+        missing = [path for path in missing if not path.exists()]
+    return missing
+
+
 def _flush(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -88,7 +126,80 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically."""
+def is_file(path: Path) -> bool:
+    """Return whether a file is there.
+
+    Raises:
+        StoreError: If a folder above it may not be entered, or the name cannot be that of a file.
+    """
+    with clear_errors(path, "look for"):
+        return path.is_file()
+
+
+def load_json(path: Path) -> Any:
+    """Return the content of a JSON file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not UTF-8, is not JSON, or is nested too deeply.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its lists and objects are nested too deeply") from None
+
+
+def write_json(path: Path, value: Any, *, sort_keys: bool = True, indent: int = 2) -> None:
+    """Write JSON atomically; NaN and infinity, which JSON does not have, are refused with a ``ValueError``.
+
+    Args:
+        path: The file.
+        value: What JSON can hold.
+        sort_keys: Write the keys of mappings in alphabetical order, so that equal values give equal bytes; False keeps
+            their own order, where that says something.
+        indent: Spaces per level.
+    """
+    text = json.dumps(value, indent=indent, sort_keys=sort_keys, allow_nan=False)
     with atomic_path(path) as aside:
-        aside.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        aside.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: Path, error: type[GraphBenchError] = StoreError, remedy: str = "restore or remove it") -> Any:
+    """Return the content of a JSON file.
+
+    Args:
+        path: The file.
+        error: Class of the error that is raised.
+        remedy: What to do about a file that cannot be read, as the end of the message.
+
+    Raises:
+        GraphBenchError: Of the given class, if the file is missing, cannot be read or is not JSON; the message names
+            the file, what is wrong with it and the remedy.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise error(f"{path} does not exist; {remedy}") from None
+    except (OSError, ValueError) as problem:
+        raise error(f"cannot read {path}: {problem}; {remedy}") from problem
+    return parse_json(text, f"cannot read {path}: it", error, remedy)
+
+
+def parse_json(text: str | bytes, where: str, error: type[GraphBenchError] = StoreError, remedy: str = "") -> Any:
+    """Return the value that JSON text holds.
+
+    Args:
+        text: The text; bytes are UTF-8.
+        where: Where it stands, for the message.
+        error: Class of the error that is raised.
+        remedy: What to do about text that is not JSON, as the end of the message.
+
+    Raises:
+        GraphBenchError: Of the given class, if the text is not JSON or is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        fault = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise error(f"{where} is not valid JSON: {fault}{f'; {remedy}' if remedy else ''}") from problem

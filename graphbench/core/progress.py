@@ -1,12 +1,19 @@
-"""The one progress display: a bar with rate and time left, silent when the output is not a terminal."""
+"""The one progress display: a bar with rate and time left; a log line every half minute where there is no terminal."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from graphbench.core.words import duration, human_number
+
+logger = logging.getLogger(__name__)
+
+LOG_SECONDS = 30.0
 
 
 class Progress(Protocol):
@@ -19,6 +26,37 @@ class Progress(Protocol):
 class _Silent:
     def update(self, n: float = 1, **fields: object) -> None:
         """Do nothing."""
+
+
+class _Log:
+    """Logs the state of the work every half minute: for output that is no terminal."""
+
+    def __init__(self, total: float, label: str, unit: str) -> None:
+        self._total, self._label, self._unit = total, label, unit
+        self._started = self._logged = time.monotonic()
+        self._first: float | None = None
+        self._done = 0.0
+        self._fields: dict[str, object] = {}
+
+    def update(self, n: float = 1, **fields: object) -> None:
+        """Advance, and log where half a minute has passed since the last line."""
+        if self._first is None:
+            self._first = n if not fields and n > 1 else 0.0  # what was done before this call
+        self._done += n
+        self._fields |= fields
+        now = time.monotonic()
+        if now - self._logged < LOG_SECONDS:
+            return
+        self._logged = now
+        rate = (self._done - self._first) / max(now - self._started, 1e-9)
+        left = f", about {duration((self._total - self._done) / rate)} left" if rate > 0 else ""
+        extra = "".join(f", {k} {v:.4g}" if isinstance(v, float) else f", {k} {v}" for k, v in self._fields.items())
+        logger.info("%s: %d of %d %ss%s%s", self._label, self._done, self._total, self._unit, extra, left)
+
+
+def note(text: str) -> None:
+    """Say what is about to happen and what it costs, on the log of progress."""
+    logger.info("%s", text)
 
 
 class _Bar:
@@ -55,22 +93,6 @@ class _Bar:
         self._progress.stop()
 
 
-def human_number(value: float) -> str:
-    """Return ``value`` in at most four characters and a suffix, e.g. ``12.3k``."""
-    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.3g}{suffix}"
-    return f"{value:.3g}"
-
-
-def human_bytes(count: float) -> str:
-    """Return a number of bytes for people, e.g. ``188 MB`` (powers of 1000)."""
-    for limit, suffix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= limit:
-            return f"{count / limit:.3g} {suffix}"
-    return f"{count:.0f} B"
-
-
 @contextmanager
 def progress_bar(total: float, label: str, unit: str = "step", enabled: bool | None = None) -> Iterator[Progress]:
     """Show a bar on standard error while the block runs.
@@ -79,11 +101,13 @@ def progress_bar(total: float, label: str, unit: str = "step", enabled: bool | N
         total: Units of work in all.
         label: Words before the bar.
         unit: Name of one unit, shown in the rate.
-        enabled: True or False to force; None shows it only when standard error is a terminal.
+        enabled: True forces the bar and False silence; None shows the bar where standard error is a terminal, and logs
+            a line every half minute elsewhere.
     """
-    if enabled is None:
-        enabled = sys.stderr.isatty()
-    if not enabled:
+    if enabled is None and not sys.stderr.isatty():
+        yield _Log(total, label, unit)
+        return
+    if enabled is False:
         yield _Silent()
         return
     bar = _Bar(total, label, unit)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,8 @@ class FlatGraphs:
         node_ptr: ``[G + 1]``, first node row of every graph.
         edge_ptr: ``[G + 1]``, first stored edge row of every graph.
         edges: ``[E, 2]``, node ids local to the graph.
-        values: feature name -> array, or texts, with one row per node, stored edge or graph.
+        values: feature name -> array, or texts, with one row per node, stored edge or graph, as in
+            :class:`~graphbench.data.samples.Samples`.
         features: The features, in the card's order.
         directed: Whether a stored edge is an arc; otherwise batches hold both directions.
         complete: Whether every pair of nodes is an edge; then none is stored.
@@ -60,8 +60,8 @@ class FlatGraphs:
 
         Returns:
             ``edge_index`` int64 ``[2, E]``, ``batch`` int64 ``[N]``, ``ptr`` int64 ``[B + 1]``, ``edge_ptr`` int64
-            ``[B + 1]`` (columns of ``edge_index``), and one array per feature; of texts a list of strings, of texts at
-            nodes one list per graph.
+            ``[B + 1]`` (columns of ``edge_index``), and one array per feature, ``[items]``, or ``[items, d]`` for
+            ``scalar(d)``; of texts a list of strings, of texts at nodes one list per graph.
         """
         whole = isinstance(graphs, slice)
         following = slice(graphs.start + 1, graphs.stop + 1) if isinstance(graphs, slice) else graphs + 1
@@ -101,9 +101,10 @@ class FlatGraphs:
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
         if feature.location is not Location.EDGE or self.directed:
             return rows.astype(dtype)
-        if rows.ndim == 2:  # one column per direction
-            return rows.astype(dtype).reshape(-1)
-        return np.repeat(rows.astype(dtype), 2)
+        own = feature.row_shape
+        if rows.ndim == 2 + len(own):  # one value per direction
+            return rows.astype(dtype).reshape(-1, *own)
+        return np.repeat(rows.astype(dtype), 2, axis=0)
 
 
 def _strings(texts: Texts, ptr: NDArray[np.int64] | None) -> list[Any]:
@@ -142,8 +143,10 @@ def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArr
 def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) -> dict[str, Any]:
     """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; absent where there is nothing to hold.
 
-    ``x`` and ``edge_attr`` are float32 ``[items, columns]``: scalars and masks one column each, class numbers one-hot.
-    ``y`` is ``[items]`` for one output, ``[items, K]`` for K outputs of the same location; of a text it is the text.
+    ``x`` and ``edge_attr`` are float32 ``[items, columns]``: masks have one column, scalars as many as their width,
+    and class numbers are one-hot. ``y`` holds the first output and those at the same location: ``[items]`` for a single
+    one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns side by side in
+    the card's order; of a text it is the text.
     """
     found: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
@@ -156,8 +159,9 @@ def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) ->
         return found
     if outputs[0].kind is Kind.TEXT:
         return {**found, "y": fields[outputs[0].name]}
-    first = [fields[f.name] for f in outputs if f.location is outputs[0].location]
-    found["y"] = first[0] if len(first) == 1 else torch.stack(first, dim=1)
+    beside = [f for f in outputs if f.location is outputs[0].location and f.kind is not Kind.TEXT]
+    columns = [fields[f.name] for f in beside]
+    found["y"] = columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
     return found
 
 
@@ -197,22 +201,6 @@ def empty_batch(example: Data) -> Batch:
             batch[name] = []
     batch.num_nodes, batch.ptr, batch._num_graphs = 0, torch.zeros(1, dtype=torch.long), 0
     return batch
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return an argument that must be a whole number, as an int.
-
-    Raises:
-        TypeError: If it is none.
-        ValueError: If it is below ``least``.
-    """
-    try:
-        number = index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return number
 
 
 def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:

@@ -14,7 +14,8 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
-from graphbench.core.errors import GraphBenchError
+from graphbench.core.arguments import whole_number
+from graphbench.core.errors import ArgumentError, GraphBenchError
 from graphbench.data.batching import (
     BatchPlan,
     FlatGraphs,
@@ -22,7 +23,6 @@ from graphbench.data.batching import (
     empty_batch,
     make_batch,
     standard_fields,
-    whole_number,
 )
 from graphbench.data.content import objects_hash, selection_hash
 from graphbench.data.labels import labeller_of
@@ -212,17 +212,20 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             share: ``(rank, world)``: take every ``world``-th graph of each batch, from the ``rank``-th on.
 
         Raises:
-            TypeError: If a number is not whole.
-            ValueError: If ``batch_size`` is below 1, ``start``, ``seed`` or ``epoch`` below 0, or ``share`` is not a
-                rank below its world.
+            ArgumentError: If a number is not whole, ``batch_size`` is below 1, ``start``, ``seed`` or ``epoch`` below
+                0, or ``share`` is not a rank below its world.
         """
         batch_size = whole_number("batch_size", batch_size, 1)
         seed, epoch, start = (
             whole_number(name, value, 0) for name, value in (("seed", seed), ("epoch", epoch), ("start", start))
         )
-        if not 0 <= share[0] < share[1]:
-            raise ValueError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
-        return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, share)
+        try:
+            rank, world = (whole_number("share", number, 0) for number in share)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"share must be (rank, world), two whole numbers, got {share!r}") from error
+        if rank >= world:
+            raise ArgumentError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
+        return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, (rank, world))
 
     def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Any:
         """Return the given graphs of the file as one PyG ``Batch``, or as a ``TrajectoryBatch`` where there are hints.

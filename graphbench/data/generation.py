@@ -1,4 +1,4 @@
-"""Build a split: shards on any executor, duplicates redrawn, one finished file.
+"""Build a split: shards on any pool of workers, duplicates redrawn, one finished file.
 
 The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
 folder, so a build that was killed continues with the shards that are missing; a split of one shard is written at once.
@@ -12,7 +12,7 @@ import hashlib
 import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GenerationError
 from graphbench.core.files import clear_errors, remove_strays
+from graphbench.core.plugins import MAIN, plugin_targets
+from graphbench.core.processes.pool import Pool
 from graphbench.core.progress import Progress, progress_bar
+from graphbench.data.domain import domain_module
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.labels import LabelTask, label_samples, with_labels
 from graphbench.data.layout import (
@@ -39,7 +42,7 @@ from graphbench.data.layout import (
 from graphbench.data.samples import Samples
 from graphbench.data.shards import SplitTask, build_shard, is_whole, join_shards, shard_facts, shard_hashes, write_split
 from graphbench.data.store import Manifest, map_arrays, require_space
-from graphbench.data.workers import Pool, await_files, require_one_place, run_jobs, worker_pool
+from graphbench.data.workers import require_files, require_one_place, run_jobs, worker_pool
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -52,7 +55,7 @@ Task = SplitTask | LabelTask
 
 
 def draw_samples(card: Card, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Samples:
-    """Return samples of a split drawn afresh from the card (first attempts), labels included, without the disk."""
+    """Generate samples of a split in memory (first attempts, labels included) and return them."""
     chosen = np.asarray(indices, np.int64)
     graphs = SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen))
     return graphs if card.labeller is None else with_labels(card, graphs, label_samples(card, split, chosen, graphs))
@@ -66,6 +69,15 @@ class SplitBuilder:
         self.parameters = task.parameters
         self.shard_size = shard_size or max(1, min(task.maker.shard_size(self.parameters), count))
         self.work = work_folder(folder, task.split)
+        module = domain_module(task.maker.name.partition(".")[0])
+        self.only_here = module == MAIN  # workers do not run the script, so they do not know its domains
+        self.plugins = (*plugin_targets(), *([] if module in (None, MAIN) else [module]))
+        if self.only_here and len(self.shards) > 1:
+            _LOG.warning(
+                "%s is generated in this process alone, as the script's main module registers its domain; register it "
+                "in a module that workers can import",
+                self.card.address,
+            )
 
     @property
     def shards(self) -> list[Shard]:
@@ -73,9 +85,9 @@ class SplitBuilder:
         return [(i, min(i + self.shard_size, self.count)) for i in range(0, self.count, self.shard_size)]
 
     def shard_path(self, first: int, last: int, redraws: Mapping[int, int]) -> Path:
-        """Return the file of a shard; its name tells which samples were redrawn, so no stale shard is ever reused."""
-        mine = sorted((i, a) for i, a in redraws.items() if first <= i < last)
-        tag = "" if not mine else f"-{_short_hash(repr(mine))}"
+        """Return the file of a shard; its name has a hash of the redrawn samples, so no stale shard is ever reused."""
+        own = sorted((i, a) for i, a in redraws.items() if first <= i < last)
+        tag = "" if not own else f"-{_short_hash(repr(own))}"
         return self.work / f"{first:09d}-{last:09d}{tag}.h5"
 
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
@@ -112,19 +124,19 @@ class SplitBuilder:
         return self._facts(target, sizes, 0, [samples.facts])
 
     def _facts(
-        self, target: Path, sizes: Mapping[str, int], redrawn: int, told: Sequence[Mapping[str, Any]]
+        self, target: Path, sizes: Mapping[str, int], redrawn: int, shards: Sequence[Mapping[str, Any]]
     ) -> dict[str, Any]:
         own = {"split": self.split, **sizes, "redrawn": redrawn, "content": samples_hash(map_arrays(target))}
-        return {**_joined_facts(told), **own}
+        return {**_joined_facts(shards), **own}
 
     def _warm_up(self, pool: Pool | None) -> None:
         """Compile the kernels once, so that workers load them from the cache; estimate the size."""
-        shared = pool is not None and pool.here
-        jobs = [job for job in self.task.maker.compile_jobs if not job.is_done()] if shared else []
-        if pool is not None and len(jobs) > 1:
-            with suppress(RuntimeError):  # a broken pool costs time only: what is missing is compiled below
-                executor = pool.executor()
-                wait([executor.submit(job.run, self.parameters) for job in jobs])
+        if pool is not None and pool.shares_caches:
+            jobs = [job for job in self.task.maker.compile_jobs if not job.is_done()]
+            for job in jobs if len(jobs) > 1 else ():
+                pool.submit(job.run, self.parameters, name="compiling a kernel")
+            while pool.completed():  # a job that fails costs time only: what is missing is compiled below
+                pass
         few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         if self.task.maker.unique:
@@ -140,20 +152,18 @@ class SplitBuilder:
             else:
                 todo.append((first, last))
 
-        def submit(executor: Executor, shard: Shard) -> Future[int]:
-            return executor.submit(build_shard, *self._arguments(shard, redraws))
-
         if pool is not None and len(todo) > 1:
-            run_jobs(pool, submit, todo, bar.update)
-            await_files([self.shard_path(*shard, redraws) for shard in todo])
+            jobs = {f"samples {first} to {last - 1}": self._arguments((first, last), redraws) for first, last in todo}
+            run_jobs(pool, build_shard, jobs, bar.update)
+            require_files(self.shard_path(*shard, redraws) for shard in todo)
         else:
             for shard in todo:
                 bar.update(build_shard(*self._arguments(shard, redraws)))
 
     def _arguments(self, shard: Shard, redraws: Mapping[int, int]) -> tuple[Any, ...]:
         first, last = shard
-        mine = {i: a for i, a in redraws.items() if first <= i < last}
-        return self.task, first, last, mine, self.shard_path(first, last, redraws)
+        own = {i: a for i, a in redraws.items() if first <= i < last}
+        return self.task, first, last, own, self.shard_path(first, last, redraws), self.plugins
 
     def _resolve_duplicates(self) -> dict[int, int]:
         """Return index -> attempt for every sample that must be redrawn, so that all samples differ.
@@ -175,7 +185,7 @@ class SplitBuilder:
         redraws: dict[int, int] = {}
         queue = [int(i) for i in repeats]
         heapq.heapify(queue)
-        while queue:  # indices leave the queue in rising order: whoever is pushed out comes later
+        while queue:  # indices leave the queue in rising order: a sample that loses its graph comes later
             i = heapq.heappop(queue)
             for attempt in range(1, _MAX_ATTEMPTS):
                 new = sample_hashes(self.task.draw(np.array([i]), np.array([attempt])), self.card)[0].tobytes()
@@ -194,10 +204,10 @@ class SplitBuilder:
         return redraws
 
 
-def _joined_facts(told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the shards tell, together: numbers are added up, mappings united."""
+def _joined_facts(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of all shards together: numbers are summed, mappings merged."""
     found: dict[str, Any] = {}
-    for facts in told:
+    for facts in shards:
         for name, value in facts.items():
             if isinstance(value, Mapping):
                 found[name] = {**found.get(name, {}), **value}
@@ -280,7 +290,7 @@ def _ensure_file(
             if found is None:
                 found = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)
-                with pool(builder.work) as workers:
+                with nullcontext() if builder.only_here else pool(builder.work) as workers:
                     facts = builder.build(folder / found, workers, progress)
                 _record(folder, found, facts, about)
             _remove_leftovers(folder, split, found)
@@ -294,11 +304,7 @@ def _pool(
     workers: int | None, executor: Executor | None, cluster: str | Client | None, work: Path
 ) -> AbstractContextManager[Pool | None]:
     """Return where the shards are drawn; leaving the block closes what was opened for them."""
-    if cluster is not None:
-        from graphbench.data.cluster_jobs import ClusterPool
-
-        return closing(ClusterPool(cluster, work))
-    pool = worker_pool(workers, executor)
+    pool = worker_pool(workers, executor, cluster, work)
     return nullcontext() if pool is None else closing(pool)
 
 

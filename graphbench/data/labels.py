@@ -2,7 +2,7 @@
 
 The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
 labeller, i) alone. So labels are built, continued and shared like the graphs themselves: a file of labels is a file of
-samples that has no edges.
+samples that lists no edges. Where labels stand at edges, it counts them: there is one row per stored edge of the graph.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import GraphBenchError, StoreError
+from graphbench.data.compacting import compact
 from graphbench.data.samples import Labeller, Samples, find_labeller
 from graphbench.data.seeds import label_number, stream_key
-from graphbench.data.shards import compact, interrupted, stored_samples
+from graphbench.data.shards import interrupted, stored_samples
 
 _NOT_THE_LABELLERS = (GraphBenchError, MemoryError)  # failures that another graph would meet, too
 _NO_VALUE = -1
@@ -72,10 +73,10 @@ def labeller_of(card: Card) -> Labeller:
 def label_samples(
     card: Card, split: str, indices: NDArray[np.int64], graphs: Samples, places: NDArray[np.int64] | None = None
 ) -> Samples:
-    """Return the labels of graphs, as samples without edges in the dtypes of the store.
+    """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
 
     A graph on which the labeller fails, or whose label its own check refuses, has -1 for every value, and 1 for the
-    feature that tells of failures. ``facts`` have ``seconds``, processor time in all, and ``failed``, sample -> why.
+    feature that marks failures. ``facts`` have ``seconds``, processor time in all, and ``failed``, sample -> why.
 
     Args:
         card: The card of a task that needs labels.
@@ -100,11 +101,16 @@ def label_samples(
         if problem:
             failed[str(index)] = problem
         found.append(values)
-    nodes = graphs.num_nodes[list(chosen)]
-    edges = np.zeros(len(indices), np.int64), np.empty((0, 2), np.uint8)
+    edges = graphs.num_edges[list(chosen)] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
     columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
     facts = {"seconds": time.process_time() - began, **({"failed": failed} if failed else {})}
-    return compact(card.only_labels, Samples(nodes, *edges, columns, facts=facts), labeller)
+    labels = Samples(graphs.num_nodes[list(chosen)], edges, np.empty((0, 2), np.uint8), columns, facts=facts)
+    return compact(card.only_labels, labels, labeller)
+
+
+def has_edge_labels(card: Card) -> bool:
+    """Return whether some of the labels that a card's task needs stand at edges."""
+    return any(f.location is Location.EDGE for f in card.label_features)
 
 
 def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples) -> tuple[Mapping[str, Any], str]:
@@ -120,8 +126,7 @@ def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samp
         problems = [f"{type(error).__name__}: {error}"]
     if not problems:
         return values, ""
-    nodes = int(graph.num_nodes[0])
-    none = {f.name: _NO_VALUE if f.location is Location.GRAPH else [_NO_VALUE] * nodes for f in card.label_features}
+    none = {f.name: np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
     return {**none, labeller.failed: 1}, problems[0]
 
 
@@ -129,13 +134,20 @@ def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list
     names = {f.name for f in card.label_features}
     if names != set(values):
         return [f"the label has {', '.join(sorted(values))}; the card has {', '.join(sorted(names))}"]
-    nodes = int(graph.num_nodes[0])
-    expected = {f.name: () if f.location is Location.GRAPH else (nodes,) for f in card.label_features}
+    expected = {f.name: _shape(f, graph) for f in card.label_features}
     return [
         f"{name} has the shape {np.shape(values[name])}, not {shape}"
         for name, shape in expected.items()
         if np.shape(values[name]) != shape
     ]
+
+
+def _shape(feature: Feature, graph: Samples) -> tuple[int, ...]:
+    """Return the shape of the label of one graph: a row per node or stored edge, or that of a single value."""
+    if feature.location is Location.GRAPH:
+        return feature.row_shape
+    items = graph.num_nodes if feature.location is Location.NODE else graph.num_edges
+    return int(items[0]), *feature.row_shape
 
 
 def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
@@ -154,7 +166,8 @@ def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
         StoreError: If the labels are of other graphs.
     """
     count = len(graphs)
-    if not np.array_equal(labels.num_nodes[:count], graphs.num_nodes):
+    edges_differ = has_edge_labels(card) and not np.array_equal(labels.num_edges[:count], graphs.num_edges)
+    if edges_differ or not np.array_equal(labels.num_nodes[:count], graphs.num_nodes):
         raise StoreError(f"the labels of {card.address} are of other graphs; delete their folder and label anew")
     own = labels.part(card.only_labels, 0, count).values
     return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, {**graphs.values, **own}, graphs.hints)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.catalog.cards import Card, draw_suffix
+from graphbench.core.files import is_file
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import find_generator
 from graphbench.data.store import Manifest
@@ -19,7 +20,7 @@ from graphbench.data.store import Manifest
 
 def dataset_folder(card: Card, root: Path) -> Path:
     """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``, where the fingerprint tells draws apart."""
-    fingerprint = card.fingerprint(find_generator(card.generator).version)
+    fingerprint = find_generator(card.generator).fingerprint(card)
     return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
 
 
@@ -55,13 +56,10 @@ def file_name(split: str, count: int, full: int) -> str:
 
 def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
     """Return the smallest finished file that holds at least ``count`` samples of a split, or None."""
-    manifest = Manifest(folder)
-    if not manifest.path.is_file():
-        return None
     finished = [
         (facts["count"], name)
-        for name, facts in manifest.read()["files"].items()
-        if facts.get("split") == split and facts["count"] >= count and (folder / name).is_file()
+        for name, facts in Manifest(folder).read()["files"].items()
+        if facts.get("split") == split and facts["count"] >= count and is_file(folder / name)
     ]
     return min(finished)[1] if finished else None
 
@@ -72,7 +70,7 @@ def about_graphs(card: Card) -> dict[str, Any]:
     return {
         "id": card.id,
         "version": card.version,
-        "fingerprint": card.fingerprint(generator.version),
+        "fingerprint": generator.fingerprint(card),
         **({"data_seed": card.data_seed} if card.data_seed else {}),
         "generator": {"name": generator.name, "version": generator.version},
         "card": card.model_dump(mode="json", exclude={"measured"}),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
+from graphbench.data.labels import has_edge_labels
 from graphbench.data.layout import find_file, label_folder
 from graphbench.data.shards import stored_names
 from graphbench.data.store import MANIFEST, Manifest, map_arrays
@@ -59,7 +60,8 @@ def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | N
     if label_path is None:
         return count, arrays
     labels = _arrays_of(card.only_labels, label_path)
-    if not np.array_equal(labels["node_ptr"][: count + 1], arrays["node_ptr"][: count + 1]):
+    shared = ("node_ptr", "edge_ptr") if has_edge_labels(card) else ("node_ptr",)
+    if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
         raise StoreError(f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt")
     return count, {**arrays, **{name: labels[name] for f in card.label_features for name in stored_names_of(f)}}
 

@@ -16,8 +16,10 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError
 from graphbench.core.kernels import is_cached
-from graphbench.data.runs import offsets
-from graphbench.data.texts import stored_arrays
+from graphbench.data.domain import find_part
+from graphbench.data.runs import offsets, take_runs
+from graphbench.data.seeds import stream_key
+from graphbench.data.texts import Texts, stored_arrays
 from graphbench.data.trajectories import Trajectories
 
 Array = NDArray[Any]
@@ -31,8 +33,9 @@ class Samples:
         num_nodes: int64 ``[S]``, nodes per graph.
         num_edges: int64 ``[S]``, stored edges per graph: every undirected edge once, every arc once.
         edges: integer ``[E, 2]``, node ids local to the graph; ``u < v`` where undirected, sorted by (u, v).
-        values: One array per feature of the card, with one row per node, stored edge or graph. An edge feature with
-            two columns on an undirected graph holds one value per direction: ``[:, 0]`` for u -> v, ``[:, 1]`` back.
+        values: One array per feature of the card, with one row per node, stored edge or graph: ``[rows]``, or
+            ``[rows, d]`` for ``scalar(d)``. An edge feature of undirected graphs may have one value per direction:
+            ``[rows, 2]``, or ``[rows, 2, d]`` for ``scalar(d)``, with ``[:, 0]`` for u -> v and ``[:, 1]`` back.
             Texts are ``graphbench.data.texts.Texts``. Hints are not among them.
         hints: The hints over time, for cards that have any.
         facts: What is to be told of how they were made, such as seconds; no part of the data.
@@ -75,6 +78,26 @@ class Samples:
         edges = self.edges[self.rows(Location.EDGE, first, last)]
         hints = None if self.hints is None else self.hints.take(np.arange(first, last))
         return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values, hints)
+
+    def take(self, card: Card, indices: NDArray[np.int64]) -> Samples:
+        """Return graphs in any order, as copies."""
+        nodes, edges = self.num_nodes[indices], self.num_edges[indices]
+        first = {Location.NODE: self.node_ptr[indices], Location.EDGE: self.edge_ptr[indices], Location.GRAPH: indices}
+        ptr = {
+            Location.NODE: offsets(nodes),
+            Location.EDGE: offsets(edges),
+            Location.GRAPH: np.arange(len(indices) + 1),
+        }
+
+        def taken(value: Any, at: Location) -> Any:
+            if isinstance(value, Texts):
+                return value.take(first[at], ptr[at])
+            return take_runs(np.ascontiguousarray(value), first[at], ptr[at])
+
+        values = {f.name: taken(self.values[f.name], f.location) for f in card.stored_features if f.name in self.values}
+        stored = self.edges if card.complete else taken(self.edges, Location.EDGE)
+        hints = None if self.hints is None else self.hints.take(indices)
+        return Samples(nodes, edges, stored, values, hints)
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by name, those of the hints as ``hint.<name>``, of texts as ``<name>``, ``<name>.ptr``."""
@@ -172,6 +195,15 @@ class Generator:
             raise CardError(f"{card.path} ({card.id}, split {split}): {_problems(error)}") from error
         return self.redraw(parameters, card.data_seed) if card.data_seed else parameters
 
+    def fingerprint(self, card: Card) -> str:
+        """Return digits that change whenever the samples of a card may change."""
+        return card.fingerprint(self.version)
+
+    def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return samples of a split as :attr:`generate` gives them."""
+        key = stream_key(card.id, card.version, split, card.data_seed)
+        return self.generate(self.parse(card, split), key, indices, attempts)
+
 
 def _problems(error: ValidationError) -> str:
     return "; ".join(
@@ -193,7 +225,8 @@ class Labeller:
         version: Raised whenever the same graph and effort would give another label.
         effort: Pydantic model (unknown keys forbidden) that validates what may be spent on a graph.
         label: ``(effort, number, graph) -> feature -> value`` for ``Samples`` of one graph: a pure function; the number
-            chooses random numbers. At nodes a value is an array with one row per node.
+            chooses random numbers. At nodes and edges a value is an array with one row per node or stored edge, of
+            ``scalar(d)`` with d columns; it is the same for both directions of an edge.
         check: ``(graph, values) -> problems``: the label against an independent implementation.
         failed: Feature, a mask at graphs, of graphs without a label: it failed, or its label did not pass the check.
             All other values of such a graph are -1.
@@ -231,42 +264,20 @@ class Labeller:
 
 
 def find_labeller(name: str) -> Labeller:
-    """Return a registered labeller by the name a card gives.
-
-    The part before the dot names a module ``graphbench.domains.<domain>.labellers``, which lists its labellers.
+    """Return a registered labeller by the name a card gives, ``<domain>.<name>``.
 
     Raises:
         CardError: If the domain or the labeller does not exist.
     """
-    found: Labeller = _registered("labeller", name)
+    found: Labeller = find_part("labeller", name)
     return found
 
 
 def find_generator(name: str) -> Generator:
-    """Return a registered generator by the name a card gives.
-
-    The part before the dot names a module ``graphbench.domains.<domain>.generators``, which lists its generators.
+    """Return a registered generator by the name a card gives, ``<domain>.<name>``.
 
     Raises:
         CardError: If the domain or the generator does not exist.
     """
-    found: Generator = _registered("generator", name)
+    found: Generator = find_part("generator", name)
     return found
-
-
-def _registered(kind: str, name: str) -> Any:
-    """Return what the module ``<kind>s`` of a domain lists under a name, in its constant of that name."""
-    domain, _, short = name.partition(".")
-    if not (domain.isidentifier() and short.isidentifier()):
-        raise CardError(f"{kind} {name!r} is not of the form <domain>.<name>")
-    module_name = f"graphbench.domains.{domain}.{kind}s"
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and module_name.startswith(error.name):
-            raise CardError(f"{kind} {name!r}: there is no domain {domain!r}") from error
-        raise
-    listed: Mapping[str, Any] = getattr(module, f"{kind.upper()}S")
-    if short not in listed:
-        raise CardError(f"{kind} {name!r} does not exist; {domain} has {', '.join(sorted(listed))}")
-    return listed[short]

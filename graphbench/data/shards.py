@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
+from graphbench.core.plugins import load_targets
+from graphbench.data.compacting import compact
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Labeller, Samples, find_generator
-from graphbench.data.seeds import stream_key
-from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, smallest_integer, write_arrays
+from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, write_arrays
 from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
-from graphbench.data.trajectories import PREFIX, HintLayout, Trajectories
+from graphbench.data.trajectories import PREFIX, Trajectories
 
 _HASHES = "hashes"
 _CONTENT = "content"  # attribute of a shard file: the hash of its arrays, for whoever continues the build
@@ -55,9 +56,8 @@ class SplitTask:
             GenerationError: If the generator fails or returns other arrays than the card says.
         """
         generator = self.maker
-        key = stream_key(self.card.id, self.card.version, self.split, self.card.data_seed)
         try:
-            samples = generator.generate(self.parameters, key, indices, attempts)
+            samples = generator.draw(self.card, self.split, indices, attempts)
         except GraphBenchError:
             raise
         except Exception as error:
@@ -77,74 +77,6 @@ def interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
-    """Return the samples with every array in its storage dtype, checked against the card.
-
-    Scalars are float32 (or what the generator says), masks uint8, class numbers, pointers and node ids the smallest
-    safe integer; where cells may be masked, masks and class numbers are int8.
-    """
-    names = {f.name for f in card.stored_features}
-    if set(samples.values) != names:
-        raise GenerationError(f"{maker.name} returned {sorted(samples.values)}, the card has {sorted(names)}")
-    largest = int(samples.num_nodes.max(initial=1)) - 1
-    rows = {
-        Location.NODE: int(samples.num_nodes.sum()),
-        Location.EDGE: int(samples.num_edges.sum()),
-        Location.GRAPH: len(samples),
-    }
-    values = {}
-    for feature in card.stored_features:
-        value = samples.values[feature.name]
-        expected = rows[feature.location]
-        if len(value) != expected:
-            raise GenerationError(f"{maker.name}: {feature.name} has {len(value)} rows, not {expected}")
-        if feature.kind is Kind.TEXT:
-            values[feature.name] = value
-            continue
-        value = np.asarray(value)
-        problem = _value_problem(feature, value, largest, -1 if maker.masks_cells else 0)
-        if problem is not None:
-            raise GenerationError(f"{maker.name}: {feature.name} {problem}; this is a fault of the generator")
-        values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
-    edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
-    hints = _compact_hints(card, samples, largest + 1)
-    return Samples(samples.num_nodes, samples.num_edges, edges, values, hints, samples.facts)
-
-
-def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | None:
-    if not card.hints:
-        return None
-    if samples.hints is None or len(samples.hints) != len(samples):
-        raise GenerationError(f"{card.generator} returned no hints for each graph, but the card has some")
-    return samples.hints.compact(HintLayout(card.hints, nodes))
-
-
-def _dtype(feature: Feature, largest_id: int, maker: Generator | Labeller) -> np.dtype[Any]:
-    if feature.kind is Kind.SCALAR:
-        return np.dtype(maker.scalars)
-    if feature.kind is Kind.MASK_ONE:
-        return np.dtype(np.uint8)
-    if feature.kind is Kind.MASK:
-        return np.dtype(np.int8 if maker.masks_cells else np.uint8)
-    if feature.kind is Kind.CATEGORICAL:
-        signed = np.int8 if feature.classes <= 128 else np.int32
-        return np.dtype(signed) if maker.masks_cells else smallest_integer(feature.classes - 1)
-    return smallest_integer(largest_id)
-
-
-def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int, masked: int) -> str | None:
-    """Return what is wrong with the values for the type of their feature, or None."""
-    if not value.size:
-        return None
-    if feature.kind is Kind.SCALAR:
-        return None if np.isfinite(value).all() else "has values that are not finite"
-    largest = {Kind.MASK: 1, Kind.MASK_ONE: 1, Kind.CATEGORICAL: feature.classes - 1}.get(feature.kind, largest_id)
-    least = masked if feature.kind in (Kind.MASK, Kind.CATEGORICAL) else 0
-    if value.min() < least or value.max() > largest:
-        return f"has values from {value.min()} to {value.max()}, outside {least} to {largest}"
-    return None
-
-
 class MakerTask(Protocol):
     """What a worker needs to make samples: those of a split, or their labels."""
 
@@ -160,7 +92,9 @@ class MakerTask(Protocol):
         """Return the samples of the given indices, in the dtypes of the store."""
 
 
-def build_shard(task: MakerTask, first: int, last: int, redraws: Mapping[int, int], path: Path) -> int:
+def build_shard(
+    task: MakerTask, first: int, last: int, redraws: Mapping[int, int], path: Path, plugins: Sequence[str] = ()
+) -> int:
     """Draw samples ``first`` to ``last - 1`` and write them to a shard file; return their number.
 
     Args:
@@ -169,7 +103,9 @@ def build_shard(task: MakerTask, first: int, last: int, redraws: Mapping[int, in
         last: One past the last.
         redraws: index -> attempt, for samples whose first draw was a duplicate.
         path: The file to write; where it is there and whole, nothing is drawn: a cluster may run a job twice.
+        plugins: What a worker must load to know the domain (:func:`graphbench.core.plugins.load_targets`).
     """
+    load_targets(plugins)
     if is_whole(path):
         return last - first
     indices = np.arange(first, last, dtype=np.int64)
@@ -260,8 +196,13 @@ def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]],
             if isinstance(value, Texts):
                 sizes[name] += len(value.content)
             else:
-                dtype = kinds[name][1] if name in kinds else value.dtype
-                kinds[name] = (value.shape[1:], np.result_type(dtype, value.dtype))
+                shape, dtype = kinds.get(name, (value.shape[1:], value.dtype))
+                if value.shape[1:] != shape:
+                    raise GenerationError(
+                        f"{name} has rows of the shape {value.shape[1:]} in some samples and {shape} in others; "
+                        "a generator must give the same shape for all samples"
+                    )
+                kinds[name] = (shape, np.result_type(dtype, value.dtype))
         if shard.hints is not None:
             parts.append(Trajectories.of_arrays({name: np.array(a) for name, a in shard.hints.arrays().items()}))
     count = rows[Location.GRAPH]

@@ -20,7 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ChecksumMismatch, StoreError
-from graphbench.core.files import atomic_path, clear_errors, existing_parent, remove_strays, write_json
+from graphbench.core.files import (
+    atomic_path,
+    clear_errors,
+    existing_parent,
+    is_file,
+    load_json,
+    remove_strays,
+    write_json,
+)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -46,12 +54,13 @@ def require_space(folder: Path, needed: int) -> None:
         needed: Estimated bytes.
 
     Raises:
-        StoreError: If fewer than ``needed`` bytes and a small reserve are free.
+        StoreError: If fewer than ``needed`` bytes and a reserve of 64 MB are free.
     """
     free = shutil.disk_usage(existing_parent(folder)).free
     if free < needed + _SPARE_BYTES:
         raise StoreError(
-            f"too little disk space in {folder}: about {needed / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free; "
+            f"too little disk space in {folder}: about {needed / 1e6:.0f} MB and a reserve of "
+            f"{_SPARE_BYTES / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free; "
             "free space, choose another --root, or ask for fewer samples with --limit"
         )
 
@@ -220,11 +229,11 @@ class Manifest:
 
     def read(self) -> dict[str, Any]:
         """Return the content, or an empty record where there is no manifest yet."""
-        if not self.path.is_file():
+        if not is_file(self.path):
             return {"format": FORMAT, "files": {}}
         try:
             with clear_errors(self.path, "read"):
-                content: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+                content: dict[str, Any] = load_json(self.path)
             for name, facts in content["files"].items():
                 _check_facts(name, facts)
             found = content["format"]
@@ -248,7 +257,7 @@ class Manifest:
     def entry(self, name: str) -> dict[str, Any] | None:
         """Return what is recorded of a file, or None."""
         found: dict[str, Any] | None = self.read()["files"].get(name)
-        return found if found is not None and (self.folder / name).is_file() else None
+        return found if found is not None and is_file(self.folder / name) else None
 
     def check(self, name: str, full: bool = False) -> None:
         """Check a file against its recorded checksum.
@@ -283,7 +292,7 @@ class Manifest:
 
     def _stamped(self, name: str) -> list[int] | None:
         try:
-            stamp: list[int] = json.loads(self._stamp_path(name).read_text(encoding="utf-8"))
+            stamp: list[int] = load_json(self._stamp_path(name))
         except (OSError, ValueError):
             return None
         return stamp

@@ -1,4 +1,4 @@
-"""Endless training data: samples drawn when they are needed, never stored."""
+"""Endless training data: samples generated when they are needed, never stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphbench.core.errors import CardError
 from graphbench.data.shards import SplitTask
 from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
 
-_SEED_STRIDE = 2**32  # batches' samples of one size set aside for each seed
+_SEED_STRIDE = 2**32  # samples of one size that belong to one seed
 
 
 class TrajectoryStream:
@@ -44,7 +44,7 @@ class TrajectoryStream:
         return batch_of_samples(self._task.draw(indices, np.zeros_like(indices)), self.card.features)
 
     def batches(self, batch_size: int, start: int = 0, share: tuple[int, int] = (0, 1)) -> Iterator[TrajectoryBatch]:
-        """Yield batches, or shares of them, from number ``start`` on, for ever."""
+        """Yield batches, or shares of them, from number ``start`` on, without end."""
         number = start
         while True:
             yield self.batch(number, batch_size, share)

@@ -28,30 +28,28 @@ class TrajectoryBatch:
     """Trajectories of B graphs of n nodes.
 
     A node's value has the shape ``[B, n]``, an edge's ``[B, n, n]`` (row u, column v: the pair (u, v)), a graph's
-    ``[B]``; a mask_one is the id of its node, ``[B]``. Scalars are floats; masks 0 and 1 and classes numbers, both -1
-    where masked; pointers are node ids. Integers come in the small types of the store: cast them on the device.
+    ``[B]``; a scalar of several values has one axis more; a mask_one is the id of its node, ``[B]``. Scalars are
+    floats; masks 0 and 1 and classes numbers, both -1 where masked; pointers are node ids. Integers come in the small
+    types of the store: cast them on the device.
 
     Attributes:
         inputs: Input name -> tensor.
         hints: Hint name -> tensor with a leading time axis T; after the end of a sample its last state is repeated.
         outputs: Output name -> tensor.
         lengths: int64 ``[B]``: steps of every sample, at most T.
+        num_nodes: Nodes per graph n.
     """
 
     inputs: dict[str, Tensor]
     hints: dict[str, Tensor]
     outputs: dict[str, Tensor]
     lengths: Tensor
+    num_nodes: int
 
     @property
     def num_graphs(self) -> int:
         """Number of graphs B."""
         return len(self.lengths)
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes per graph n."""
-        return int(self.inputs["pos"].shape[1])
 
     @property
     def steps(self) -> int:
@@ -65,7 +63,8 @@ class TrajectoryBatch:
         def move(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
             return {name: _move(tensor, target) for name, tensor in tensors.items()}
 
-        return TrajectoryBatch(move(self.inputs), move(self.hints), move(self.outputs), _move(self.lengths, target))
+        lengths = _move(self.lengths, target)
+        return TrajectoryBatch(move(self.inputs), move(self.hints), move(self.outputs), lengths, self.num_nodes)
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a feature of that name."""
@@ -134,7 +133,7 @@ def _assemble(
         for stage in (Stage.INPUT, Stage.OUTPUT)
     }
     lengths = torch.from_numpy(trajectories.lengths)
-    return TrajectoryBatch(named[Stage.INPUT], hints, named[Stage.OUTPUT], lengths)
+    return TrajectoryBatch(named[Stage.INPUT], hints, named[Stage.OUTPUT], lengths, nodes)
 
 
 def _dense(flat: FlatGraphs, feature: Feature, graphs: Array, nodes: int) -> Array:
@@ -148,10 +147,11 @@ def _dense(flat: FlatGraphs, feature: Feature, graphs: Array, nodes: int) -> Arr
 
 def _shaped(rows: Array, feature: Feature, count: int, nodes: int) -> Array:
     """Return the rows of a feature as ``[B, ...]``: scalars float32, node ids int64 (a mask_one is one)."""
+    columns = rows.shape[1:]  # of scalars of several values
     if feature.location is Location.NODE:
-        rows = rows.reshape(count, nodes)
+        rows = rows.reshape(count, nodes, *columns)
     elif feature.location is Location.EDGE:
-        rows = rows.reshape(count, nodes, nodes)
+        rows = rows.reshape(count, nodes, nodes, *columns)
     if feature.kind is Kind.MASK_ONE:
         chosen: Array = rows.argmax(axis=1)
         return chosen

@@ -1,21 +1,21 @@
 """What the Generalist protocol changes about the inputs of trajectories: random positions, constant hints as inputs.
 
-Both follow the 2022 update of the CLRS benchmark (Ibarz et al., A Generalist Neural Algorithmic Learner).
+Both follow the 2022 update of the CLRS benchmark (Ibarz et al., A Generalist Neural Algorithmic Learner). A card names
+the hints and the input in the options of its task::
+
+    task: {type: trace, options: {positions: pos, constant_hints: {pred_h: pred}}}
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 
-from graphbench.catalog.features import Feature, Stage
-from graphbench.core.errors import GraphBenchError
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.data.trajectory_batch import TrajectoryBatch
-
-_ORDER_HINT, _ORDER_INPUT = "pred_h", "pred"
-_CHANGING = "pred"  # an algorithm with this output reorders its list, so the hint of the order changes
 
 
 @dataclass(frozen=True)
@@ -23,55 +23,53 @@ class InputRule:
     """How batches are changed before a model sees them.
 
     Attributes:
-        constant_hints_as_inputs: Make the hint ``pred_h`` the input ``pred`` where it never changes.
-        random_positions: Replace ``pos`` by sorted uniform numbers, for training and validation.
+        constant_hints: Hint -> name of the input that it becomes; its value must be the same at all steps of a sample.
+        positions: Scalar input of nodes that is replaced by sorted uniform numbers, for training and validation.
     """
 
-    constant_hints_as_inputs: bool = False
-    random_positions: bool = False
+    constant_hints: Mapping[str, str] = field(default_factory=dict)
+    positions: str | None = None
 
-    def features(self, features: Sequence[Feature], constant: bool) -> tuple[Feature, ...]:
-        """Return the features a model is built for.
+    def features(self, features: Sequence[Feature]) -> tuple[Feature, ...]:
+        """Return the features a model is built for, given those of the card.
 
-        Args:
-            features: Those of the card.
-            constant: Whether the hint ``pred_h`` never changes, see ``order_is_constant``.
+        Raises:
+            ConfigError: If the card has no such hint or input, or has a feature of an input's new name.
         """
-        if not (self.constant_hints_as_inputs and constant):
-            return tuple(features)
-        return tuple(replace(f, name=_ORDER_INPUT, stage=Stage.INPUT) if f.name == _ORDER_HINT else f for f in features)
+        names, hints = {f.name for f in features}, {f.name for f in select(features, Stage.HINT)}
+        for hint, name in self.constant_hints.items():
+            if hint not in hints or name in names:
+                raise ConfigError(
+                    f"constant_hints: {hint!r} is no hint, or there is a feature {name!r}; correct the card"
+                )
+        nodes = select(features, Stage.INPUT, Location.NODE)
+        scalars = {f.name for f in nodes if f.kind is Kind.SCALAR and f.width == 1}
+        if self.positions is not None and self.positions not in scalars:
+            raise ConfigError(f"positions: {self.positions!r} is no scalar input of nodes; correct the card")
+        return tuple(
+            replace(f, name=self.constant_hints[f.name], stage=Stage.INPUT) if f.name in self.constant_hints else f
+            for f in features
+        )
 
-    def batch(
-        self, batch: TrajectoryBatch, constant: bool, generator: torch.Generator | None = None
-    ) -> TrajectoryBatch:
+    def batch(self, batch: TrajectoryBatch, generator: torch.Generator | None = None) -> TrajectoryBatch:
         """Return the batch as the model sees it.
 
         Args:
             batch: On the CPU.
-            constant: As for ``features``.
             generator: Draws the positions; None leaves them as they are (testing).
 
         Raises:
-            GraphBenchError: If the hint changes within a sample after all.
+            GraphBenchError: If a hint that should be constant changes within a sample.
         """
         inputs, hints = dict(batch.inputs), dict(batch.hints)
-        if self.constant_hints_as_inputs and constant:
-            order = hints.pop(_ORDER_HINT)
-            if bool((order != order[0]).any()):
-                raise GraphBenchError(f"the hint {_ORDER_HINT!r} changes within a sample, so it cannot be an input")
-            inputs[_ORDER_INPUT] = order[0]
-        if self.random_positions and generator is not None:
-            inputs["pos"] = random_positions(inputs["pos"], generator)
-        return TrajectoryBatch(inputs, hints, batch.outputs, batch.lengths)
-
-
-def order_is_constant(features: Sequence[Feature]) -> bool:
-    """Return whether an algorithm has the hint ``pred_h`` and never changes it.
-
-    Sorting algorithms, which have the output ``pred``, and quickselect, which shows a pivot, move their keys.
-    """
-    names = {f.name for f in features}
-    return _ORDER_HINT in names and not names & {_CHANGING, "pivot"}
+        for hint, name in self.constant_hints.items():
+            values = hints.pop(hint)
+            if bool((values != values[0]).any()):
+                raise GraphBenchError(f"the hint {hint!r} changes within a sample, so it cannot be an input")
+            inputs[name] = values[0]
+        if self.positions is not None and generator is not None:
+            inputs[self.positions] = random_positions(inputs[self.positions], generator)
+        return replace(batch, inputs=inputs, hints=hints)
 
 
 def random_positions(pos: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

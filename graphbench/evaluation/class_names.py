@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import Evaluator, Score, output_of
+from graphbench.evaluation.evaluator import FeatureEvaluator
+from graphbench.evaluation.score import Score
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -79,13 +80,11 @@ def score_answers(card: Card, truth: NDArray[np.int64], answered: NDArray[np.int
     Raises:
         EvaluationError: If there is no graph, or not one answer per graph.
     """
-    output = output_of(card, None)
+    output = card.outputs[0]
     names = (card.metrics.primary, *card.metrics.also)
     is_none = answered == NO_CLASS
     more = replace(output, classes=output.classes + 1)  # answers that name no class have one of their own
-    found = Evaluator.from_features(more, names[0], names[1:]).evaluate(
-        truth, np.where(is_none, output.classes, answered)
-    )
+    found = FeatureEvaluator(more, names[0], names[1:]).evaluate(truth, np.where(is_none, output.classes, answered))
     values = found.to_dict()
     if is_none.any() and "macro_f1" in values:  # the class of their own has an F1 score of 0
         occurring = len(np.union1d(truth, answered[~is_none]))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import Evaluator
+from graphbench.evaluation.evaluator import FeatureEvaluator
+from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def trivial_scores(
 
     Args:
         feature: What is predicted.
-        y_train: Training targets, ``[items]`` or ``[items, K]``, array or tensor.
+        y_train: Training targets, ``[items]`` or ``[items, K]``, array or tensor; of ``scalar(d)`` ``[items, d]``.
         y_test: Targets to score on, the same form.
         batch: int ``[items]``, the graph of each test row, or None; without it metrics over graphs are left out.
         metrics: Names of the metrics.
@@ -47,14 +48,14 @@ def trivial_scores(
         able = ", ".join(_PREDICTORS)
         raise EvaluationError(f"{feature.name!r} is a {feature.kind.value}; trivial predictors exist for {able}")
     if feature.kind is Kind.TEXT:
-        evaluator = Evaluator.from_features(feature, metrics[0], metrics[1:])
+        evaluator = FeatureEvaluator(feature, metrics[0], metrics[1:])
         return {"majority": evaluator.evaluate(y_test, [most_frequent_answer(y_train)] * len(y_test)).to_dict()}
     train, test = _array(y_train, "y_train"), _array(y_test, "y_test")
     if train.shape[1:] != test.shape[1:]:
         raise EvaluationError(f"y_train has shape {train.shape} and y_test {test.shape}; their columns must agree")
     predictions = _PREDICTORS[feature.kind](train, test.shape, np.random.default_rng(seed))
     names = _computable(metrics, graphs_known=batch is not None or feature.location == "graph")
-    evaluator = Evaluator.from_features(feature, names[0], names[1:])
+    evaluator = FeatureEvaluator(feature, names[0], names[1:])
     return {name: evaluator.evaluate(test, values, batch).to_dict() for name, values in predictions.items()}
 
 
@@ -84,7 +85,7 @@ def _computable(metrics: Sequence[str], graphs_known: bool) -> list[str]:
 
 
 def _array(value: Any, name: str) -> Array:
-    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    array = as_array(value, name)
     if array.size == 0:
         raise EvaluationError(f"{name} is empty; give at least one target")
     return array

@@ -17,6 +17,9 @@ from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]
+_NUMPY_FLOATS = ("float16", "float32", "float64")
+_LARGEST = 1e140  # of scalars: sums of their squares stay finite
+_MOST_INTEGER = 2**62  # of node numbers and graph indices, which are int64
 
 
 class ScoreScale(StrEnum):
@@ -58,7 +61,7 @@ def checked_items(
     graph, num_graphs, seen = _membership(feature, truth, predicted, batch)
     for table in (truth, predicted):
         check_finite(table, graph)
-    expected = _TRUTH[feature.kind](feature, truth)
+    expected = _checked_truth(feature, truth, predicted)
     values = _predicted_values(feature, predicted, scale, graph, num_graphs)
     if values.shape != expected.shape:
         raise EvaluationError(
@@ -66,6 +69,26 @@ def checked_items(
             f"({feature.type_name}); give one prediction per target, e.g. y_pred.squeeze(-1)"
         )
     return Items(expected, values, graph, num_graphs, feature.classes), seen
+
+
+def _checked_truth(feature: Feature, truth: Table, predicted: Table) -> Array:
+    """Return the targets as the feature's type has them; where the predictions would do, the message asks for it."""
+    try:
+        return _TRUTH[feature.kind](feature, truth)
+    except EvaluationError as error:
+        if truth.values.dtype.kind != "f" or not _are_targets(feature, predicted):
+            raise
+        raise EvaluationError(
+            f"{error}; y_pred holds values that targets have: are the arguments swapped? The order is (y_true, y_pred)"
+        ) from error
+
+
+def _are_targets(feature: Feature, table: Table) -> bool:
+    try:
+        _TRUTH[feature.kind](feature, table)
+    except EvaluationError:
+        return False
+    return True
 
 
 def _text_items(y_true: Any, y_pred: Any) -> tuple[Items, int]:
@@ -108,18 +131,43 @@ def as_array(value: Any, name: str) -> Array:
     """Return an array or tensor, on whatever device and of whatever precision, as an array of numbers.
 
     Raises:
-        EvaluationError: If it is none; ``name`` says which one.
+        EvaluationError: If it is none, some of its values are masked, or it is a tensor without plain numbers (sparse,
+            nested, quantised or on the meta device); ``name`` says which one.
     """
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        value = (value.float() if "bfloat16" in str(value.dtype) else value).numpy()
+    hidden = np.count_nonzero(np.ma.getmaskarray(value)) if isinstance(value, np.ma.MaskedArray) else 0
+    if hidden:
+        raise EvaluationError(
+            f"{name} is a masked array with {hidden} masked values; leave these rows out, or fill them with "
+            "numpy.ma.filled"
+        )
     try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as error:
-        raise EvaluationError(f"{name} is no array: {error}; give a NumPy array, a tensor or a list of them") from error
+        array = np.asarray(_tensor_values(value) if hasattr(value, "detach") else value)
+    except (ValueError, TypeError, RuntimeError, NotImplementedError, OverflowError) as error:
+        what = f"a tensor that cannot be read as numbers{_tensor_facts(value)}" if _is_tensor(value) else "no array"
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise EvaluationError(
+            f"{name} is {what}: {reason:.200}; give a NumPy array, a dense tensor or a list of them"
+        ) from error
     if array.dtype.kind not in "biuf":
         raise EvaluationError(f"{name} has dtype {array.dtype}; give booleans, integers or real numbers")
     return array
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "detach") and hasattr(value, "layout")
+
+
+def _tensor_facts(tensor: Any) -> str:
+    return f" ({tensor.dtype}, {tensor.layout}, on {tensor.device})"
+
+
+def _tensor_values(tensor: Any) -> Array:
+    """Return a tensor as an array; floating-point numbers that NumPy lacks, such as bfloat16, become float32."""
+    tensor = tensor.detach().cpu()
+    if tensor.is_floating_point() and str(tensor.dtype).removeprefix("torch.") not in _NUMPY_FLOATS:
+        tensor = tensor.float()
+    values: Array = tensor.numpy()
+    return values
 
 
 def _rows(array: Array, name: str) -> Array:
@@ -169,6 +217,7 @@ def _checked_batch(batch: Any, rows: int) -> Array:
         raise EvaluationError(f"batch has shape {graph.shape}; give one graph index for each of the {rows} rows")
     if graph.dtype.kind not in "iu":
         raise EvaluationError(f"batch has dtype {graph.dtype}; give integer graph indices")
+    refuse(Table("batch", graph), (graph < 0) | _too_large(graph), "graph indices are whole numbers from 0 on")
     return graph.astype(np.int64)
 
 
@@ -222,13 +271,27 @@ def refuse(table: Table, bad: Array, allowed: str) -> None:
         raise EvaluationError(f"{table.name} holds {_first(table.values, bad)} at {_place(bad)}; {allowed}")
 
 
+def _too_large(values: Array) -> Array:
+    """Return which values are too large for int64."""
+    return values > _MOST_INTEGER if values.dtype.itemsize >= 4 else np.zeros(values.shape, bool)
+
+
 def _mask_truth(feature: Feature, table: Table) -> Array:
     refuse(table, (table.values != 0) & (table.values != 1), f"the mask {feature.name!r} has targets 0 and 1 alone")
     return table.values.astype(bool)
 
 
-def _scalar_truth(feature: Feature, table: Table) -> Array:
-    return table.values.astype(np.float64)
+def _scalar_values(feature: Feature, table: Table) -> Array:
+    values, width = table.values, feature.width
+    if width > 1 and (values.ndim != 2 or values.shape[1] != width):
+        raise EvaluationError(
+            f"{table.name} has shape {values.shape}; {feature.name!r} is a {feature.type_name}: give [items, {width}], "
+            "one column per channel"
+        )
+    remedy = "check the model for divergence" if table.name.startswith("y_pred") else "check the data"
+    if values.dtype.kind == "f" and values.dtype.itemsize >= 8:  # smaller ones cannot be that large
+        refuse(table, np.abs(values) > _LARGEST, f"squares of numbers above {_LARGEST:g} overflow; {remedy}")
+    return values.astype(np.float64)
 
 
 def _class_numbers(feature: Feature, table: Table) -> Array:
@@ -236,7 +299,7 @@ def _class_numbers(feature: Feature, table: Table) -> Array:
     if values.ndim != 1:
         raise EvaluationError(f"{table.name} has shape {values.shape}; give one label ({feature.type_name}) per item")
     what = f"class numbers 0 to {feature.classes - 1}" if feature.classes else "node numbers from 0"
-    bad = (values < 0) | (values != np.floor(values))
+    bad = (values < 0) | _too_large(values) | (values != np.floor(values))
     if feature.classes:
         bad |= values >= feature.classes
     refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")
@@ -249,7 +312,7 @@ _TRUTH = {
     Kind.CATEGORICAL: _class_numbers,
     Kind.POINTER: _class_numbers,
     Kind.PERMUTATION: _class_numbers,
-    Kind.SCALAR: _scalar_truth,
+    Kind.SCALAR: _scalar_values,
 }
 
 
@@ -258,7 +321,7 @@ def _predicted_values(
 ) -> Array:
     values = table.values
     if feature.kind is Kind.SCALAR:
-        return values.astype(np.float64)
+        return _scalar_values(feature, table)
     if feature.kind is Kind.MASK_ONE and values.dtype.kind == "f" and scale is not ScoreScale.LABEL:
         return _highest_per_graph(feature, values, graph, num_graphs)
     if feature.kind in (Kind.MASK, Kind.MASK_ONE):

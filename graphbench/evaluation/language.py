@@ -24,14 +24,13 @@ from graphbench.data.samples import find_generator
 from graphbench.domains.clrs_text import Prompt, exact_match, prompts
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.evaluation.results import Stat
-from graphbench.evaluation.texts import TextSamples
+from graphbench.models.language_config import room_for
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
 _FORMAT = 1
-_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
-_ROOM = 64  # so many characters longer
+_AT_ONCE = 4096
 
 _Key = tuple[str, int, int, int, bool]
 Examples = Callable[[Prompt], Sequence[Prompt]]
@@ -116,29 +115,26 @@ def few_shot_examples(shots: int, decimals: int | None = None, seed: int = 0) ->
     return lambda prompt: draw(prompt.algorithm, prompt.size, prompt.use_hints)
 
 
-def room_for(reference: int) -> int:
-    """Return how many characters a model may write where the longest reference has ``reference`` of them."""
-    return _ROOM_FACTOR * reference + _ROOM
-
-
 def dataset_prompts(dataset: GraphDataset) -> list[Prompt]:
     """Return the samples of a split of ``clrs_text`` as prompts, in its order.
 
     Raises:
         EvaluationError: If the split is of another domain, or was changed by ``pre_transform``.
     """
-    card, samples = dataset.card, TextSamples.of(dataset)
+    card = dataset.card
     domain, _, algorithm = card.generator.partition(".")
     if domain != "clrs_text":
         raise EvaluationError(f"{card.address} has no prompts of algorithms; choose a split of clrs_text")
     if dataset._kept is not None:
         raise EvaluationError(f"pre_transform changed the samples of {card.address}; load the split without it")
     parameters: PromptParameters = find_generator(card.generator).parse(card, dataset.split)
+    texts: list[tuple[str, str]] = []
+    for batch in dataset.batches(_AT_ONCE) if len(dataset) else ():
+        texts += zip(batch[card.inputs[0].name], batch[card.outputs[0].name], strict=True)
     made = []
-    for number, index in enumerate(dataset.indices()):
+    for (prompt, reference), index in zip(texts, dataset.indices(), strict=True):
         size, seed, draw = parameters.place(int(index))
-        texts = samples.prompts[number], samples.references[number]
-        made.append(Prompt(*texts, algorithm, size, seed, draw, parameters.use_hints))
+        made.append(Prompt(prompt, reference, algorithm, size, seed, draw, parameters.use_hints))
     return made
 
 
@@ -247,7 +243,7 @@ def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
         head = json.loads(lines[0])
         model, found = str(head["model"]), head["format"]
         answers = [Answer(**json.loads(line)) for line in lines[1:]] if found == _FORMAT else []
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise EvaluationError(f"{target} is no file of answers ({error}); choose another file") from error
     if found != _FORMAT:
         raise EvaluationError(f"{target} has format {found}, this version reads {_FORMAT}; choose another file")

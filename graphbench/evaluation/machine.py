@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 
@@ -24,3 +25,29 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def hardware() -> dict[str, str | int | float | None]:
+    """Return a description of this machine for a record: processor, cores, memory, GPU, library versions.
+
+    Torch is described only when the process has loaded it already; describing never loads it.
+    """
+    facts: dict[str, str | int | float | None] = {
+        "cpu": cpu_name(),
+        "cores": os.cpu_count(),
+        "memory_bytes": memory_bytes(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": None,
+        "threads": None,
+        "gpu": None,
+        "gpus": 0,
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        facts["torch"] = str(torch.__version__)
+        facts["threads"] = int(torch.get_num_threads())
+        if torch.cuda.is_available():
+            facts["gpu"] = str(torch.cuda.get_device_name(0))
+            facts["gpus"] = int(torch.cuda.device_count())
+    return facts

@@ -9,10 +9,62 @@ import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
+from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.inputs import Array, ScoreScale, Table, as_array, check_finite, mask_labels, refuse
 
 MASKED = -1
+_ONE_HOT = (Kind.CATEGORICAL, Kind.MASK_ONE, Kind.POINTER, Kind.PERMUTATION)
 _SHAPES = {Location.NODE: "[B, n]", Location.EDGE: "[B, n, n]", Location.GRAPH: "[B]"}
+
+
+def outputs_of(values: Any, features: Sequence[Feature]) -> Any:
+    """Return the outputs that a batch holds, by name; anything else as it is.
+
+    Args:
+        values: A ``TrajectoryBatch``, PyG graphs of one size, or outputs.
+        features: The outputs.
+
+    Raises:
+        EvaluationError: If the graphs differ in size, or lack an output.
+    """
+    if hasattr(values, "outputs") and hasattr(values, "hints"):
+        return values.outputs
+    if not is_graphs(values):
+        return values
+    graphs = one_batch(values)
+    count = int(getattr(graphs, "num_graphs", 1))
+    nodes, uneven = divmod(int(graphs.num_nodes), count)
+    sizes = np.diff(as_array(graphs.ptr, "ptr")) if getattr(graphs, "ptr", None) is not None else np.array([nodes])
+    if uneven or (sizes != nodes).any():
+        raise EvaluationError(
+            f"the graphs have {sizes.min()} to {sizes.max()} nodes; give graphs of one size at a time"
+        )
+    shapes = {Location.NODE: (count, nodes), Location.EDGE: (count, nodes, nodes), Location.GRAPH: (count,)}
+    found = {}
+    for feature in features:
+        if feature.name not in graphs:
+            raise EvaluationError(f"the graphs have no output {feature.name!r}; load them with their outputs")
+        array = as_array(graphs[feature.name], feature.name).reshape(shapes[feature.location])
+        found[feature.name] = array.argmax(axis=1) if feature.kind is Kind.MASK_ONE else array
+    return found
+
+
+def _from_one_hot(values: Array, feature: Feature, name: str, is_truth: bool) -> Array:
+    """Return one-hot rows (or scores) along the last axis as numbers, and -1 where a row is masked.
+
+    The reference marks a masked row of the truth by a single -1 among zeros (``lcs_length``). A row of predictions may
+    be scores, of which any may be -1: it is masked where all of it is.
+
+    Raises:
+        EvaluationError: If the axis has another length than there are classes.
+    """
+    if feature.classes and values.shape[-1] != feature.classes:
+        raise EvaluationError(
+            f"{name} has {values.shape[-1]} values per item; {feature.name!r} has {feature.classes} classes, one each"
+        )
+    marked = values == MASKED
+    masked = marked.any(axis=-1) if is_truth else marked.all(axis=-1)
+    return np.where(masked, MASKED, values.argmax(axis=-1))
 
 
 def checked_outputs(
@@ -58,8 +110,12 @@ def _table(values: Any, feature: Feature, which: str) -> Table:
         )
     table = Table(f"{which}[{feature.name!r}]", as_array(values[feature.name], f"{which}[{feature.name!r}]"))
     form = "[B]" if feature.kind is Kind.MASK_ONE else _SHAPES[feature.location]
+    axes = form.count(",") + 1
+    if feature.kind in _ONE_HOT and table.values.ndim == axes + 1 and table.values.size:
+        check_finite(table, None)
+        table = Table(table.name, _from_one_hot(table.values, feature, table.name, which == "y_true"))
     shape = table.values.shape
-    if len(shape) != form.count(",") + 1 or (len(shape) == 3 and shape[1] != shape[2]):
+    if len(shape) != axes or (len(shape) == 3 and shape[1] != shape[2]):
         raise EvaluationError(f"{table.name} has shape {shape}; give {form}, as a TrajectoryBatch has it")
     if not table.values.size:
         raise EvaluationError(f"there is nothing to score: {table.name} is empty; give at least one item")

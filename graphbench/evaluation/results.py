@@ -10,28 +10,34 @@ import hashlib
 import json
 import logging
 import math
-import os
-import platform
 import re
-import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from graphbench._version import __version__
 from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
-from graphbench.core.errors import ResultError
-from graphbench.evaluation.machine import cpu_name, memory_bytes
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.core.files import atomic_path, load_json
+from graphbench.core.validation import explain
+from graphbench.evaluation.metrics import range_problem
+from graphbench.evaluation.score import Score
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 
+SCHEMA = 1
 PARTLY_SCORED = "scored on part of the graphs"
+OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
 _DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
 
@@ -45,11 +51,11 @@ class Budget(_Strict):
 
     Attributes:
         small: True when budget or data are below the published ones, or nothing is published for the configuration;
-            such a run is never presented as comparable.
+            such a run is never presented as comparable. None where the budget is not known: of a user's own model.
         label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
     """
 
-    small: bool
+    small: bool | None
     label: str = ""
 
 
@@ -65,12 +71,12 @@ class RunRecord(_Strict):
         data_seed: Which draw of the dataset; 0 is the canonical one, of which older records are, too.
         model: Name of the model configuration, e.g. ``gin``.
         config: The full configuration of the run, overrides applied.
-        parameters: Number of trainable parameters.
+        parameters: Number of trainable parameters; None where the model has none, or it is not stated.
         seed: Seed of initialisation and data order.
-        steps: Optimizer steps taken.
-        batch_size: Graphs per optimizer step.
+        steps: Optimizer steps taken; None for a learner without steps, or where it is not stated.
+        batch_size: Samples per optimizer step; None as for steps.
         budget: How much training this was.
-        hardware: What :func:`hardware` returned.
+        hardware: What :func:`graphbench.evaluation.machine.hardware` returned.
         graphbench_version: Version of the package.
         git_version: Commit of the checkout, if there is one.
         started: Start of training (UTC).
@@ -80,7 +86,8 @@ class RunRecord(_Strict):
         latency_ms: Median milliseconds to predict one test graph alone.
         latency_ms_batched: Median milliseconds per test graph within a batch.
         curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
-        scores: Split -> metric -> value. Out-of-distribution splits stand under their own names (``n256``).
+        scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
+            stand under their own names (``n256``).
         graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
         protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
         best_step: Step of the checkpoint that was scored; None when it is the last one.
@@ -96,16 +103,16 @@ class RunRecord(_Strict):
     data_seed: int = Field(default=0, ge=0)
     model: str = Field(pattern=r"^[A-Za-z0-9_.\-]+$")
     config: dict[str, Any]
-    parameters: int = Field(ge=0)
+    parameters: int | None = Field(default=None, ge=0)
     seed: int
-    steps: int = Field(ge=0)
-    batch_size: int = Field(ge=1)
+    steps: int | None = Field(default=None, ge=0)
+    batch_size: int | None = Field(default=None, ge=1)
     budget: Budget
     hardware: dict[str, str | int | float | None] = {}
     graphbench_version: str = ""
     git_version: str | None = None
     started: datetime
-    wall_seconds: float = Field(ge=0)
+    wall_seconds: float | None = Field(default=None, ge=0)
     peak_memory_bytes: int | None = None
     throughput_graphs_per_s: float | None = None
     latency_ms: float | None = None
@@ -117,6 +124,87 @@ class RunRecord(_Strict):
     best_step: int | None = None
     published_reference: str | None = None
     notes: str = ""
+
+    @field_validator("scores")
+    @classmethod
+    def _check_scores(cls, scores: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for split, values in scores.items():
+            for name, value in values.items():
+                if problem := range_problem(name, value):
+                    raise ValueError(f"{split}: {problem}")
+        return scores
+
+    @classmethod
+    def from_scores(
+        cls,
+        splits: Mapping[str, GraphDataset],
+        scores: Mapping[str, Mapping[str, float]],
+        *,
+        model: str,
+        seed: int = 0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        parameters: int | None = None,
+        published_samples: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        notes: str = "",
+    ) -> RunRecord:
+        """Return a record of the scores of a user's own model on one dataset, which reports show beside others.
+
+        Args:
+            splits: The splits that were scored, by name, as they were loaded: their hashes enter the record.
+            scores: Split -> metric -> value, such as evaluators return.
+            model: Name of the model: letters, digits, dots, dashes and underscores.
+            seed: Its seed.
+            steps: Optimizer steps it was trained with; None where not stated.
+            batch_size: Samples per step; None where not stated.
+            parameters: Trained numbers; None where not stated.
+            published_samples: Training samples (steps times batch size) of the smallest published budget to compare
+                with.
+            config: What tells configurations of one name apart.
+            notes: What a reader must know.
+
+        Raises:
+            ResultError: If nothing was scored, a score is not finite or outside its metric's range, or a value is
+                refused.
+        """
+        if not splits:
+            raise ResultError("no split was scored, so there is no record; score at least one")
+        first = next(iter(splits.values()))
+        card, counts = first.card, {name: len(split) for name, split in splits.items()}
+        partly = [name for name, count in counts.items() if count < card.split(name).count]
+        small: bool | None = None
+        label = "budget not stated"
+        if steps is not None and batch_size is not None:
+            label = f"{steps} steps of {batch_size} samples, as stated"
+            small = None if published_samples is None else steps * batch_size < published_samples
+        if partly:
+            small, label = True, f"{label}, {PARTLY_SCORED}"
+        counts |= {name: score.graphs for name, score in scores.items() if isinstance(score, Score) and score.graphs}
+        about: dict[str, Any] = dict(
+            dataset=card.address,
+            dataset_version=card.version,
+            data_fingerprint=first.data_fingerprint,
+            data_hashes={name: split.content_hash for name, split in splits.items()},
+            data_seed=card.data_seed,
+            model=model,
+            config={"kind": OWN_MODEL, **(config or {})},
+            parameters=parameters,
+            seed=seed,
+            steps=steps,
+            batch_size=batch_size,
+            budget=Budget(small=small, label=label),
+            graphbench_version=__version__,
+            started=datetime.now(UTC),
+            scores={name: dict(score) for name, score in scores.items()},
+            graphs_scored=counts,
+            protocol=card.protocol,
+            notes=notes,
+        )
+        try:
+            return cls(**about)
+        except ValidationError as error:
+            raise ResultError(f"the record of {model!r} is refused: {explain(error, cls)}") from error
 
     @property
     def config_hash(self) -> str:
@@ -138,7 +226,7 @@ class RunRecord(_Strict):
         }
 
     @property
-    def steps_asked(self) -> int:
+    def steps_asked(self) -> int | None:
         """The budget in steps: ``config["training"]["steps"]`` where given (early stopping may take fewer)."""
         training = self.config.get("training")
         asked = training.get("steps") if isinstance(training, Mapping) else None
@@ -180,46 +268,44 @@ def save_record(record: RunRecord, root: Path | None = None, path: Path | None =
         path: Exact file to write instead, e.g. ``record.json`` of a run folder.
 
     Raises:
-        ResultError: If the dataset id cannot be a path, or the file cannot be written.
+        ResultError: If the dataset id cannot be a path, or the record or its file cannot be written.
+        ArgumentError: If no file can have such a name.
     """
     if not _DATASET_ID.fullmatch(record.dataset):
         raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
-    target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(target, record.to_json())
+        target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
+        text = record.to_json()
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultError(f"the record of {record.dataset} cannot be written as JSON: {reason:.200}") from error
+    try:
+        with atomic_path(checked_path("path", target)) as aside:
+            aside.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
     return target
-
-
-def _write_atomically(target: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    aside = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.chmod(0o644)
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def read_record(path: Path) -> RunRecord:
     """Return the record stored in one file.
 
     Raises:
-        ResultError: If the file is absent, is not JSON or does not follow the format; the message names key and file.
+        ResultError: If the file is absent, is not JSON, follows a newer format or none; the message names key and file.
     """
     try:
-        payload = json.loads(path.read_text(encoding="utf-8"))
+        payload = load_json(checked_path("path", path))
     except FileNotFoundError:
         raise ResultError(f"there is no record {path}") from None
+    except ArgumentError:
+        raise
     except (OSError, ValueError) as error:
         raise ResultError(f"{path} is not a JSON record: {error}") from error
+    found = payload.get("schema") if isinstance(payload, dict) else None
+    if isinstance(found, int) and found > SCHEMA:
+        raise ResultError(
+            f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
+        )
     try:
         return RunRecord.model_validate(payload)
     except ValidationError as error:
@@ -228,7 +314,7 @@ def read_record(path: Path) -> RunRecord:
         raise ResultError(f"{path}: {where}: {first['msg']} ({error.error_count()} problems in all)") from error
 
 
-def load_records(selector: str | Sequence[str] = "*", root: Path | None = None) -> list[RunRecord]:
+def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:
     """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
 
     Args:
@@ -238,13 +324,22 @@ def load_records(selector: str | Sequence[str] = "*", root: Path | None = None) 
     Raises:
         ResultError: If the folder does not exist or a file in it is malformed.
     """
-    folder = root if root is not None else results_dir()
+    return [record for _, record in stored_records(selector, root)]
+
+
+def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[tuple[Path, RunRecord]]:
+    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
+    folder = checked_path("root", root) if root is not None else results_dir()
     if not folder.is_dir():
         raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
     patterns = [selector] if isinstance(selector, str) else list(selector)
-    records = [read_record(path) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
-    chosen = [r for r in records if any(fnmatchcase(r.dataset, pattern) for pattern in patterns)]
-    return sorted(chosen, key=lambda r: (r.dataset, r.model, r.config_hash, r.seed, r.data_seed))
+    found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
+    chosen = [(path, r) for path, r in found if any(fnmatchcase(r.dataset, pattern) for pattern in patterns)]
+    return sorted(chosen, key=lambda item: _order(item[1]))
+
+
+def _order(record: RunRecord) -> tuple[str, str, str, int, int]:
+    return record.dataset, record.model, record.config_hash, record.seed, record.data_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +378,7 @@ class Aggregate:
         dataset_version: Version of the dataset card.
         model: Name of the model configuration.
         config_hash: What the runs have in common, in eight hex digits.
-        small: Whether the budget is far below the published one.
+        small: Whether the budget is far below the published one; None where it is not known.
         label: The budget in words.
         protocol: Which data was trained on; None where the benchmark has one way.
         seeds: Seeds of training, ascending.
@@ -297,7 +392,7 @@ class Aggregate:
     dataset_version: int
     model: str
     config_hash: str
-    small: bool
+    small: bool | None
     label: str
     seeds: tuple[int, ...]
     scores: Mapping[str, Mapping[str, Stat]]
@@ -305,6 +400,21 @@ class Aggregate:
     protocol: str | None = None
     data_seeds: tuple[int, ...] = (0,)
     partly_scored: bool = False
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the budget is known to be no smaller than the published one."""
+        return self.small is False
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the name of runs that are not comparable, in parentheses; nothing behind others."""
+        return f" ({self.caveat})" if self.caveat else ""
+
+    @property
+    def caveat(self) -> str:
+        """Why the runs are compared with nothing: ``small run`` or ``budget not stated``; empty where they are."""
+        return "" if self.comparable else "small run" if self.small else "budget not stated"
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""
@@ -370,29 +480,3 @@ def _are_partly_scored(records: Iterable[RunRecord]) -> bool:
 
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def hardware() -> dict[str, str | int | float | None]:
-    """Return a description of this machine for a record: processor, cores, memory, GPU, library versions.
-
-    Torch is described only when the process has loaded it already; describing never loads it.
-    """
-    facts: dict[str, str | int | float | None] = {
-        "cpu": cpu_name(),
-        "cores": os.cpu_count(),
-        "memory_bytes": memory_bytes(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "torch": None,
-        "threads": None,
-        "gpu": None,
-        "gpus": 0,
-    }
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        facts["torch"] = str(torch.__version__)
-        facts["threads"] = int(torch.get_num_threads())
-        if torch.cuda.is_available():
-            facts["gpu"] = str(torch.cuda.get_device_name(0))
-            facts["gpus"] = int(torch.cuda.device_count())
-    return facts

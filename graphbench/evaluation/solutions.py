@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature
-from graphbench.core.errors import DecodingError, EvaluationError
-from graphbench.evaluation.evaluator import Evaluator, Score, card_of, output_of
+from graphbench.catalog.names import card as find_card
+from graphbench.core.errors import CardError, DecodingError, EvaluationError
+from graphbench.data.problems import Problem, find_problem
+from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.inputs import ScoreScale, as_array
-from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
+from graphbench.evaluation.score import Score
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 
 logger = logging.getLogger(__name__)
 
@@ -30,44 +32,6 @@ _TINY = 1e-30  # a probability of 0 counts as this
 _LARGEST = 2.0**31  # no solution has larger numbers
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What the scores of a problem's solutions are called.
-
-    Attributes:
-        name: The task's name.
-        objective: The metric of the objective.
-        output: The type of a solution, as a card writes it.
-    """
-
-    name: str
-    objective: str
-    output: tuple[str, str, str] = ("output", "node", "mask")
-
-    @property
-    def label(self) -> str:
-        """The batch's field of the best known objective."""
-        return f"{self.name}_value"
-
-    @property
-    def bound(self) -> str:
-        """The batch's field of the proved bound."""
-        return f"{self.name}_bound"
-
-    @property
-    def maximise(self) -> bool:
-        """Whether larger objectives are better."""
-        return METRICS[self.objective].higher_is_better
-
-
-PROBLEMS = {
-    problem.name: problem
-    for problem in (
-        Problem("mis", "set_size"),
-        Problem("max_cut", "cut_size"),
-        Problem("coloring", "num_colors", output=("output", "node", "scalar")),
-    )
-}
 FURTHER_METRICS = ("ratio", "gap", "matched", "bound_ratio", "seconds_per_graph")
 
 
@@ -92,60 +56,49 @@ class Solutions:
         return np.split(self.nodes, self.ptr[1:-1])
 
 
-def decode(task: str, batch: Any, scores: Any, *, scale: str = "logit", **options: Any) -> Solutions:
-    """Return feasible solutions made from a model's scores; see `graphbench.domains.co.decoding` for the decoders.
+def decode(problem: str | Problem, batch: Any, scores: Any, *, scale: str = "logit", **options: Any) -> Solutions:
+    """Return feasible solutions made from a model's scores, by the decoder of the problem.
 
     Args:
-        task: ``"mis"``, ``"max_cut"`` or ``"coloring"``.
-        batch: A PyG ``Batch`` or ``Data``, or a list of ``Data``: undirected graphs without weights.
-        scores: Array or tensor on any device, or a list of one per graph: ``[N]``; of colourings also ``[N, K]``.
-        scale: What the scores are: ``"logit"`` or ``"probability"``. Cuts: side 1 above 0, or above 0.5.
-        **options: ``restarts``, ``seed``, ``temperature``; cuts and colourings ``local_search``; colourings
-            ``num_colors``; cuts ``conditional``: see the decoder.
+        problem: A problem or its name, e.g. ``"mis"`` or ``"co.mis"``.
+        batch: A PyG ``Batch`` or ``Data``, or a list of ``Data``: graphs that the problem has.
+        scores: Array or tensor on any device, or a list of one per graph: ``[N]``, or ``[N, K]`` where the decoder
+            takes them.
+        scale: What the scores are: ``"logit"`` or ``"probability"``.
+        **options: Options of the decoder.
 
     Raises:
-        DecodingError: If the graphs are directed, weighted or have loops, the scores have the wrong shape or are not
-            finite, an option is unknown or not allowed, or a graph needs more colours than allowed; the message says
-            where.
+        DecodingError: If the problem does not have such graphs, the scores have the wrong shape or are not finite, an
+            option is unknown or not allowed, or no feasible solution can be made; the message says where.
     """
-    from graphbench.domains.co.decoding import DECODERS
-    from graphbench.domains.co.decoding_checks import solution_values
-
     started = time.perf_counter()
-    _check_options(_known_task(task), options)
-    graphs = graphs_of(batch)
-    nodes = DECODERS[task](graphs, _as_logits(_joined(scores, "scores", graphs.ptr), scale), **options)
-    values = solution_values(task, graphs, nodes)
-    return Solutions(nodes, values, graphs.ptr, time.perf_counter() - started)
+    problem = problem if isinstance(problem, Problem) else _named_problem(problem)
+    problem.require_options(options)
+    graphs, ptr = _checked_graphs(problem, batch)
+    nodes = problem.decode(graphs, _as_logits(_joined(scores, "scores", ptr), scale), **options)
+    values = problem.objectives(graphs, nodes)
+    return Solutions(nodes, values, ptr, time.perf_counter() - started)
 
 
-def graphs_of(batch: Any) -> UndirectedGraphs:
-    """Return the checked graphs of a PyG ``Batch`` or ``Data``, or of a list of ``Data``.
+def _checked_graphs(problem: Problem, batch: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return the graphs of a PyG ``Batch`` or ``Data``, or of a list of ``Data``, and the first node of each.
 
     Raises:
-        DecodingError: If it is none of these, or the graphs are directed, weighted or have loops.
+        DecodingError: If it is none of these, or the problem does not have such graphs.
     """
-    from graphbench.domains.co.decoding_graphs import UndirectedGraphs
-
     batch = _one_batch(batch)
-    arcs = int(batch.edge_index.shape[-1])
-    for name in ("edge_weight", "edge_attr", "weight"):
-        weights = getattr(batch, name, None)
-        if weights is None or (name == "weight" and len(weights) != arcs):  # of nodes, or of graphs
-            continue
-        if (as_array(weights, name) != 1).any():
-            raise DecodingError(
-                f"the batch has {name}, but the problem is one of graphs without weights; "
-                f"drop them with `del batch.{name}` if they mean nothing here"
-            )
-    return UndirectedGraphs.checked(_node_ptr(batch), as_array(batch.edge_index, "edge_index"))
+    ptr = np.ascontiguousarray(_node_ptr(batch), np.int64)
+    found = {name: getattr(batch, name, None) for name in problem.fields}
+    fields = {name: as_array(values, name) for name, values in found.items() if values is not None}
+    return problem.checked(ptr, as_array(batch.edge_index, "edge_index"), fields), ptr
 
 
-class SolutionEvaluator(Evaluator):
+class SolutionEvaluator(BaseEvaluator):
     """Scores solutions of a problem: what ``Evaluator("co/rb_small:mis")`` returns.
 
-    In place of targets it takes the graphs, with the fields ``<task>_value`` and ``<task>_bound`` where known (int or
-    float ``[G]``, -1 where a graph has none); without them the metrics beside the objective are undefined.
+    In place of targets it takes the graphs, with the fields of the best known value and of the bound where known, such
+    as ``mis_value`` and ``mis_bound`` (int or float ``[G]``, -1 where a graph has none); without them the metrics
+    beside the objective are undefined.
 
     Example:
         >>> evaluator = SolutionEvaluator("mis")
@@ -153,22 +106,23 @@ class SolutionEvaluator(Evaluator):
         25.4
     """
 
+    default_scores = ScoreScale.LOGIT
+
     def __init__(
         self,
         dataset: str | Card,
         *,
-        output: str | None = None,
-        scores: str = "logit",
+        scores: str | None = None,
         expected_graphs: int | None = None,
         **options: Any,
     ) -> None:
         """Prepare to score solutions.
 
         Args:
-            dataset: ``"mis"``, ``"max_cut"``, ``"coloring"``, or a dataset's address or card, e.g. ``co/rb_small:mis``.
-            output: Name of the card's output, where it has several.
-            scores: What floating-point predictions are: ``"logit"``, ``"probability"``, or ``"label"`` for solutions.
-                Boolean and integer predictions are always solutions.
+            dataset: A dataset's address or card, e.g. ``co/rb_small:mis``, or a problem's name, e.g. ``"mis"``.
+            scores: What floating-point predictions are: ``"logit"``, ``"probability"``, or ``"label"`` for solutions;
+                None is ``"logit"``, the default of tasks whose solutions are decoded. Boolean and integer predictions
+                are always solutions.
             expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of graphs.
             **options: How scores are decoded, see `decode`.
 
@@ -176,22 +130,24 @@ class SolutionEvaluator(Evaluator):
             UnknownDataset: If no dataset has that name.
             EvaluationError: If the task asks for no solution, a metric does not score it, or an option is not allowed.
         """
-        self._set_options(scores, expected_graphs)
-        if isinstance(dataset, str) and dataset in PROBLEMS:
-            self.task, self.feature = dataset, Feature.parse(dataset, PROBLEMS[dataset].output)
-            names: Sequence[str] = (PROBLEMS[dataset].objective, *FURTHER_METRICS)
+        super().__init__(scores, expected_graphs)
+        named = _problem_or_none(dataset) if isinstance(dataset, str) else None
+        if named is None:
+            card = find_card(dataset) if isinstance(dataset, str) else dataset
+            self.problem, self.feature = problem_of(card), card.outputs[0]
+            names: Sequence[str] = (card.metrics.primary, *card.metrics.also)
         else:
-            card = card_of(dataset)
-            self.task, self.feature = _known_task(card.task_name), output_of(card, output)
-            names = (card.metrics.primary, *card.metrics.also)
-        _check_options(self.task, options)
-        self.problem, self.options = PROBLEMS[self.task], options
-        self.metrics = tuple(METRICS[name] for name in _checked_names(names, self.task))
+            self.problem, self.feature = named, Feature.parse(named.short_name, named.output)
+            names = (named.objective, *FURTHER_METRICS)
+        self.problem.require_options(options)
+        self.options = options
+        self.metrics = tuple(METRICS[name] for name in _checked_names(names, self.problem))
         self._sums = SolutionSums()
 
     def __repr__(self) -> str:
-        """Return the task and the metrics."""
-        return f"SolutionEvaluator({self.task}; {', '.join(m.name for m in self.metrics)})"
+        """Return the problem, the metrics, and what floating-point predictions are."""
+        names = ", ".join(m.name for m in self.metrics)
+        return f"SolutionEvaluator({self.problem.short_name}; {names}; scores={self.scores.value!r})"
 
     def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None, *, seconds: float | None = None) -> Score:
         """Return the score of all solutions at once; running updates stay untouched.
@@ -238,23 +194,23 @@ class SolutionEvaluator(Evaluator):
         values = _joined(predicted, "y_pred", _node_ptr(graphs))
         seconds = _checked_seconds(seconds)
         if values.dtype.kind == "f" and self.scores is not ScoreScale.LABEL:
-            solved = decode(self.task, graphs, values, scale=self.scores, **self.options)
+            solved = decode(self.problem, graphs, values, scale=self.scores, **self.options)
             objectives, seconds = solved.values, solved.seconds + (seconds or 0.0)
         else:
-            objectives = _objectives(self.task, graphs, values)
+            objectives = _objectives(self.problem, graphs, values)
         labels, bounds = (
-            _reference(graphs, name, len(objectives)) for name in (self.problem.label, self.problem.bound)
+            _reference(graphs, name, len(objectives)) for name in (self.problem.value, self.problem.bound)
         )
         sums.add(SolvedGraphs(objectives, self.problem.maximise, labels, bounds, seconds))
 
     def _scored(self, sums: SolutionSums) -> Score:
         if not sums.graphs:
             raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
-        self._check_graphs(sums.graphs)
+        self.check_graphs(sums.graphs)
         if 0 < sums.labelled < sums.graphs:
             logger.warning(
                 "%d of %d graphs have no %s: ratio, gap and matched are means over the others",
-                *(sums.graphs - sums.labelled, sums.graphs, self.problem.label),
+                *(sums.graphs - sums.labelled, sums.graphs, self.problem.value),
             )
         values: dict[str, float] = {}
         undefined: dict[str, str] = {}
@@ -268,36 +224,47 @@ class SolutionEvaluator(Evaluator):
         return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs, undefined=undefined)
 
 
-def _known_task(task: str | None) -> str:
-    if task not in PROBLEMS:
-        raise DecodingError(f"the task {task!r} asks for no solution; decoders exist for {', '.join(PROBLEMS)}")
-    return task
+def problem_of(card: Card) -> Problem:
+    """Return the problem that a card's task names.
+
+    Raises:
+        DecodingError: If the task names none, or one that does not exist.
+    """
+    if card.task.problem is None:
+        raise DecodingError(
+            f"{card.address} asks for no solution: its task, of the type {card.task.type!r}, names no problem"
+        )
+    return _named_problem(card.task.problem)
 
 
-def _check_options(task: str, options: Mapping[str, Any]) -> None:
-    from graphbench.domains.co.decoding import DECODERS, check_options
-
-    known: Mapping[str, Any] = DECODERS[task].__kwdefaults__ or {}
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise DecodingError(f"the decoder of {task} has no option {unknown[0]!r}; it has {', '.join(known)}")
-    check_options(**options)
+def _named_problem(name: str) -> Problem:
+    try:
+        return find_problem(name)
+    except CardError as error:
+        raise DecodingError(str(error)) from error
 
 
-def _checked_names(names: Sequence[str], task: str) -> tuple[str, ...]:
-    able = (PROBLEMS[task].objective, *FURTHER_METRICS)
+def _problem_or_none(name: str) -> Problem | None:
+    """Return the problem of that name; None where it is the name of something else."""
+    try:
+        return None if "/" in name else find_problem(name)
+    except CardError:
+        return None
+
+
+def _checked_names(names: Sequence[str], problem: Problem) -> tuple[str, ...]:
+    able = (problem.objective, *FURTHER_METRICS)
     for name in names:
         if name not in able:
+            what = "scores predictions, not" if metric(name).kinds else "cannot score"
             raise EvaluationError(
-                f"the metric {name!r} cannot score solutions of {task}; use some of {', '.join(able)}"
+                f"the metric {name!r} {what} solutions of {problem.short_name}; use some of {', '.join(able)}"
             )
     return tuple(dict.fromkeys(names))
 
 
-def _objectives(task: str, graphs: Any, values: Array) -> NDArray[np.int64]:
+def _objectives(problem: Problem, graphs: Any, values: Array) -> NDArray[np.int64]:
     """Return the objectives of solutions handed in."""
-    from graphbench.domains.co.decoding_checks import solution_values
-
     if values.dtype.kind == "f":
         wrong = values[~(np.abs(values) <= _LARGEST)]
         if wrong.size:
@@ -305,7 +272,7 @@ def _objectives(task: str, graphs: Any, values: Array) -> NDArray[np.int64]:
         if (values != np.floor(values)).any():
             raise DecodingError('y_pred has fractions, but scores="label" says that it holds solutions; round it')
         values = values.astype(np.int64)
-    return solution_values(task, graphs_of(graphs), values)
+    return problem.objectives(_checked_graphs(problem, graphs)[0], values)
 
 
 def _reference(graphs: Any, name: str, count: int) -> NDArray[np.int64] | None:

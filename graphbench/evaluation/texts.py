@@ -1,110 +1,85 @@
-"""Datasets whose answers are texts: their samples as strings, and scores of a split and of every problem size in it."""
+"""Evaluation of texts: the score of a split, and of every problem size in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import Evaluator, Score
-
-if TYPE_CHECKING:
-    from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+from graphbench.evaluation.evaluator import FeatureEvaluator
+from graphbench.evaluation.graphs import is_graphs, one_batch
+from graphbench.evaluation.score import Score
 
 _SIZED = re.compile(r"(.+)_n(\d+)")
-_AT_ONCE = 4096
 
 
-@dataclass(frozen=True)
-class TextSamples:
-    """The samples of a split as strings, in its order.
+class TextEvaluator(FeatureEvaluator):
+    """Scores texts: what ``Evaluator("clrs_text/bfs")`` returns.
 
-    Attributes:
-        prompts: What a model reads.
-        references: The right answers.
-        sizes: Problem sizes, the number of nodes.
+    Targets are references, a string per prompt; or a ``TextBatch`` or PyG graphs, which hold them and the problem
+    sizes: then :meth:`groups` returns the score of every size.
     """
 
-    prompts: list[str]
-    references: list[str]
-    sizes: list[int]
+    def __init__(self, feature: Feature, primary: str | None = None, also: Sequence[str] | None = None, **options: Any):
+        super().__init__(feature, primary, also, **options)
+        self._sizes: dict[int, FeatureEvaluator] = {}
 
-    def __len__(self) -> int:
-        """Return the number of samples."""
-        return len(self.prompts)
+    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Take the answers to some prompts; an update that raises changes nothing."""
+        references, sizes = self._references(y_true, batch)
+        super().update(references, y_pred)
+        for size in np.unique(sizes) if sizes is not None else ():
+            own = np.flatnonzero(np.asarray(sizes) == size).tolist()
+            part = self._sizes.setdefault(int(size), self._fresh())
+            part.update([references[i] for i in own], [y_pred[i] for i in own])
 
-    def take(self, numbers: Iterable[int]) -> TextSamples:
-        """Return some of the samples."""
-        chosen = list(numbers)
-        columns = (self.prompts, self.references, self.sizes)
-        return TextSamples(*([column[i] for i in chosen] for column in columns))  # type: ignore[arg-type]
+    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
+        """Return the score of all answers at once; running updates stay untouched."""
+        return super().evaluate(self._references(y_true, batch)[0], y_pred)
 
-    @classmethod
-    def of(cls, dataset: GraphDataset) -> TextSamples:
-        """Return the samples of a split.
+    def reset(self) -> None:
+        """Forget all updates."""
+        super().reset()
+        self._sizes = {}
 
-        Raises:
-            EvaluationError: If the dataset has no text to read, or its answers are no texts.
-        """
-        prompt, reference = _text(dataset.card, dataset.card.inputs), _text(dataset.card, dataset.card.outputs)
-        found = cls([], [], [])
-        for batch in dataset.batches(_AT_ONCE) if len(dataset) else ():
-            found.prompts.extend(batch[prompt])
-            found.references.extend(batch[reference])
-            found.sizes.extend(np.diff(batch.ptr.numpy()).tolist())
-        return found
+    def groups(self) -> dict[str, Score]:
+        """Return the score of every problem size, as ``n<size>``, ascending."""
+        return {f"n{size}": part.compute() for size, part in sorted(self._sizes.items())}
+
+    def _fresh(self) -> FeatureEvaluator:
+        primary, *also = (m.name for m in self.metrics)
+        return FeatureEvaluator(self.feature, primary, also)
+
+    def _references(self, y_true: Any, batch: Any) -> tuple[Any, Any]:
+        """Return the references, and the problem sizes where they are known."""
+        if batch is not None:
+            raise EvaluationError("batch is given, but there is one text per prompt; leave batch out")
+        if hasattr(y_true, "references"):
+            return y_true.references, y_true.sizes
+        if not is_graphs(y_true):
+            return y_true, None
+        graphs = one_batch(y_true)
+        if self.feature.name not in graphs:
+            raise EvaluationError(f"the graphs have no text {self.feature.name!r}; load them with their references")
+        texts = graphs[self.feature.name]
+        ptr = getattr(graphs, "ptr", None)
+        sizes = [int(graphs.num_nodes)] if ptr is None else np.diff(ptr.cpu().numpy())
+        return [texts] if isinstance(texts, str) else texts, sizes
 
 
-def asks_for_text(card: Card) -> bool:
-    """Return whether the answers of a dataset are texts."""
-    return card.outputs[0].kind is Kind.TEXT
-
-
-def _text(card: Card, features: Iterable[Feature]) -> str:
-    for feature in features:
-        if feature.kind is Kind.TEXT and feature.location is Location.GRAPH:
-            return feature.name
-    raise EvaluationError(f"{card.address} has no text in and text out, one each per sample; choose one of clrs_text")
-
-
-def sized_split(split: str, size: int) -> str:
-    """Return the name under which the scores of one problem size of a split stand, e.g. ``test_n16``."""
-    return f"{split}_n{size}"
+def grouped_split(split: str, group: str) -> str:
+    """Return the name under which the scores of a part of a split stand, e.g. ``test_n16``."""
+    return f"{split}_{group}"
 
 
 def split_and_size(name: str) -> tuple[str, int | None]:
-    """Return split and problem size of a name of :func:`sized_split`; the size of a whole split is None."""
+    """Return split and problem size of a name such as ``test_n16``; the size of a whole split is None."""
     match = _SIZED.fullmatch(name)
     return (match[1], int(match[2])) if match else (name, None)
-
-
-def text_scores(card: Card, split: str, samples: TextSamples, outputs: Sequence[str]) -> dict[str, Score]:
-    """Return the score of a model's answers to a split, and, as ``<split>_n<size>``, of every problem size in it.
-
-    Args:
-        card: The dataset's card.
-        split: Name of the split.
-        samples: The prompts that were answered.
-        outputs: The answers, in the same order.
-
-    Raises:
-        EvaluationError: If there is no sample, or not one answer per prompt.
-    """
-    evaluator = Evaluator(card)
-    scores = {split: evaluator.evaluate(samples.references, list(outputs))}
-    groups: dict[int, list[int]] = {}
-    for number, size in enumerate(samples.sizes):
-        groups.setdefault(size, []).append(number)
-    for size, members in sorted(groups.items()):
-        answers = [outputs[i] for i in members]
-        scores[sized_split(split, size)] = evaluator.evaluate(samples.take(members).references, answers)
-    return scores
 
 
 def by_size(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
-from typing import overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
 
 import torch
 from torch import Tensor, nn
@@ -13,22 +13,27 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.models.base import TaskModel, graphs_at_once
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
 from graphbench.models.encoders import DegreeEncoder, InputEncoder, feature_values
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
-from graphbench.models.processors import Context, Processed, Processor, State, processor_class
+from graphbench.models.processor_registry import processor_class
+from graphbench.models.processors import Context, Processed, Processor, State
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 
 __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "build_model", "count_parameters"]
 
 
-class Model(nn.Module):
+class Model(TaskModel):
     """A model for one dataset: ``model(batch)`` returns the raw value of every output feature.
 
     Input features and, where asked for, degrees are embedded and summed, the positional encoding is added, and a
@@ -43,55 +48,69 @@ class Model(nn.Module):
         features: Sequence[Feature],
         *,
         directed: bool,
-        widths: Mapping[str, int] | None = None,
+        shared: Context | None = None,
     ) -> None:
-        """Create the model; see :func:`build_model`."""
+        """Create the model; see :func:`build_model`.
+
+        Args:
+            config: The architecture.
+            features: The features of the task.
+            directed: Whether its graphs are directed.
+            shared: What the processor was told that the model shares with others; None for a processor of its own.
+        """
         super().__init__()
         outputs = select(features, Stage.OUTPUT)
         if not outputs:
             raise ConfigError("the features hold no output, so there is nothing to predict")
-        processor = processor_class(config.processor)
-        context, self.pooling = _context(config, processor, outputs, directed)
+        processor: type[Processor] = processor_class(config.processor, "sparse")
+        context, self.pooling = context_of(config, processor, features, directed)
+        context = shared or context
         edge_output = any(f.location is Location.EDGE for f in outputs)
-        uses_edges = processor.uses_edges or edge_output
+        uses_edges = processor.uses_edges or edge_output or context.edge_tokens
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
+        self.attends = processor.supports_edge_tokens
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         inputs = _inputs_read(config, features)
-        _warn_of_no_question(config, features, outputs)
+        _warn_if_nothing_marks_the_question(config, features, outputs)
         self.encoder = InputEncoder(
-            inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed, widths=widths
+            inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
         self.degrees = DegreeEncoder(config.hidden) if config.degrees else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
         self.input_network: nn.Module = network or nn.Identity()
-        self.processor = processor(config, context)
+        if shared is None:
+            self.processor: Processor = processor(config, context)
         self.edge_readout = EdgeReadout(config.hidden, directed) if edge_output and not context.edge_tokens else None
         self.decoders = nn.ModuleList(
             Decoder(
                 f,
                 self._row_width(f),
                 config.activation,
-                (widths or {}).get(f.name, 1),
                 summed=self.sums_nodes and _is_of_graph(f),
             )
             for f in outputs
         )
 
-    def forward(self, batch: Data) -> dict[str, Tensor]:
+    def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
         """Return the raw value of every output feature.
 
         Args:
             batch: A PyG ``Batch`` with ``edge_index``, ``batch``, ``ptr`` and one attribute per input feature. Both
                 directions of an undirected edge are neighbouring columns of ``edge_index``, and edges are ordered by
                 graph.
+            task_id: Not read: the model has one task.
 
         Returns:
             Per feature float32 [items] (logits of masks, values of scalars) or [items, k] (logits of classes); edges
             have one row per column of ``edge_index``, equal on both directions of an undirected edge.
         """
+        return self.outputs(batch, self.processor)
+
+    def outputs(self, batch: Data, processor: Processor) -> dict[str, Tensor]:
+        """Return what ``forward`` does, given the processor."""
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
@@ -100,7 +119,7 @@ class Model(nn.Module):
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
-        processed: Processed = self.processor(State(nodes, edges, tokens, seen))
+        processed: Processed = processor(State(nodes, edges, tokens, seen))
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
         outputs = {}
         for decoder in self.decoders:
@@ -113,7 +132,12 @@ class Model(nn.Module):
             outputs[decoder.feature.name] = layout.both_directions(raw) if location is Location.EDGE else raw
         return outputs
 
-    def fit_normalisation(self, batch: Data) -> None:
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return how many graphs fit the memory budget; attention over a larger graph is cut into chunks."""
+        tokens = ("edges" if self.edge_tokens else "nodes") if self.attends else None
+        return graphs_at_once(dataset, tokens=tokens)
+
+    def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
         """Standardise scalar inputs and targets by their means and standard deviations in a sample of training data.
 
         Inputs are standardised before they are embedded. Targets: the network predicts in units of the standard
@@ -122,6 +146,7 @@ class Model(nn.Module):
 
         Args:
             batch: Training graphs, a few thousand at most; never validation or test data.
+            task_id: Not read: the model has one task.
         """
         self.encoder.fit_normalisation(batch)
         if self.degrees is not None:
@@ -178,35 +203,24 @@ class Model(nn.Module):
 
 
 @overload
-def build_model(
-    config: ModelConfig, features: Sequence[Feature], *, directed: bool, widths: Mapping[str, int] | None = None
-) -> Model: ...
+def build_model(config: ModelConfig, features: Sequence[Feature], *, directed: bool) -> Model: ...
 
 
 @overload
 def build_model(
-    config: ModelConfig | StoryModelConfig,
-    features: Sequence[Feature],
-    *,
-    directed: bool,
-    widths: Mapping[str, int] | None = None,
+    config: ModelConfig | StoryModelConfig, features: Sequence[Feature], *, directed: bool
 ) -> Model | StoryModel: ...
 
 
 def build_model(
-    config: ModelConfig | StoryModelConfig,
-    features: Sequence[Feature],
-    *,
-    directed: bool,
-    widths: Mapping[str, int] | None = None,
+    config: ModelConfig | StoryModelConfig, features: Sequence[Feature], *, directed: bool
 ) -> Model | StoryModel:
     """Return a model for data with these features, freshly initialised from torch's generator.
 
     Args:
-        config: The architecture. One for stories reads texts; graphs and ``widths`` mean nothing to it.
+        config: The architecture. One for stories reads texts and does not look at the graphs.
         features: The dataset's features (its card's).
         directed: Whether its graphs are directed.
-        widths: Values per item of scalar features that have more than one, by name.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
@@ -214,7 +228,7 @@ def build_model(
     """
     if isinstance(config, StoryModelConfig):
         return StoryModel(config, features)
-    return Model(config, features, directed=directed, widths=widths)
+    return Model(config, features, directed=directed)
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -226,10 +240,15 @@ def _is_of_graph(feature: Feature) -> bool:
     return feature.location is Location.GRAPH and feature.kind is not Kind.POINTER
 
 
-def _context(
-    config: ModelConfig, processor: type[Processor], outputs: Sequence[Feature], directed: bool
+def context_of(
+    config: ModelConfig, processor: type[Processor], features: Sequence[Feature], directed: bool
 ) -> tuple[Context, str]:
-    """Return what the processor is told, and how graph-level outputs are read."""
+    """Return what the processor of a model for one task is told, and how graph-level outputs are read.
+
+    Raises:
+        ConfigError: If the configuration asks for what the processor or the graphs do not have.
+    """
+    outputs = select(features, Stage.OUTPUT)
     if config.edge_tokens is True and not processor.supports_edge_tokens:
         raise ConfigError(f"processor {config.processor!r} knows no edge tokens; set edge_tokens to auto or false")
     if config.inverse_edges and not directed:
@@ -273,7 +292,9 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
     return found
 
 
-def _warn_of_no_question(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
+def _warn_if_nothing_marks_the_question(
+    config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]
+) -> None:
     """Warn where a model ignores all that marks what is asked about, and reads its answers off all nodes alike."""
     marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
     asked = [f.name for f in outputs if f.location is Location.GRAPH and f.kind is not Kind.POINTER]

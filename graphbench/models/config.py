@@ -2,9 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+MOST_NUMBERS = 10**10
+"""Bound on the estimated size of a model, 40 GB of weights."""
+
+_MODULE_NUMBERS = 10_000  # what a layer's Python objects take, in numbers of four bytes
+
+
+class ArchitectureConfig(BaseModel):
+    """Base class of the configurations of models.
+
+    Attributes:
+        added: Names of settings that older versions did not have. They are left out of what is written while they have
+            their default, so that configurations and fingerprints of older runs stay as they are.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold, however large the settings are."""
+        return 0
+
+    @model_validator(mode="after")
+    def _bounded(self) -> ArchitectureConfig:
+        if self.estimated_size > MOST_NUMBERS:
+            raise ValueError(
+                f"the model would have more than 10^{len(str(self.estimated_size)) - 1} weights, and "
+                f"10^{len(str(MOST_NUMBERS)) - 1} are allowed; lower its widths (hidden) or its layers"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_added(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = serialise(self)
+        fields = type(self).model_fields
+        defaults = {name: fields[name].get_default(call_default_factory=True) for name in self.added}
+        return {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
+
+
+def layers_size(layers: int, numbers: int) -> int:
+    """Return the size of some layers of ``numbers`` weights each, their Python objects included."""
+    return layers * (numbers + _MODULE_NUMBERS)
 
 
 class PositionalConfig(BaseModel):
@@ -26,7 +70,7 @@ class PositionalConfig(BaseModel):
     self_loops: bool = False
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(ArchitectureConfig):
     """The architecture of an encoder-processor-decoder model (GraphBench paper, appendix B).
 
     Attributes:
@@ -57,8 +101,6 @@ class ModelConfig(BaseModel):
         options: Settings of one processor: those of gat (``GATOptions``), free ones of a user's own.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     processor: str = "gin"
     layers: int = Field(default=6, ge=1)
     hidden: int = Field(default=384, ge=1)
@@ -77,6 +119,13 @@ class ModelConfig(BaseModel):
     edge_tokens: bool | Literal["auto"] = "auto"
     attention: Literal["auto", "sdpa", "chunked", "flex"] = "auto"
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        positional = self.positional
+        encoding = 0 if positional.type == "none" else positional.hidden * (positional.k + positional.hidden)
+        return encoding + self.heads * self.hidden + layers_size(self.layers, self.hidden**2)
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> ModelConfig:

@@ -41,18 +41,18 @@ class Decoder(nn.Module):
     standardised per node, by the targets over their graphs' numbers of nodes.
     """
 
-    def __init__(self, feature: Feature, hidden: int, activation: str, width: int = 1, *, summed: bool = False) -> None:
-        """Create the decoder of ``feature``; ``width`` is the number of values per item of a scalar.
+    def __init__(self, feature: Feature, hidden: int, activation: str, *, summed: bool = False) -> None:
+        """Create the decoder of ``feature``.
 
         Raises:
             ConfigError: If the feature's type cannot be predicted at its location.
         """
         super().__init__()
-        _check_output(feature)
+        check_output(feature)
         self.feature = feature
         self.summed = summed
-        self.width = width if feature.kind is Kind.SCALAR else 1
-        self.scale = Standardiser(width) if feature.kind is Kind.SCALAR else None
+        self.width = feature.width
+        self.scale = Standardiser(feature.width) if feature.kind is Kind.SCALAR else None
         self.pairwise = _is_pointer(feature) and feature.location is Location.NODE
         self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation)
         self.keys = nn.Linear(hidden, hidden, bias=False) if self.pairwise else None
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
     def fit_normalisation(self, batch: Data) -> None:
         """Take the mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
         if self.scale is not None:
-            targets = as_rows(feature_values(batch, self.feature), self.feature, self.width)
+            targets = as_rows(feature_values(batch, self.feature), self.feature)
             self.scale.fit(targets / batch.ptr.diff().unsqueeze(1) if self.summed else targets)
 
     def _pair_logits(self, queries: Tensor, keys: Tensor, layout: Layout) -> Tensor:
@@ -114,7 +114,14 @@ def _is_pointer(feature: Feature) -> bool:
     return feature.kind in (Kind.POINTER, Kind.PERMUTATION)
 
 
-def _check_output(feature: Feature) -> None:
+def check_output(feature: Feature) -> None:
+    """Refuse an output that no decoder of graphs predicts.
+
+    Raises:
+        ConfigError: If its type cannot be predicted at its location.
+    """
+    if feature.kind is Kind.TEXT:
+        raise ConfigError(f"output feature {feature.name!r} is a text; write kind: text in the model section")
     on_edges = feature.location is Location.EDGE and (_is_pointer(feature) or feature.kind is Kind.MASK_ONE)
     on_graph = feature.location is Location.GRAPH and feature.kind in (Kind.MASK_ONE, Kind.PERMUTATION)
     if on_edges or on_graph:

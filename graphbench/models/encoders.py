@@ -5,7 +5,7 @@ One linear layer per feature, chosen by its type, summed per location (GraphBenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -55,16 +55,16 @@ class Standardiser(nn.Module):
 class ScalarEncoder(nn.Module):
     """Standardise, then one linear layer, width -> d."""
 
-    def __init__(self, feature: Feature, width: int, hidden: int) -> None:
-        """Create the encoder of a scalar feature with ``width`` values per item."""
+    def __init__(self, feature: Feature, hidden: int) -> None:
+        """Create the encoder of a scalar feature."""
         super().__init__()
         self.feature = feature
-        self.scale = Standardiser(width)
-        self.linear = nn.Linear(width, hidden)
+        self.scale = Standardiser(feature.width)
+        self.linear = nn.Linear(feature.width, hidden)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return embeddings [items, d] of ``values`` [items] or [items, width]."""
-        rows = as_rows(values.to(self.linear.weight.dtype), self.feature, self.linear.in_features)
+        rows = as_rows(values.to(self.linear.weight.dtype), self.feature)
         embedded: Tensor = self.linear(self.scale.standardise(rows))
         return embedded
 
@@ -104,7 +104,7 @@ class ClassEncoder(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Return embeddings [items, d] of class numbers ``values`` [items], any integer or bool dtype."""
-        embedded: Tensor = self.embedding(as_rows(values, self.feature, 1).squeeze(1).long())
+        embedded: Tensor = self.embedding(as_rows(values, self.feature).squeeze(1).long())
         return embedded
 
 
@@ -122,7 +122,6 @@ class InputEncoder(nn.Module):
         edges: bool = True,
         inverse: bool = False,
         fixed: Sequence[str] = (),
-        widths: Mapping[str, int] | None = None,
     ) -> None:
         """Create one encoder per input feature.
 
@@ -132,7 +131,6 @@ class InputEncoder(nn.Module):
             edges: Whether anything reads edge embeddings; otherwise none are made.
             inverse: Whether every arc is also seen backwards: one more encoder per edge feature.
             fixed: Names of features whose vectors of classes are not trained.
-            widths: Values per item of scalar features that have more than one.
 
         Raises:
             ConfigError: If a feature's type cannot be encoded.
@@ -141,10 +139,10 @@ class InputEncoder(nn.Module):
         self.encoders = nn.ModuleDict()
         for location in Location:
             wanted = [f for f in features if f.location is location and (edges or location is not Location.EDGE)]
-            self.encoders[location.value] = _encoders(wanted, hidden, widths)
+            self.encoders[location.value] = _encoders(wanted, hidden)
         self.inverse = edges and inverse
         backwards = [f for f in features if f.location is Location.EDGE and self.inverse]
-        self.encoders[_INVERSE] = _encoders(backwards, hidden, widths)
+        self.encoders[_INVERSE] = _encoders(backwards, hidden)
         for encoder in self.modules():
             if isinstance(encoder, ClassEncoder) and encoder.feature.name in fixed:
                 encoder.embedding.requires_grad_(False)
@@ -174,7 +172,7 @@ class InputEncoder(nn.Module):
         for encoder in self.modules():
             if isinstance(encoder, ScalarEncoder):
                 values = feature_values(batch, encoder.feature)
-                encoder.scale.fit(as_rows(values, encoder.feature, encoder.linear.in_features))
+                encoder.scale.fit(as_rows(values, encoder.feature))
 
     def _both_ways(self, edges: Tensor, batch: Data, layout: Layout) -> Tensor:
         backwards = self._embed(batch, _INVERSE)
@@ -213,28 +211,28 @@ def feature_values(batch: Data, feature: Feature) -> Tensor:
     return values
 
 
-def as_rows(values: Tensor, feature: Feature, width: int) -> Tensor:
-    """Return ``values`` [items] or [items, width] as [items, width].
+def as_rows(values: Tensor, feature: Feature) -> Tensor:
+    """Return ``values`` [items] or [items, width] of a feature as [items, width].
 
     Raises:
         ConfigError: If the array has another shape.
     """
     rows = values.unsqueeze(1) if values.dim() == 1 else values
-    if rows.dim() != 2 or rows.shape[1] != width:
+    if rows.dim() != 2 or rows.shape[1] != feature.width:
         raise ConfigError(
-            f"feature {feature.name!r} has shape {list(values.shape)}, the model expects {width} value(s) per item; "
-            f"build_model(..., widths={{{feature.name!r}: k}}) sets how many a scalar feature has"
+            f"feature {feature.name!r} has shape {list(values.shape)}, the model expects {feature.width} value(s) per "
+            f"item; a scalar of k values is of the type scalar(k)"
         )
     return rows
 
 
-def _encoders(features: Sequence[Feature], hidden: int, widths: Mapping[str, int] | None) -> nn.ModuleList:
-    return nn.ModuleList(_encoder(f, hidden, widths or {}) for f in features if f.kind is not Kind.TEXT)
+def _encoders(features: Sequence[Feature], hidden: int) -> nn.ModuleList:
+    return nn.ModuleList(_encoder(f, hidden) for f in features if f.kind is not Kind.TEXT)
 
 
-def _encoder(feature: Feature, hidden: int, widths: Mapping[str, int]) -> nn.Module:
+def _encoder(feature: Feature, hidden: int) -> nn.Module:
     if feature.kind is Kind.SCALAR:
-        return ScalarEncoder(feature, widths.get(feature.name, 1), hidden)
+        return ScalarEncoder(feature, hidden)
     if feature.kind in (Kind.CATEGORICAL, Kind.MASK, Kind.MASK_ONE):
         return ClassEncoder(feature, hidden)
     raise ConfigError(

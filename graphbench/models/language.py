@@ -7,7 +7,9 @@ CLRS-Text's paper evaluates with a range of 10,000.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,9 +17,15 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphbench.core.errors import GraphBenchError
-from graphbench.models.language_config import TextModelConfig
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError, GraphBenchError
+from graphbench.data.text_batch import NOT_SCORED, TextBatch
+from graphbench.models.base import TaskModel
+from graphbench.models.language_config import TextModelConfig, room_for
 from graphbench.models.layers import Dropout
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
 
 PAD = 0
 STOP = "\n\n"  # a reference ends with an empty line
@@ -26,6 +34,9 @@ _NEWLINE = 1
 _SHIFT = 30  # from the code of a printable character, 32 to 126, to its token
 _ROTARY_BASE = 10_000.0
 _INITIAL_SCALE = 0.02
+_MOST_PROMPTS = 256  # answered at once
+_KEPT_NUMBERS = 2**29  # in the keys and values of a batch
+_PAIRS = 2**26  # pairs of characters of a batch of prompts
 
 
 class UnreadableText(GraphBenchError, ValueError):
@@ -121,8 +132,8 @@ def _rotated(x: Tensor, angles: Tensor) -> Tensor:
     return torch.cat([first * cosines - second * sines, second * cosines + first * sines], dim=-1)
 
 
-class TextModel(nn.Module):
-    """Predicts the next character: tokens int64 [B, T] -> logits float [B, T, VOCABULARY].
+class TextModel(TaskModel):
+    """Predicts the next character of prompts and their references, and completes prompts.
 
     Args:
         config: The architecture.
@@ -169,7 +180,96 @@ class TextModel(nn.Module):
             longest = int(torch.randint(length, self.config.context + 1, (), generator=generator))
         return self.text_positions(count, longest, generator)[:, :length]
 
-    def forward(
+    def forward(self, batch: TextBatch, task_id: str | None = None) -> Tensor:
+        """Return the logits of the character after each token, float [B, T - 1, VOCABULARY].
+
+        Where the batch has no positions and they are random, they are drawn from torch's global generator.
+        """
+        assert batch.tokens is not None
+        positions = batch.positions
+        if positions is None:
+            positions = self.training_positions(*batch.tokens.shape).to(batch.tokens.device)
+        return self.logits(batch.tokens, positions)
+
+    def prepare(
+        self,
+        batch: TextBatch,
+        task_id: str | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        training: bool = False,
+    ) -> TextBatch:
+        """Return the batch with tokens and targets, and with positions drawn from ``generator`` where there is one.
+
+        Raises:
+            UnreadableText: If a character is no token, or a text with its reference has too many for the positions.
+        """
+        lengths = np.array([len(p) + len(r) for p, r in zip(batch.prompts, batch.references, strict=True)], np.int64)
+        places = np.arange(lengths.max())
+        inside = places < lengths[:, None]
+        tokens = np.full(inside.shape, PAD, np.int64)
+        pieces = (text for pair in zip(batch.prompts, batch.references, strict=True) for text in pair)
+        tokens[inside] = encode("".join(pieces))
+        scored = inside & (places >= np.array([len(prompt) for prompt in batch.prompts])[:, None])
+        targets = np.where(scored, tokens, NOT_SCORED)
+        count, length = len(lengths), len(places) - 1
+        return replace(
+            batch,
+            tokens=torch.from_numpy(tokens[:, :-1]),
+            targets=torch.from_numpy(targets[:, 1:]),
+            positions=None if generator is None else self.training_positions(count, length, generator),
+        )
+
+    @torch.inference_mode()
+    def predict(self, batch: TextBatch, task_id: str | None = None) -> list[str]:
+        """Return the model's answer to every prompt, in their order.
+
+        Prompts of similar length are answered together, as many at once as the memory budget allows. A prompt that has
+        more characters than the model knows positions, its reference included, is not read: its answer is empty.
+        """
+        complete, answers = TextGenerator(self), [""] * batch.num_graphs
+        was_training = self.training
+        try:
+            for numbers in self.answered_together(batch):
+                room = room_for(max(len(batch.references[i]) for i in numbers))
+                found = complete([batch.prompts[i] for i in numbers], room)
+                for number, answer in zip(numbers, found, strict=True):
+                    answers[number] = answer
+        finally:
+            self.train(was_training)
+        return answers
+
+    def answered_together(self, batch: TextBatch) -> Iterator[list[int]]:
+        """Yield numbers of prompts of similar length whose references fit the positions behind the longest one."""
+        config, chosen, longest = self.config, list[int](), 0
+        unread = set(self.too_long(batch.prompts, batch.references))
+        asked = (number for number in range(batch.num_graphs) if number not in unread)
+        for number in sorted(asked, key=lambda i: len(batch.prompts[i])):
+            length = len(batch.prompts[number])
+            longest = max(longest, len(batch.references[number]))
+            count, total = len(chosen) + 1, length + room_for(longest)
+            full = count * length**2 > _PAIRS or 2 * config.layers * config.hidden * count * total > _KEPT_NUMBERS
+            full |= self.span is not None and length + longest > self.span
+            if full and chosen:
+                yield chosen
+                chosen, longest = [], len(batch.references[number])
+            chosen.append(number)
+        if chosen:
+            yield chosen
+
+    def too_long(self, prompts: Sequence[str], references: Sequence[str]) -> list[int]:
+        """Return the numbers of the prompts that have more characters, with their references, than known positions."""
+        span = self.span
+        if span is None:
+            return []
+        pairs = zip(prompts, references, strict=True)
+        return [number for number, (prompt, reference) in enumerate(pairs) if len(prompt) + len(reference) > span]
+
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return how many prompts to pass to ``predict``, which splits them further where they are long."""
+        return _MOST_PROMPTS
+
+    def logits(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None = None, cache: Cache | None = None
     ) -> Tensor:
         """Return the logits of the character after each token.
@@ -192,6 +292,18 @@ class TextModel(nn.Module):
         if cache is not None:
             cache.used += tokens.shape[1]
         return F.linear(self.norm(x), self.embedding.weight)
+
+
+def require_texts(task_id: str, features: Sequence[Feature]) -> None:
+    """Refuse a task that is not a text of graphs, given a text of graphs.
+
+    Raises:
+        ConfigError: If its features hold anything else to predict, or no text to read.
+    """
+    texts = [f for f in features if f.kind is Kind.TEXT and f.location is Location.GRAPH]
+    outputs = select(features, Stage.OUTPUT)
+    if len(outputs) != 1 or outputs[0] not in texts or not select(texts, Stage.INPUT):
+        raise ConfigError(f"models of kind text answer a text with a text, which {task_id} does not ask for")
 
 
 class TextGenerator:
@@ -230,7 +342,7 @@ class TextGenerator:
         written = torch.full((count, room), PAD, device=device)
         done = torch.zeros(count, dtype=torch.bool, device=device)
         for place in range(room):
-            logits = model(tokens, positions[:, cache.used : cache.used + tokens.shape[1]], mask, cache)[:, -1]
+            logits = model.logits(tokens, positions[:, cache.used : cache.used + tokens.shape[1]], mask, cache)[:, -1]
             logits[:, PAD] = -torch.inf
             written[:, place] = logits.argmax(-1)
             if place > 0:

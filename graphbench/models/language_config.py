@@ -1,13 +1,23 @@
-"""The configuration of text models. This module loads no torch."""
+"""The configuration of text models, and how much they may write. This module loads no torch."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from graphbench.models.config import ArchitectureConfig, layers_size
+
+_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
+_ROOM = 64  # so many characters longer
 
 
-class TextModelConfig(BaseModel):
+def room_for(reference: int) -> int:
+    """Return how many characters a model may write where the longest reference has ``reference`` of them."""
+    return _ROOM_FACTOR * reference + _ROOM
+
+
+class TextModelConfig(ArchitectureConfig):
     """The architecture of a :class:`graphbench.models.language.TextModel`.
 
     Attributes:
@@ -22,8 +32,6 @@ class TextModelConfig(BaseModel):
             for 0, 1, 2, ...
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["text"] = "text"
     layers: int = Field(default=4, ge=1)
     hidden: int = Field(default=256, ge=1)
@@ -32,6 +40,13 @@ class TextModelConfig(BaseModel):
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     positions: Literal["rope", "learned"] = "rope"
     randomised_positions: int | None = Field(default=None, ge=2)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights and the positions of one text hold."""
+        known = self.randomised_positions or self.context
+        positions = known * (self.hidden if self.positions == "learned" else 1)
+        return positions + layers_size(self.layers, 12 * self.hidden**2)
 
     @model_validator(mode="after")
     def _check(self) -> TextModelConfig:

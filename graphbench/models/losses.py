@@ -14,48 +14,30 @@ scalar              mean absolute error, the paper's metric     the value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.data.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_argmax, segment_log_softmax
-from graphbench.models.surrogates import surrogate_of
+from graphbench.models.trajectory.losses import trace_loss_weights, trace_losses
 
-LossFunction = Callable[[Mapping[str, Tensor], Data, Sequence[Feature]], Tensor]
-
-
-def loss_of(card: Card, surrogate: Mapping[str, float] | None = None) -> LossFunction:
-    """Return the loss of a dataset's task: :func:`loss`, or that of a problem that is solved without targets.
-
-    Args:
-        card: The dataset's card, of the task.
-        surrogate: Settings of the problem's loss (``training.surrogate``), see :mod:`graphbench.models.surrogates`.
-
-    Raises:
-        ConfigError: If the problem has no loss, the loss no such setting, or there is nothing to set.
-    """
-    if card.task.type == "solve":
-        return partial(_problem_loss, surrogate_of(card.task_name or "", surrogate or {}))
-    if surrogate:
-        raise ConfigError(
-            f"training.surrogate is {dict(surrogate)}, but {card.address} is learned from targets; leave it out"
-        )
-    return loss
-
-
-def _problem_loss(
-    surrogate: Callable[[Tensor, Data], Tensor], outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
-) -> Tensor:
-    (feature,) = select(features, Stage.OUTPUT)
-    return surrogate(outputs[feature.name], batch)
+__all__ = [
+    "loss",
+    "loss_weights",
+    "losses",
+    "predictions",
+    "text_loss_weights",
+    "text_losses",
+    "trace_loss_weights",
+    "trace_losses",
+]
 
 
 def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]) -> Tensor:
@@ -72,9 +54,45 @@ def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
         ConfigError: If the batch lacks a target, or its shape is not that of the output.
     """
     total = torch.zeros((), device=next(iter(outputs.values())).device)
-    for feature in select(features, Stage.OUTPUT):
-        total = total + _feature_loss(outputs[feature.name].float(), feature_values(batch, feature), batch, feature)
+    for value in losses(outputs, batch, features).values():
+        total = total + value
     return total
+
+
+def losses(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]) -> dict[str, Tensor]:
+    """Return output -> mean loss of its items, in the order of the features; see :func:`loss`."""
+    return {
+        f.name: _feature_loss(outputs[f.name].float(), feature_values(batch, f), batch, f)
+        for f in select(features, Stage.OUTPUT)
+    }
+
+
+def loss_weights(batch: Data, features: Sequence[Feature]) -> dict[str, Tensor | float]:
+    """Return over how many items each of the means of :func:`losses` is taken.
+
+    These are the rows of the output, or the graphs where one node per graph is chosen. The loss of a batch is the mean
+    of the losses of its parts with these weights.
+    """
+    return {f.name: float(_items(batch, f)) for f in select(features, Stage.OUTPUT)}
+
+
+def text_losses(logits: Tensor, batch: TextBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
+    """Return the mean cross-entropy of the references' characters in nats, by the name of the output.
+
+    Args:
+        logits: What the model returned for ``batch``.
+        batch: Prompts and references as tokens.
+        features: The features of the card.
+    """
+    assert batch.targets is not None
+    mean = F.cross_entropy(logits.float().flatten(0, 1), batch.targets.flatten(), ignore_index=NOT_SCORED)
+    return {select(features, Stage.OUTPUT)[0].name: mean}
+
+
+def text_loss_weights(batch: TextBatch, features: Sequence[Feature]) -> dict[str, Tensor | float]:
+    """Return over how many characters the mean of :func:`text_losses` is taken."""
+    assert batch.targets is not None
+    return {select(features, Stage.OUTPUT)[0].name: (batch.targets != NOT_SCORED).sum()}
 
 
 def predictions(
@@ -106,6 +124,13 @@ def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature) ->
     if feature.kind is Kind.MASK:
         return F.binary_cross_entropy_with_logits(raw, values)
     return F.l1_loss(raw, values)
+
+
+def _items(batch: Data, feature: Feature) -> int:
+    """Return the number of terms in the mean of a feature's loss."""
+    if feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH:
+        return int(batch.num_graphs)
+    return int(batch.edge_index.shape[1] if feature.location is Location.EDGE else batch.num_nodes)
 
 
 def _choice_loss(logits: Tensor, target: Tensor, layout: Layout, feature: Feature) -> Tensor:

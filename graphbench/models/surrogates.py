@@ -5,15 +5,17 @@ sigmoid(score)``, or colour ``k`` with probability ``p_vk = softmax(scores)_k``.
 broken rules less the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes neural"), summed over
 a graph and averaged over the graphs of the batch. At probabilities 0 and 1 it is the objective itself.
 
-=========  ==========================================================================  ==============================
-problem    loss of a graph, sums over nodes v and edges uv, each once                  source
-=========  ==========================================================================  ==============================
-mis        ``-sum p_v + beta * sum p_u p_v``                                           Karalias and Loukas 2020
-max_cut    ``-sum (p_u (1 - p_v) + p_v (1 - p_u))``                                    the same
-coloring   ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``                      Schuetz et al. 2022; colours
+===============  ====================================================================  ==============================
+loss             loss of a graph, sums over nodes v and edges uv, each once            source
+===============  ====================================================================  ==============================
+independent_set  ``-sum p_v + beta * sum p_u p_v``                                     Karalias and Loukas 2020
+max_cut          ``-sum (p_u (1 - p_v) + p_v (1 - p_u))``                              the same
+coloring         ``sum_uv sum_k p_uk p_vk + weight * sum_k max_v p_vk``                Schuetz et al. 2022; colours
                                                                                        are counted as by Jabrayilov
                                                                                        and Mutzel 2018
-=========  ==========================================================================  ==============================
+===============  ====================================================================  ==============================
+
+A domain's problem names its loss; :func:`register_surrogate` adds one.
 
 Independent sets: from ``beta`` = 1 on no loss is below minus the size of a largest set, and a loss of -x proves that a
 set of x nodes exists; above 1 only independent sets attain the least value among sets. The form over pairs of nodes,
@@ -26,6 +28,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -33,6 +36,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphbench.core.errors import ConfigError
+from graphbench.core.plugins import calling_module
+from graphbench.core.registry import Registry
 from graphbench.models.graphs import Layout, neighbour_sums
 
 
@@ -92,34 +97,68 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
         return total / layout.num_graphs
 
 
-SURROGATES: Mapping[str, Callable[..., Tensor]] = {
-    "mis": independent_set_loss,
-    "max_cut": max_cut_loss,
-    "coloring": coloring_loss,
-}
+@dataclass(frozen=True)
+class Surrogate:
+    """A loss of the table above.
 
+    Attributes:
+        loss: ``(scores, batch, **settings) -> scalar``; raises ``ConfigError`` for a setting that it does not take.
+        dimensions: Of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
+    """
+
+    loss: Callable[..., Tensor]
+    dimensions: int = 1
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the loss's settings."""
+        return tuple(name for name in inspect.signature(self.loss).parameters if name not in ("scores", "batch"))
+
+
+SURROGATES: Registry[Surrogate] = Registry("surrogate loss", ConfigError)
+
+
+def register_surrogate(name: str, loss: Callable[..., Tensor], *, dimensions: int = 1) -> None:
+    """Make a loss available to problems by name (``Problem.surrogate``).
+
+    Args:
+        name: Its name.
+        loss: ``(scores, batch, **settings) -> scalar``.
+        dimensions: Of the scores: 1 for ``[N]``, 2 for ``[N, K]``.
+
+    Raises:
+        PluginError: If the name is taken.
+    """
+    SURROGATES.add(name, Surrogate(loss, dimensions), calling_module())
+
+
+for _name, _loss, _dimensions in (
+    ("independent_set", independent_set_loss, 1),
+    ("max_cut", max_cut_loss, 1),
+    ("coloring", coloring_loss, 2),
+):
+    SURROGATES.add(_name, Surrogate(_loss, _dimensions), __name__)
 
 _ONE_NODE = Data(edge_index=torch.empty((2, 0), dtype=torch.long), num_nodes=1)
 
 
-def surrogate_of(task: str, settings: Mapping[str, float]) -> Callable[[Tensor, Data], Tensor]:
-    """Return the loss of a problem with its settings, ``(scores, batch) -> scalar``.
+def surrogate_of(name: str, settings: Mapping[str, float]) -> Callable[[Tensor, Data], Tensor]:
+    """Return a surrogate loss with its settings, ``(scores, batch) -> scalar``.
 
     Raises:
-        ConfigError: If the problem has no loss, or the loss no such setting, or refuses its value.
+        ConfigError: If there is no such loss, or the loss has no such setting, or refuses its value.
     """
-    if task not in SURROGATES:
-        raise ConfigError(f"the problem {task!r} has no loss without targets; there are {', '.join(SURROGATES)}")
-    known = [name for name in inspect.signature(SURROGATES[task]).parameters if name not in ("scores", "batch")]
-    for name in settings:
-        if name not in known:
-            raise ConfigError(f"training.surrogate.{name}: the loss of {task} has {', '.join(known) or 'no settings'}")
-    of_problem = partial(SURROGATES[task], **settings)
+    surrogate = SURROGATES.find(name)
+    for setting in settings:
+        if setting not in surrogate.settings:
+            known = ", ".join(surrogate.settings) or "no settings"
+            raise ConfigError(f"training.surrogate.{setting}: the loss {name!r} has {known}")
+    loss = partial(surrogate.loss, **settings)
     try:  # on a graph of one node: settings are refused before there are data
-        of_problem(torch.zeros((1, 1) if task == "coloring" else 1), _ONE_NODE)
+        loss(torch.zeros((1,) * surrogate.dimensions), _ONE_NODE)
     except ConfigError as error:
         raise ConfigError(f"training.surrogate: {error}") from error
-    return of_problem
+    return loss
 
 
 def _full_precision(scores: Tensor) -> torch.autocast:

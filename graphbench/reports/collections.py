@@ -23,6 +23,7 @@ Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 
 _SMALL = "Small runs and scores of older data count in no comparison."
 _SMALL_MARK = "small run, not comparable"
+_UNSTATED_MARK = "budget not stated"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
 _HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
 _MATRIX = (
@@ -101,7 +102,7 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
     for protocol in protocols:
         paper = _renamed(published_scores(ids, protocol or None), protocol)
         _merge(printed, paper)
-        comparable = [r for r in results if (r.protocol or "") == protocol and not r.small and not _is_old(r)]
+        comparable = [r for r in results if (r.protocol or "") == protocol and r.comparable and not _is_old(r)]
         counts += _count_rows(paper, _own_scores(comparable, names))
     models, ours = _models(printed), _models(own)
     heads = ("dataset", *(f"{model}, published" for model in models), *ours)
@@ -155,7 +156,11 @@ class _Names:
 
     def __getitem__(self, runs: Aggregate) -> str:
         partly = runs.partly_scored and len(runs.records) > 1
-        marks = [_SMALL_MARK] * runs.small + [PARTLY_SCORED] * partly + ["older data"] * _is_old(runs)
+        marks = (
+            [_SMALL_MARK if runs.small else _UNSTATED_MARK] * (not runs.comparable)
+            + [PARTLY_SCORED] * partly
+            + ["older data"] * _is_old(runs)
+        )
         return f"{self._labels[_is_old(runs)][runs]}, ours" + (f" ({', '.join(marks)})" if marks else "")
 
 

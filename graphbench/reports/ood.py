@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
-from graphbench.evaluation.texts import asks_for_text, sized_split, split_and_size
+from graphbench.evaluation.texts import grouped_split, split_and_size
 from graphbench.reports.comparison import architecture, compared_with, same_splits, scores_beside_all
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
 from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
 from graphbench.reports.published import PublishedScore
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +89,7 @@ def ood_metric(card: Card) -> str:
 
     Sets, cuts and colours of large graphs are larger whatever the model.
     """
-    return "ratio" if card.task.type == "solve" and "ratio" in card.metrics.also else card.metrics.primary
+    return task_of(card).report_metric
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
@@ -100,15 +101,13 @@ def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
     """
     scored = [split_and_size(name) for runs in results for name in runs.scores]
     sizes = {size for split, size in scored if split == "test" and size is not None}
-    return ["test", *card.ood, *(sized_split("test", size) for size in sorted(sizes))]
+    return ["test", *card.ood, *(grouped_split("test", f"n{size}") for size in sorted(sizes))]
 
 
 def split_nodes(card: Card, split: str) -> float | None:
     """Return the nodes of a split's graphs, or the problem size of its texts; None where it has several sizes."""
     size = split_and_size(split)[1]
-    if asks_for_text(card):
-        return None if size is None else float(size)
-    return card.nodes(split)
+    return float(size) if size is not None and split not in card.all_splits else task_of(card).sample_size(split)
 
 
 def dataset_card(dataset: str) -> Card:
@@ -155,7 +154,7 @@ def plot_ood(
     splits = ood_splits(card, results)
     names = labels if labels is not None else Labels(results)
     series = [
-        Series(names[runs], named(architecture(runs), runs.protocol), runs.small, tuple(rows))
+        Series(names[runs], named(architecture(runs), runs.protocol), runs.caveat, tuple(rows))
         for runs, rows in ((runs, ood_table(runs, card, metric, splits)) for runs in results)
     ]
     references = _references(card, datasets[0], metric, splits)
@@ -178,8 +177,10 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
         card: The dataset's card.
         splits: The splits that are shown.
     """
-    if asks_for_text(card):
-        return SizeAxis("problem size", _known(card, splits), _numbers(card.split("train").parameters.get("sizes")))
+    axis = task_of(card).size_axis
+    if axis is not None:
+        label, trained = axis
+        return SizeAxis(label, _known(card, splits), _numbers(trained))
     matches = {name: _NUMBERED.fullmatch(name) for name in card.ood}
     letters = {match[1] if match else "" for match in matches.values()}
     if letters <= {_NODES}:

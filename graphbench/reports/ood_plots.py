@@ -48,19 +48,19 @@ class Series:
     Attributes:
         label: Name of the model.
         architecture: Name under which published numbers are drawn, with the protocol; once for all that share it.
-        small: Whether the runs are small.
+        caveat: Why the runs are compared with nothing; empty where they are.
         rows: One row per split.
     """
 
     label: str
     architecture: str
-    small: bool
+    caveat: str
     rows: tuple[OODRow, ...]
 
     @property
     def legend(self) -> str:
         """Its entry in the legend."""
-        return self.label + (" (small run)" if self.small else "")
+        return self.label + (f" ({self.caveat})" if self.caveat else "")
 
     @property
     def published(self) -> dict[str, float]:

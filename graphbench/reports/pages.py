@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,19 +27,20 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def environment(escape: bool, packages: Sequence[str] = ()) -> Environment:
+def environment(escape: bool) -> Environment:
     """Return the template environment of a page.
 
     Args:
         escape: Whether text is escaped, as HTML needs it.
-        packages: Packages whose ``templates`` folders are searched before the one of ``graphbench.evaluation``, which
-            holds the frame of a page and its tables.
     """
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = ChoiceLoader([PackageLoader(name, "templates") for name in (*packages, "graphbench.reports")])
     return Environment(
-        loader=loader, autoescape=escape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("graphbench.reports", "templates"),
+        autoescape=escape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
@@ -63,16 +64,3 @@ def _beside(page: Path) -> Embed:
         return f"![{title}](figures/{name}.png)"
 
     return embed
-
-
-def counted(count: object, noun: str) -> str:
-    """Return a number with its noun: ``1 seed``, ``2,000 seeds``."""
-    text = f"{count:,}" if isinstance(count, int) else str(count)
-    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
-
-
-def duration(seconds: float) -> str:
-    """Return a time for people: seconds below two minutes, minutes below two hours, else hours."""
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -58,7 +58,7 @@ def curve_figure(results: Sequence[Aggregate], metric: str) -> Figure | None:
     labels = Labels(results)
     for panel, (name, title) in zip(axes, panels, strict=True):
         for number, runs in enumerate(results):
-            label = labels[runs] + (" (small run)" if runs.small else "")
+            label = labels[runs] + runs.mark
             _draw_curves(panel, runs, name, COLOURS[number % len(COLOURS)], label)
         panel.set_xlabel("optimizer steps")
         panel.set_ylabel(title)

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.catalog.resources import DataFolder, data_folders, read_yaml
 from graphbench.core.errors import ResultError
+from graphbench.core.plugins import blaming
 
 
 class _Strict(BaseModel):
@@ -164,25 +165,33 @@ def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
                 )
 
 
-@lru_cache(maxsize=1)
-def _by_dataset() -> Mapping[str, list[PublishedScore]]:
-    folder = baselines_dir() / "published"
+@lru_cache(maxsize=2)
+def _by_dataset(folders: tuple[DataFolder, ...]) -> Mapping[str, list[PublishedScore]]:
     scores: dict[str, list[PublishedScore]] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        for score in read_published(path):
-            scores.setdefault(score.dataset, []).append(score)
+    for folder in folders:
+        with blaming(folder.owner):
+            for score in [score for path in _files_in(folder) for score in read_published(path)]:
+                scores.setdefault(score.dataset, []).append(score)
     return scores
 
 
-@lru_cache(maxsize=1)
+def _files_in(folder: DataFolder) -> list[Path]:
+    return sorted((folder.path / "published").glob("*.yaml"))
+
+
 def collections() -> Mapping[str, Collection]:
     """Return group (or other selector of datasets) -> collection of all files of published scores."""
-    folder = baselines_dir() / "published"
-    return {
-        name: content
-        for path in sorted(folder.glob("*.yaml"))
-        for name, content in _read_file(path).collections.items()
-    }
+    return _collections(data_folders("baselines"))
+
+
+@lru_cache(maxsize=2)
+def _collections(folders: tuple[DataFolder, ...]) -> Mapping[str, Collection]:
+    found: dict[str, Collection] = {}
+    for folder in folders:
+        with blaming(folder.owner):
+            contents = [_read_file(path).collections for path in _files_in(folder)]
+            found = {**found, **{name: content for own in contents for name, content in own.items()}}
+    return found
 
 
 def published(dataset_id: str) -> list[PublishedScore]:
@@ -191,7 +200,7 @@ def published(dataset_id: str) -> list[PublishedScore]:
     Args:
         dataset_id: Full id, e.g. ``algoreas/mst_easy``.
     """
-    return list(_by_dataset().get(dataset_id, ()))
+    return list(_by_dataset(data_folders("baselines")).get(dataset_id, ()))
 
 
 def published_score(

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.sections import SplitSpec
+from graphbench.data.sources import FileSource, source_with_protocol
 from graphbench.evaluation.results import Aggregate
-from graphbench.loader import described_as_published
 from graphbench.reports.pages import ABSENT, Grid
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
-_PROTOCOL = "official"
-
 
 def is_of_files(about: Aggregate | Card) -> bool:
     """Return whether runs, or a card, are of published files."""
-    return about.protocol == _PROTOCOL
+    return _source_of(about) is not None
+
+
+def _source_of(about: Aggregate | Card) -> FileSource | None:
+    domain = about.dataset.partition("/")[0] if isinstance(about, Aggregate) else about.domain
+    return source_with_protocol(domain, about.protocol)
 
 
 def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
@@ -34,7 +37,9 @@ def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
     scored = dict.fromkeys(split for runs in results for split in runs.scores)
     others = {name: SplitSpec(count=1) for name in scored if name not in card.all_splits}
     ood = {name: spec for name, spec in card.ood.items() if name in scored} | others
-    return described_as_published(card).model_copy(update={"ood": ood})
+    source = _source_of(results[0])
+    assert source is not None
+    return source.describe(card).model_copy(update={"ood": ood})
 
 
 def heading_of(dataset: str, card: Card) -> str:

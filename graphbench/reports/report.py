@@ -51,7 +51,9 @@ def build_report(
         ResultError: If there are no records, a format or the ending of ``output`` is unknown, a record's dataset has no
             card, or the report cannot be written.
     """
-    results = sorted(aggregate(records), key=lambda runs: (runs.dataset, runs.small, runs.model, runs.config_hash))
+    results = sorted(
+        aggregate(records), key=lambda runs: (runs.dataset, not runs.comparable, runs.model, runs.config_hash)
+    )
     if not results:
         raise ResultError("there are no run records to report; run 'graphbench train' first or choose another selector")
     targets = _targets(Path(output), formats)
@@ -108,7 +110,7 @@ def _render(kind: str, title: str, sections: Sequence[tuple[str, Card, list[Aggr
         "title": title,
         "overview": rows,
         "collections": summaries([runs for _, _, results in sections for runs in results]),
-        "any_small": any(runs.small for _, _, results in sections for runs in results),
+        "any_small": any(not runs.comparable for _, _, results in sections for runs in results),
         "datasets": [_section(dataset, card, results, embed) for dataset, card, results in sections],
     }
     return environment(kind == "html").get_template(f"report.{kind}.j2").render(context)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphbench.core.words import counted, duration
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import PARTLY_SCORED, Aggregate, Stat
+from graphbench.evaluation.results import OWN_MODEL, PARTLY_SCORED, Aggregate, Stat
 from graphbench.evaluation.shares import class_shares, share_names
-from graphbench.evaluation.texts import asks_for_text
 from graphbench.reports.comparison import (
     architecture,
     compared_with,
@@ -22,9 +22,10 @@ from graphbench.reports.comparison import (
 )
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood import ood_metric, ood_splits, ood_table, split_nodes
-from graphbench.reports.pages import ABSENT, Grid, counted, duration
+from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.published import PublishedScore, published
 from graphbench.reports.published_files import anchor_of, heading_of
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -45,7 +46,7 @@ class OverviewRow:
     model: str
     ours: str
     runs: str
-    small: bool
+    caveat: str
     trivial: str
     published: str
     difference: str
@@ -57,7 +58,7 @@ class ScoreRow:
 
     name: str
     kind: str
-    small: bool
+    caveat: str
     values: tuple[str, ...]
     basis: str
 
@@ -88,7 +89,7 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
                 model=labels[runs],
                 ours=stat_text(score),
                 runs=f"{_runs_text(runs)}, {_steps_text(runs)}" + (f", {PARTLY_SCORED}" if runs.partly_scored else ""),
-                small=runs.small,
+                caveat=runs.caveat,
                 trivial=f"{number(floor[1])} ({_predictor_name(floor[0])})" if floor else ABSENT,
                 published=_published_text(printed),
                 difference=_difference(runs, card, score, printed),
@@ -100,8 +101,8 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
 def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: PublishedScore | None) -> str:
     if runs.dataset_version != card.version:
         return f"old data, version {runs.dataset_version}"
-    if runs.small:
-        return "not comparable"
+    if not runs.comparable:
+        return "not comparable" if runs.small else "budget not stated"
     splits = same_splits(card, "test")
     if printed is None and any(s.model == architecture(runs) and s.split in splits for s in published(runs.dataset)):
         return "other protocol"
@@ -150,17 +151,29 @@ def split_rows(card: Card) -> Grid:
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
     """Return the test scores: trivial predictors, reference solvers, our models, published models."""
     names = (card.metrics.primary, *card.metrics.also)
-    rows, labels = [*_trivial_rows(card, names)], Labels(results)
-    for solver, scores in card.solvers.get("test", {}).items():
-        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
-        rows.append(ScoreRow(_predictor_name(solver), "solver", False, values, "knows the task"))
+    rows, labels = [*trivial_rows(card, names), *solver_rows(card, names)], Labels(results)
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_runs_text(runs)}, {_budget(runs)}"
-        rows.append(ScoreRow(labels[runs], "ours", runs.small, values, basis))
-    for score in scores_on_test(card, results[0].dataset):
+        rows.append(ScoreRow(labels[runs], "ours", runs.caveat, values, basis))
+    return rows + published_rows(scores_on_test(card, results[0].dataset), names)
+
+
+def solver_rows(card: Card, names: Sequence[str], split: str = "test") -> list[ScoreRow]:
+    """Return the scores of the reference solvers on a split, one value per metric."""
+    rows = []
+    for solver, scores in card.solvers.get(split, {}).items():
+        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
+        rows.append(ScoreRow(_predictor_name(solver), "solver", "", values, "knows the task"))
+    return rows
+
+
+def published_rows(scores: Sequence[PublishedScore], names: Sequence[str]) -> list[ScoreRow]:
+    """Return published scores, one value per metric."""
+    rows = []
+    for score in scores:
         values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
-        rows.append(ScoreRow(named(score.model, score.protocol), "published", False, values, _basis_of(score)))
+        rows.append(ScoreRow(named(score.model, score.protocol), "published", "", values, _basis_of(score)))
     return rows
 
 
@@ -170,15 +183,16 @@ def _basis_of(score: PublishedScore) -> str:
     return score.reference + seeds + where
 
 
-def _trivial_rows(card: Card, names: Sequence[str]) -> list[ScoreRow]:
-    floors = card.floor.get("test", {})
+def trivial_rows(card: Card, names: Sequence[str], split: str = "test") -> list[ScoreRow]:
+    """Return the scores of the trivial predictors on a split, one value per metric."""
+    floors = card.floor.get(split, {})
     rows = []
     for name, scores in floors.items():
         twin = name != "majority" and scores == floors.get("majority")
         if name == "majority" and any(scores == other for key, other in floors.items() if key != name):
             continue
         values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
-        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", False, values, ""))
+        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, ""))
     return rows
 
 
@@ -187,13 +201,13 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     metric, splits = ood_metric(card), ood_splits(card, results)
     if not any(runs.score(split, metric) for runs in results for split in splits[1:]):
         return None
-    size = "size" if asks_for_text(card) else "nodes"
+    size = task_of(card).size_name
     columns = [(size, [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in splits])]
     printed: set[str] = set()
     labels = Labels(results)
     for runs in results:
         rows, name = ood_table(runs, card, metric, splits), named(architecture(runs), runs.protocol)
-        head = labels[runs] + (" (small run)" if runs.small else "")
+        head = labels[runs] + runs.mark
         columns.append((head, [stat_text(runs.score(row.split, metric)) for row in rows]))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
@@ -218,7 +232,7 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
     for runs in results:
         rows.append(
             (
-                labels[runs] + (" (small run)" if runs.small else ""),
+                labels[runs] + runs.mark,
                 _parameters(runs.measure("parameters")),
                 _optional_duration(runs.measure("wall_seconds")),
                 _bytes(runs.measure("peak_memory_bytes")),
@@ -341,13 +355,18 @@ def _runs_text(runs: Aggregate) -> str:
 
 
 def _steps_text(runs: Aggregate) -> str:
-    steps = sorted({record.steps for record in runs.records})
+    steps = sorted({record.steps for record in runs.records if record.steps is not None})
+    if not steps:
+        stated = all(record.config.get("kind") != OWN_MODEL for record in runs.records)
+        return "no steps" if stated else "steps not stated"
     return (f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}") + " steps"
 
 
 def _budget_text(runs: Aggregate) -> str:
-    sizes = ", ".join(str(size) for size in sorted({record.batch_size for record in runs.records}))
-    return _budget(runs, f" of {sizes} graphs") + (" (small run)" if runs.small else "")
+    sizes = ", ".join(
+        str(size) for size in sorted({record.batch_size for record in runs.records if record.batch_size is not None})
+    )
+    return _budget(runs, f" of {sizes} graphs") + runs.mark
 
 
 def _budget(runs: Aggregate, batches: str = "") -> str:

@@ -20,12 +20,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from graphbench.core.errors import CheckpointError, StoreError
-from graphbench.core.files import atomic_path
+from graphbench.core.files import atomic_path, default_mode
+from graphbench.training.config import RunConfig
+from graphbench.training.folders import differing_settings
 
 _FORMAT = 1
 _KEY = "graphbench"
+_NAMED_SETTINGS = 6
 _HASH = "sha256"
-_ANEW = "resume=False (on the command line --no-resume)"
+ANEW = "resume=False (on the command line --no-resume)"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -41,10 +44,11 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
     """
     own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
     words = json.dumps({"format": _FORMAT, **facts})
-    metadata = {_KEY: words, _HASH: _content_hash(own, words)}
+    whole = json.dumps({"format": _FORMAT, **facts, _HASH: _content_hash(own, words)})
     with atomic_path(path) as aside:
         try:
-            save_file(own, aside, metadata)
+            save_file(own, aside, {_KEY: whole})  # one key: the library writes several in random order
+            aside.chmod(default_mode())
         except SafetensorError as error:
             raise StoreError(f"cannot write {path}: {error}; free some space or choose another output") from error
 
@@ -56,7 +60,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: If the file is absent, damaged or of another format. A file of an older version has no hash
             of its content, which is then not checked.
     """
-    remedy = f"delete it or train with {_ANEW}"
+    remedy = f"delete it or train with {ANEW}"
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -66,7 +70,11 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"there is no checkpoint {path}; train the model first") from None
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise CheckpointError(f"the checkpoint {path} is damaged ({error}); {remedy}") from error
-    if metadata.get(_HASH, found := _content_hash(tensors, metadata[_KEY])) != found:
+    words = metadata[_KEY]
+    if _HASH in facts:
+        metadata = {_HASH: facts.pop(_HASH)}
+        words = json.dumps(facts)
+    if metadata.get(_HASH, found := _content_hash(tensors, words)) != found:
         raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
     found = facts.pop("format", None)
     if found != _FORMAT:
@@ -138,15 +146,25 @@ def _misfit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
     return ", ".join(words)
 
 
-def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path) -> None:
+def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, config: RunConfig) -> None:
     """Refuse a checkpoint of another configuration, dataset or seed.
 
+    Args:
+        facts: The facts of the file.
+        expected: Fingerprint of this run.
+        path: The file.
+        config: The configuration of this run.
+
     Raises:
-        CheckpointError: If the fingerprints differ.
+        CheckpointError: If the fingerprints differ; the message names the settings that do.
     """
     found = facts.get("fingerprint")
-    if found != expected:
-        raise CheckpointError(
-            f"{path} belongs to a run with another configuration, seed or dataset (fingerprint {found}, this run has "
-            f"{expected}); choose another output folder, or pass {_ANEW} to start anew and overwrite it"
-        )
+    if found == expected:
+        return
+    differing = differing_settings(path.parent, config)
+    what = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
+    raise CheckpointError(
+        f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "
+        f"{what or 'its data are others, by content, parameters or draw'}; "
+        f"choose another output folder, or pass {ANEW} to start again and overwrite it"
+    )

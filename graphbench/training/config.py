@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, create_model, field_validator
 
-from graphbench.catalog.resources import baselines_dir, read_yaml
+from graphbench.catalog.resources import data_files, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
-from graphbench.models.config import ModelConfig
-from graphbench.models.language_config import TextModelConfig
-from graphbench.models.story.config import StoryModelConfig
-from graphbench.models.trajectory.config import TrajectoryModelConfig
+from graphbench.core.files import parse_json
+from graphbench.core.plugins import about_broken
+from graphbench.core.suggestions import closest, did_you_mean, nearest
+from graphbench.core.validation import explain
+from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture, architectures
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
 from graphbench.training.settings import TrainingConfig
 
 Overrides = Mapping[str, Any] | Sequence[str]
 
 
-_KINDS = ("graph", "trajectory", "story", "text")  # what pydantic puts between "model" and a key
-
-
-def _kind_of_model(value: Any) -> str:
-    return str(value.get("kind", "graph") if isinstance(value, Mapping) else getattr(value, "kind", "graph"))
-
-
-AnyModelConfig = Annotated[
-    Annotated[ModelConfig, Tag("graph")]
-    | Annotated[TrajectoryModelConfig, Tag("trajectory")]
-    | Annotated[StoryModelConfig, Tag("story")]
-    | Annotated[TextModelConfig, Tag("text")],
-    Discriminator(_kind_of_model),
-]
-"""A model for single graphs, or, with ``kind: trajectory``, ``story`` or ``text``, one for trajectories or texts."""
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
-_SCHEMAS: tuple[type[BaseModel], ...] = (TextModelConfig, StoryModelConfig, TrajectoryModelConfig, ModelConfig)
-_DEFAULT_MODELS = {"clrs": "mpnn", "clrs_text": "transformer_small", "clutrr": "gat"}  # of other domains: gin
 _NOT_MODELS = ("published", "results")
 _WITHOUT_INFLUENCE = ("log_every", "checkpoint_every", "eval_batch_size")
 
@@ -56,7 +39,7 @@ class RunConfig(BaseModel):
         model: The model's configuration.
         training: How it is trained.
         reference_steps: The file's own budget in steps; a run with fewer is a small run. None for a file that is not
-            one of the package's: its budget is compared with nothing.
+            one of the package's: its budget is compared with nothing. 0 for a learner without steps.
         overridden: Keys that were changed and make the run another one than its file's, e.g. ``model.hidden``. Not
             among them: seed, steps, precision, compile, and the intervals and batch size of validation.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.
@@ -69,13 +52,23 @@ class RunConfig(BaseModel):
     dataset: str
     datasets: tuple[str, ...] = ()
     model_name: str
-    model: AnyModelConfig
+    model: SerializeAsAny[BaseModel]
     training: TrainingConfig
     reference_steps: int | None = None
     overridden: tuple[str, ...] = ()
     small: bool = False
     limit: int | None = None
     data_seed: int = Field(0, ge=0)
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _by_kind(cls, value: Any) -> Any:
+        return architecture(kind_of(value)).config.model_validate(value) if isinstance(value, Mapping) else value
+
+    @property
+    def kind(self) -> str:
+        """The kind of the model's architecture."""
+        return kind_of(self.model)
 
     @property
     def is_small(self) -> bool:
@@ -90,8 +83,9 @@ class RunConfig(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON files hold; facts that only some runs have are left out of the others'."""
         values = self.model_dump(mode="json")
-        if not self.training.eval_at:
-            values["training"].pop("eval_at")
+        for key, default in (("eval_at", []), ("mixture", "turns")):
+            if values["training"][key] == default:
+                values["training"].pop(key)
         return {
             key: value for key, value in values.items() if value or key not in ("datasets", "overridden", "data_seed")
         }
@@ -110,12 +104,48 @@ class _File(_Task):
     source: str | dict[str, Any] = ""
     tasks: dict[str, _Task] = {}
     parameters: dict[str, float] = {}
+    default: bool = False
+
+
+def kind_of(model: Any) -> str:
+    """Return the kind that a model section or a model's configuration says."""
+    kind = model.get("kind", DEFAULT_KIND) if isinstance(model, Mapping) else getattr(model, "kind", DEFAULT_KIND)
+    return str(kind)
+
+
+def default_model(domain: str) -> str:
+    """Return the model that is trained on a domain's datasets where none is named.
+
+    It is the configuration whose file says ``default: true``, else ``gin``, else the first one.
+
+    Raises:
+        UnknownModel: If the domain has no configuration.
+    """
+    names = [name.split("/")[1] for name in list_configs(domain)]
+    if not names:
+        raise UnknownModel(f"there is no model configuration for {domain!r}; give the path of a .yaml file")
+    marked = [name for name in names if _read(_config_path(domain, name)).get("default")]
+    return marked[0] if marked else "gin" if "gin" in names else names[0]
 
 
 def list_configs(domain: str | None = None) -> list[str]:
-    """Return the model configurations that ship with the package, as ``<domain>/<model>``, sorted."""
-    files = baselines_dir().glob(f"{domain or '*'}/*.yaml")
-    return sorted(f"{f.parent.name}/{f.stem}" for f in files if f.parent.name not in _NOT_MODELS)
+    """Return the model configurations of the package and of plug-ins, as ``<domain>/<model>``, sorted."""
+    return list(data_files("baselines", domain, _NOT_MODELS))
+
+
+def published_samples(domain: str, family: str) -> int | None:
+    """Return the training samples of the smallest budget among a domain's configurations that are not small ones.
+
+    Samples are steps times batch size; None where no configuration states a budget.
+    """
+    budgets = []
+    for name in list_configs(domain):
+        if not name.endswith("_small"):
+            file = _validated(_File, _read(_config_path(domain, name.split("/")[1])), name)
+            training = merged(file.training, file.tasks.get(family, _Task()).training)
+            if "steps" in training and "batch_size" in training:
+                budgets.append(int(training["steps"]) * int(training["batch_size"]))
+    return min(budgets, default=None)
 
 
 def load_config(
@@ -138,7 +168,7 @@ def load_config(
     Args:
         dataset: Dataset id, e.g. ``algoreas/mst_easy``; its first part is the domain.
         model: Name of a file in ``baselines/<domain>/``, or the path of a YAML file of your own; None for the domain's
-            default: ``gin``, of trajectories ``mpnn``, of texts ``transformer_small``, of kinship ``gat``.
+            default, see :func:`default_model`.
         family: The card family whose overrides apply, e.g. ``mst``.
         steps: Budget in optimizer updates instead of the file's.
         seed: Seed of the run.
@@ -152,7 +182,7 @@ def load_config(
             message names the key.
     """
     domain = dataset.split("/")[0]
-    path = _config_path(domain, model if model is not None else _DEFAULT_MODELS.get(domain, "gin"))
+    path = _config_path(domain, model if model is not None else default_model(domain))
     file = _validated(_File, _read(path), f"{path.name}")
     task = file.tasks.get(family or "", _Task())
     own = merged({"model": file.model, "training": file.training}, {"model": task.model, "training": task.training})
@@ -161,14 +191,16 @@ def load_config(
     changes["model"] = _of_one_kind(own["model"], changes.get("model", {}), path.stem)
     own["model"] = _without_default_kind(own["model"])
     values = with_scaled_warmup(merged(own, changes), changes, reference)
-    shipped = path.resolve().is_relative_to(baselines_dir().resolve())
+    shipped = folder_with("baselines", path) is not None
     facts = {"dataset": dataset, "model_name": path.stem, "limit": limit, "data_seed": data_seed}
-    facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
     where = f"{dataset} with {path.stem}"
-    config = _validated(RunConfig, {**values, **facts}, where)
+    if not _architecture_of(own["model"], where).has_steps:
+        reference = 0
+    facts |= {"reference_steps": reference if shipped else None, "small": path.stem.endswith("_small")}
+    config = _validated_run({**values, **facts}, where)
     if not shipped:
         return config
-    unchanged = _validated(RunConfig, {**own, **facts}, where)
+    unchanged = _validated_run({**own, **facts}, where)
     return config.model_copy(update={"overridden": changed_keys(unchanged.model_dump(), config.model_dump(), changes)})
 
 
@@ -217,32 +249,12 @@ def run_config_from_json(text: str, where: str) -> RunConfig:
     Raises:
         ConfigError: If the text is not a valid configuration.
     """
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{where} is not valid JSON: {error}") from error
-    return _validated(RunConfig, values, where)
-
-
-def graph_model_config(config: RunConfig) -> ModelConfig | StoryModelConfig:
-    """Return the model's configuration of a run on single graphs, or on stories that come with them.
-
-    Raises:
-        ConfigError: If it is one for trajectories, or one that writes texts.
-    """
-    if not isinstance(config.model, ModelConfig | StoryModelConfig):
-        kind = config.model.kind
-        made_for = "a model for trajectories" if kind == "trajectory" else "a model that writes texts"
-        raise ConfigError(
-            f"{config.model_name} is {made_for}, which {config.dataset} does not ask for; "
-            f"leave kind: {kind} out of the model section, or choose another configuration"
-        )
-    return config.model
+    return _validated_run(parse_json(text, where, ConfigError), where)
 
 
 def _of_one_kind(model: Mapping[str, Any], changes: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the overrides of a model section without the kind, which they cannot change."""
-    kind = _kind_of_model(model)
+    kind = kind_of(model)
     asked = changes.get("kind", kind)
     if asked != kind:
         raise ConfigError(f"model.kind={asked} is refused: {name} is of kind {kind}; choose another configuration")
@@ -250,7 +262,7 @@ def _of_one_kind(model: Mapping[str, Any], changes: Mapping[str, Any], name: str
 
 
 def _without_default_kind(model: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in model.items() if (key, value) != ("kind", "graph")}
+    return {key: value for key, value in model.items() if (key, value) != ("kind", DEFAULT_KIND)}
 
 
 def _config_path(domain: str, model: str | Path) -> Path:
@@ -259,15 +271,13 @@ def _config_path(domain: str, model: str | Path) -> Path:
         if not path.is_file():
             raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
         return path
-    known = {name.split("/")[1]: name for name in list_configs(domain)}
+    known = {name.split("/")[1]: file for name, file in data_files("baselines", domain, _NOT_MODELS).items()}
     if str(model) in known:
-        return baselines_dir() / f"{known[str(model)]}.yaml"
-    near = difflib.get_close_matches(str(model), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+        return known[str(model)]
     there = ", ".join(known) or "none"
     raise UnknownModel(
-        f"unknown model {str(model)!r} for domain {domain!r}{hint} (configurations there: {there}; "
-        "or give the path of a .yaml file)"
+        f"unknown model {str(model)!r} for domain {domain!r}{closest(model, known)} (configurations there: {there}; "
+        f"or give the path of a .yaml file){about_broken()}"
     )
 
 
@@ -285,30 +295,60 @@ def _suggested_key(section: str, rest: Sequence[str]) -> str:
     """Return the key that was meant by one whose section is unknown, as a part of a message."""
     if not rest:
         return "" if section in ("model", "training") else _suggestion(section)
-    near = difflib.get_close_matches(section, ("model", "training"), n=1)
-    return f"; did you mean {'.'.join([*near, *rest])!r}?" if near else _suggestion(rest[-1])
+    near = nearest(section, ("model", "training"))
+    return did_you_mean([".".join([*near, *rest])]) if near else _suggestion(rest[-1])
 
 
-def _suggestion(key: str, refused: str = "") -> str:
-    names = {name: f"training.{name}" for name in TrainingConfig.model_fields}
-    names |= {name: f"model.{name}" for schema in _SCHEMAS for name in schema.model_fields}
-    near = difflib.get_close_matches(key, [name for name, full in names.items() if full != refused], n=1)
-    return f"; did you mean {names[near[0]]!r}?" if near else ""
+def _known_keys() -> list[str]:
+    names = [f"training.{name}" for name in TrainingConfig.model_fields]
+    return names + [f"model.{name}" for known in architectures() for name in known.config.model_fields]
+
+
+def _architecture_of(section: Any, where: str) -> Architecture:
+    """Return the kind of model that a model section says.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    try:
+        return architecture(kind_of(section))
+    except UnknownModel as error:
+        raise ConfigError(f"{where}: model.kind is refused: {error}") from error
 
 
 def _validated(schema: type[_Schema], values: Mapping[str, Any], where: str) -> _Schema:
     try:
         return schema.model_validate(values)
     except ValidationError as error:
-        raise ConfigError("; ".join(_complaints(error, where))) from error
+        raise ConfigError(explain(error, schema, where=where, suggest=_suggestion)) from error
 
 
-def _complaints(error: ValidationError, where: str) -> Iterable[str]:
-    for item in error.errors(include_url=False):
-        key = ".".join(str(part) for place, part in enumerate(item["loc"]) if place != 1 or part not in _KINDS)
-        if item["type"] == "extra_forbidden":
-            yield f"{where}: unknown key {key!r}{_suggestion(str(item['loc'][-1]), key)}"
-        elif item["type"] == "value_error" and isinstance(item["input"], Mapping):
-            yield f"{where}: {key}: {item['msg'].removeprefix('Value error, ')}"
-        else:
-            yield f"{where}: {key} = {item['input']!r} is refused: {item['msg']}"
+def _validated_run(values: Any, where: str) -> RunConfig:
+    """Return the configuration of a run, after its model section was checked against the schema of its kind.
+
+    Raises:
+        ConfigError: With all problems of both.
+    """
+    if not isinstance(values, Mapping) or not isinstance(values.get("model", {}), Mapping):
+        raise ConfigError(f"{where}: expected a mapping with the keys model and training, got {values!r:.80}")
+    problems, section = [], values.get("model", {})
+    schema = _architecture_of(section, where).config
+    section_schema = create_model("Section", model=(schema, ...))
+    model = schema.model_construct()
+    try:
+        model = section_schema.model_validate({"model": section}).model  # type: ignore[attr-defined]
+    except ValidationError as error:
+        problems.append(explain(error, section_schema, where=where, suggest=_suggestion))
+    try:
+        config = RunConfig.model_validate({**values, "model": model})
+    except ValidationError as error:
+        problems.append(explain(error, RunConfig, where=where, suggest=_suggestion))
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return config
+
+
+def _suggestion(key: str) -> str:
+    """Return the known key whose last part is most similar to that of an unknown one: it may be of another section."""
+    others = {name.rpartition(".")[2]: name for name in _known_keys() if name != key}
+    return closest(key.rpartition(".")[2], (), aliases=others)

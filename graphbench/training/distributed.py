@@ -94,6 +94,11 @@ class World:
             dist.barrier()
 
 
+def world_size() -> int:
+    """Return the number of processes that ``torchrun`` started, or 1."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def join_world(device: str = "auto") -> Iterator[World]:
     """Yield the processes ``torchrun`` started, or this process alone.
@@ -104,7 +109,7 @@ def join_world(device: str = "auto") -> Iterator[World]:
     Raises:
         ConfigError: If the device does not exist on this machine.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = world_size()
     target = choose_device(device, local_rank=int(os.environ.get("LOCAL_RANK", "0")) if size > 1 else None)
     if target.type == "cuda":
         torch.cuda.set_device(target)

@@ -1,174 +1,145 @@
-"""Scores of a model on splits, streamed batch by batch within a memory budget."""
+"""Scores and predictions of models and of finished runs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any
 
 import torch
-from torch import nn
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.names import card as find_card
-from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError
-from graphbench.evaluation.evaluator import Score
-from graphbench.evaluation.texts import asks_for_text
+from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.data.dataset import GraphDataset
+from graphbench.evaluation.score import Score
 from graphbench.loader import Splits
-from graphbench.models.build import build_model
-from graphbench.training import checkpoint
-from graphbench.training.config import RunConfig, graph_model_config, run_config_from_json
+from graphbench.tasks.base import Task
+from graphbench.tasks.registry import task_of
+from graphbench.training.config import RunConfig
 from graphbench.training.distributed import choose_device
-from graphbench.training.failures import out_of_memory
-from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data
-from graphbench.training.scoring import evaluation_batch_size, score_predictions, score_solutions
+from graphbench.training.folders import load_config_of_run, record_path
+from graphbench.training.learners.registry import learner_class
+from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
+from graphbench.training.scoring import BatchSize, Precision, predicted, score_split
 from graphbench.training.splits import choose_splits
-
-if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 
-BatchSize = int | Literal["auto"]
-_T = TypeVar("_T")
+SplitScores = dict[str, Score]
 
 
 def evaluate_model(
-    model: nn.Module,
+    model: Any,
     dataset: GraphDataset,
     batch_size: BatchSize = "auto",
     device: str | torch.device = "auto",
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     progress: bool | None = False,
     decoding: Mapping[str, Any] | None = None,
 ) -> Score:
-    """Return the scores of a model's first output on one split, by the metrics of the dataset's card.
-
-    Predictions are scored batch by batch and dropped; scores are those of the whole split, never averages over batches.
+    """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
 
     Args:
-        model: A model of :func:`graphbench.models.build.build_model`; it is moved to ``device`` and put back into the
-            mode (training or evaluation) it was in.
+        model: A model of the suite (a ``TaskModel``); it is moved to ``device`` and put back into the mode (training or
+            evaluation) it was in.
         dataset: The split.
-        batch_size: Graphs at once; ``auto`` fits it to the largest graphs seen at the start of the split. A GPU that
-            runs out of memory gets half as many, down to one.
+        batch_size: Samples at once; ``auto`` fits it to the largest samples. A GPU that runs out of memory gets half as
+            many, down to one.
         device: Where to compute; ``auto`` takes a GPU if there is one.
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
-        decoding: Problems to be solved: how scores become solutions, see
-            :func:`graphbench.evaluation.solutions.decode`.
+        decoding: Problems to be solved: how scores become solutions.
 
     Raises:
         EvaluationError: If the split is empty or a prediction is not finite.
-        TrainingError: If a single graph does not fit into the device's memory.
+        TrainingError: If a single sample does not fit into the device's memory.
     """
-    name = dataset.split
-    return _split_scores(name, model, dataset, batch_size, device, precision, progress, decoding)[name]
-
-
-def _split_scores(
-    name: str,
-    model: nn.Module,
-    dataset: GraphDataset,
-    batch_size: BatchSize,
-    device: str | torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-    decoding: Mapping[str, Any] | None = None,
-) -> dict[str, Score]:
-    """Return the score of a split, of texts also those of every problem size in it."""
-    if len(dataset) == 0:
-        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
-    dataset.require_labels()
-    target = choose_device(device) if isinstance(device, str) else device
-    model = model.to(target)
-    if dataset.card.hints:
-        return {name: _score_trajectories(model, dataset, batch_size, target, precision, progress)}
-    if asks_for_text(dataset.card):
-        return _score_texts(name, model, dataset, batch_size, target, precision, progress)
-    size = evaluation_batch_size(model, dataset) if batch_size == "auto" else batch_size
-    score_batches = (
-        score_predictions if dataset.card.task.type != "solve" else partial(score_solutions, decoding=decoding or {})
-    )
-    was_training = model.training
-    model.eval()
-    try:
-        score = _while_it_fits(lambda n: score_batches(model, dataset, n, target, precision, progress), size, target)
-    finally:
-        model.train(was_training)
-    return {name: score}
-
-
-def _while_it_fits(score: Callable[[int], _T], size: int, device: torch.device) -> _T:
-    """Return what ``score`` returns for a batch size, halved as often as the device runs out of memory."""
-    while True:
-        try:
-            return score(size)
-        except torch.OutOfMemoryError as error:
-            if size == 1:
-                raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
-        torch.cuda.empty_cache()
-        size = max(1, size // 2)
-        logger.warning("out of memory on %s; evaluating %d graphs at once", device, size)
-
-
-def _score_texts(
-    name: str,
-    model: nn.Module,
-    dataset: GraphDataset,
-    batch_size: BatchSize,
-    device: torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-) -> dict[str, Score]:
-    from graphbench.models.language import TextModel
-    from graphbench.training.language_scores import MOST_PROMPTS, score_texts
-
-    assert isinstance(model, TextModel)
-    size = MOST_PROMPTS if batch_size == "auto" else batch_size
-
-    def score(most: int) -> dict[str, Score]:
-        return score_texts(name, model, dataset, most, device, precision, progress)
-
-    return _while_it_fits(score, size, device)
-
-
-def _score_trajectories(
-    model: nn.Module,
-    dataset: GraphDataset,
-    batch_size: BatchSize,
-    device: torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-) -> Score:
-    from graphbench.models.trajectory.model import TrajectoryModel
-    from graphbench.training.trajectory_scores import score_trajectories
-
-    assert isinstance(model, TrajectoryModel)
-    size = None if batch_size == "auto" else batch_size
-    id_ = dataset.card.address
-    return score_trajectories(model, id_, dataset, model.rule, device, precision, batch_size=size, progress=progress)
+    options: dict[str, Any] = {"decoding": decoding, "progress": progress}
+    return evaluate_splits(model, {dataset.split: dataset}, batch_size, device, precision, **options)[dataset.split]
 
 
 def evaluate_splits(
-    model: nn.Module,
+    model: Any,
     splits: Mapping[str, GraphDataset],
     batch_size: BatchSize = "auto",
     device: str | torch.device = "auto",
-    precision: Literal["fp32", "bf16"] = "fp32",
+    precision: Precision = "fp32",
     progress: bool | None = False,
     decoding: Mapping[str, Any] | None = None,
-) -> dict[str, Score]:
-    """Return the scores of a model on several splits, by name. See :func:`evaluate_model`.
+) -> SplitScores:
+    """Return the scores of a model on several splits, by name; see :func:`evaluate_model`.
 
-    Of texts, the scores of every problem size stand behind those of a split, as ``<split>_n<size>``.
+    Where a task scores parts of a split apart, such as every problem size of texts, their scores stand behind those of
+    the split, as ``<split>_n<size>``.
     """
-    scores: dict[str, Score] = {}
+    target = choose_device(device) if isinstance(device, str) else device
+    model = model.to(target)
+    scores: SplitScores = {}
     for name, split in splits.items():
-        scores |= _split_scores(name, model, split, batch_size, device, precision, progress, decoding)
+        task = task_of(split.card, {"decoding": decoding})
+        options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress}
+        scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
     return scores
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run's folder with the model that it selected.
+
+    Attributes:
+        folder: The folder.
+        config: Its configuration.
+        learner: What was trained, with its best weights.
+    """
+
+    folder: Path
+    config: RunConfig
+    learner: Any
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The datasets that it was trained on."""
+        return self.config.datasets or (self.config.dataset,)
+
+    def task(self, card: Card) -> Task:
+        """Return the task of one of its datasets, with the run's settings."""
+        task = task_of(card, {"decoding": self.config.training.decoding})
+        task.configure(self.config.model)
+        return task
+
+
+def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") -> FinishedRun:
+    """Return a finished run with its best model, in evaluation mode.
+
+    Args:
+        folder: The run's folder.
+        card: The card of the data that will be scored; None looks it up, and reads files again that were trained on.
+        device: Where to compute.
+
+    Raises:
+        CheckpointError: If the folder holds no readable model, its weights belong to another run, or they are missing.
+        ConfigError: If the run was trained on another dataset, or on files that are gone.
+    """
+    where = Path(folder)
+    config = load_config_of_run(where)
+    if card is not None and config.datasets and card.address not in config.datasets:
+        raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {card.address}")
+    ids = config.datasets or (config.dataset,)
+    given = {} if card is None else {card.address if config.datasets else ids[0]: card}
+    cards = {id_: given.get(id_) or card_of_run(where, id_) for id_ in ids}
+    if not config.datasets:
+        cards = {own.address: own for own in cards.values()}
+    facts = read_run_data(where)
+    mark = facts.run_fingerprint if facts is not None else ""
+    learner = learner_class(config).load(where, config, cards, mark, choose_device(device))
+    return FinishedRun(where, config, learner)
+
+
+def load_run(folder: str | Path, card: Card | None = None) -> Any:
+    """Return the best model of a run folder, in evaluation mode on the CPU; see :func:`open_run`."""
+    return open_run(folder, card).learner.model
 
 
 def evaluate_run(
@@ -181,16 +152,18 @@ def evaluate_run(
     batch_size: BatchSize = "auto",
     device: str = "auto",
     progress: bool | None = None,
-) -> dict[str, Score]:
-    """Return the scores of a finished run's best model.
+) -> Any:
+    """Return the scores of a finished run's best model: split -> score; of a run on several datasets id -> these.
 
     Args:
-        path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors``).
+        path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors`` where the
+            run never validated).
         splits: Names of splits; ``ood`` stands for all out-of-distribution splits.
-        data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning.
+        data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning. Of a run on
+            several datasets, one of them.
         root: Folder of the datasets.
         limit: Samples per split; None for all.
-        batch_size: Graphs at once, see :func:`evaluate_model`.
+        batch_size: Samples at once, see :func:`evaluate_model`.
         device: Where to compute.
         progress: Show progress bars; None shows them in a terminal.
 
@@ -198,64 +171,75 @@ def evaluate_run(
         CheckpointError: If the folder holds no readable model, or one that reads other classes than ``data`` have.
         ConfigError: If a split does not exist, or the dataset's parameters, generator or files changed since the run.
     """
-    folder = Path(path)
-    config = load_config_of_run(folder)
-    if data is None:
-        if config.datasets:
-            raise ConfigError(
-                f"the run {folder} was trained on {len(config.datasets)} datasets together; score it with "
-                "evaluate_together, or pass data= to score it on one of them"
-            )
-        data = _same_data(folder, config.dataset, root, limit, progress)
-    model = _model_for(folder, data.card)
-    return _scores_of_run(model, folder, data, splits, batch_size, device, progress)
+    options: dict[str, Any] = {"root": root, "limit": limit, "batch_size": batch_size, "device": device}
+    found = scores_of_run(path, splits, data=data, progress=progress, **options)
+    return found if data is None and load_config_of_run(path).datasets else next(iter(found.values()))
 
 
-def evaluate_together(
+def scores_of_run(
     path: str | Path,
     splits: str | Sequence[str] = ("test", "ood"),
     *,
+    data: Splits | None = None,
     root: str | Path | None = None,
     limit: int | None = None,
     batch_size: BatchSize = "auto",
     device: str = "auto",
     progress: bool | None = None,
-) -> dict[str, dict[str, Score]]:
-    """Return dataset -> split -> score of the best model of a run on several datasets, or on one.
-
-    Args:
-        path: The folder of a run of :func:`graphbench.training.trajectory_trainer.train_together`.
-        splits: Names of splits of every dataset; ``ood`` stands for all out-of-distribution splits.
-        root: Folder of the datasets.
-        limit: Samples per split; None for all.
-        batch_size: Graphs at once, see :func:`evaluate_model`.
-        device: Where to compute.
-        progress: Show progress bars; None shows them in a terminal.
-
-    Raises:
-        CheckpointError: If the folder holds no readable model.
-        ConfigError: If a split does not exist, or a dataset's parameters, generator or files changed since the run.
-    """
-    folder = Path(path)
-    config = load_config_of_run(folder)
-    model = load_run(folder)
-    found = {}
-    for id_ in config.datasets or (config.dataset,):
-        data = _same_data(folder, id_, root, limit, progress)
-        found[id_] = _scores_of_run(model, folder, data, splits, batch_size, device, progress)
+) -> dict[str, SplitScores]:
+    """Return dataset -> split -> score of a finished run's best model, see :func:`evaluate_run`."""
+    found: dict[str, SplitScores] = {}
+    for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
+        scores = found.setdefault(own.card.address, {})
+        chosen = choose_splits(own, splits)
+        _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
+        for name, split in chosen.items():
+            task = run.task(split.card)
+            scores |= run.learner.score_with(task, own.card.address, split, name, batch_size, progress)
     return found
 
 
-def _same_data(folder: Path, dataset: str, root: str | Path | None, limit: int | None, progress: bool | None) -> Splits:
+def _warn_of_other_data(run: FinishedRun, card: Card, fingerprints: set[str]) -> None:
+    record = record_path(run.folder, card.address if run.config.datasets else None)
+    for changed in {other_data(run.folder, record, card.address, found) for found in fingerprints} - {""}:
+        logger.warning("%s", changed)
+
+
+def opened(
+    path: str | Path,
+    *,
+    data: Splits | None = None,
+    root: str | Path | None = None,
+    limit: int | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> Iterator[tuple[FinishedRun, Splits]]:
+    """Yield a finished run with the splits of each of its datasets, from where it was trained on them.
+
+    Args:
+        path: The run's folder.
+        data: The dataset, if it is loaded already: then the run is opened with it alone.
+        root: Folder of the datasets.
+        limit: Samples per split.
+        device: Where to compute.
+        progress: Show progress bars.
+    """
+    folder = Path(path)
     config = load_config_of_run(folder)
-    record = record_path(folder, dataset if config.datasets else None)
-    return data_of_run(folder, dataset, config.data_seed, record, root=root, limit=limit, progress=progress)
+    if data is not None:
+        yield _run_for(folder, data.card, device), data
+        return
+    run = open_run(folder, device=device)
+    for id_ in run.ids:
+        record = record_path(folder, id_ if config.datasets else None)
+        options: dict[str, Any] = {"root": root, "limit": limit, "progress": progress}
+        yield run, data_of_run(folder, id_, config.data_seed, record, **options)
 
 
-def _model_for(folder: Path, card: Card) -> nn.Module:
-    """Return the model of a run for data that are given, which may be others than those it was trained on."""
+def _run_for(folder: Path, card: Card, device: str) -> FinishedRun:
+    """Return a run for data that are given, which may be others than those it was trained on."""
     try:
-        return load_run(folder, card)
+        return open_run(folder, card, device)
     except CheckpointError as error:
         differing = other_classes(folder, card)
         if differing:
@@ -263,76 +247,39 @@ def _model_for(folder: Path, card: Card) -> nn.Module:
         raise
 
 
-def _scores_of_run(
-    model: nn.Module,
-    folder: Path,
-    data: Splits,
-    splits: str | Sequence[str],
-    batch_size: BatchSize,
-    device: str,
-    progress: bool | None,
-) -> dict[str, Score]:
-    chosen = choose_splits(data, splits)
-    record = record_path(folder, data.card.address if load_config_of_run(folder).datasets else None)
-    fingerprints = {split.data_fingerprint for split in chosen.values()}
-    for changed in {other_data(folder, record, data.card.address, found) for found in fingerprints} - {""}:
-        logger.warning("%s", changed)
-    decoding = load_config_of_run(folder).training.decoding
-    return evaluate_splits(model, chosen, batch_size, device, progress=progress, decoding=decoding)
-
-
-def load_run(folder: str | Path, card: Card | None = None) -> nn.Module:
-    """Return the best model of a run folder, in evaluation mode on the CPU.
+def write_run_predictions(
+    path: str | Path,
+    output: str | Path,
+    splits: str | Sequence[str] = ("test",),
+    *,
+    root: str | Path | None = None,
+    limit: int | None = None,
+    device: str = "auto",
+    progress: bool | None = None,
+) -> list[Path]:
+    """Write the predictions of a finished run's best model, one file per split that ``evaluate`` reads.
 
     Args:
-        folder: The run's folder.
-        card: The card of the run's dataset; None looks it up, and reads published files again.
-
-    Raises:
-        CheckpointError: If the folder holds no readable model.
-        ConfigError: If the run was trained on another dataset, or on published files that are gone.
+        path: The run's folder.
+        output: Folder of the files, ``<split>.npz`` or ``<split>.jsonl``; of a run on several datasets a folder each.
+        splits: Names of splits.
+        root: Folder of the datasets.
+        limit: Samples per split.
+        device: Where to compute.
+        progress: Show progress bars.
     """
-    where = Path(folder)
-    best = where / "best.safetensors"
-    tensors, _ = checkpoint.load_tensors(best if best.is_file() else where / "checkpoint.safetensors")
-    config = load_config_of_run(where)
-    about = card or card_of_run(where, config.dataset)
-    if config.datasets and about.address not in config.datasets:
-        raise ConfigError(f"the run {where} was trained on {', '.join(config.datasets)}, not on {about.address}")
-    model = _fresh_model(config, about)
-    checkpoint.load_model(model, tensors)
-    return model.eval()
+    written = []
+    for run, own in opened(path, root=root, limit=limit, device=device, progress=progress):
+        address = own.card.address
+        place = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
+        for name, split in choose_splits(own, splits).items():
+            task = run.task(split.card)
+            batches = run.learner.predictions(task, address, split, name, progress)
+            written.append(task.write_predictions(place / name, batches))
+    return written
 
 
-def _fresh_model(config: RunConfig, card: Card) -> nn.Module:
-    if asks_for_text(card):
-        from graphbench.models.language import TextModel
-        from graphbench.training.language import text_model_config
-
-        return TextModel(text_model_config(config))
-    if not card.hints:
-        return build_model(graph_model_config(config), card.features, directed=card.directed)
-    from graphbench.models.trajectory.model import build_trajectory_model
-    from graphbench.training.trajectory_trainer import model_config
-
-    others = {id_: find_card(id_) for id_ in config.datasets if id_ != card.address}
-    features = {id_: others.get(id_, card).features for id_ in config.datasets or (card.address,)}
-    return build_trajectory_model(model_config(config), features)
-
-
-def record_path(folder: Path, dataset: str | None = None) -> Path:
-    """Return where a run's record lies: the one, or that of a dataset that is trained together with others."""
-    return folder / (f"records/{dataset.replace('/', '-')}.json" if dataset is not None else "record.json")
-
-
-def load_config_of_run(folder: str | Path) -> RunConfig:
-    """Return the configuration a run folder's ``config.json`` holds.
-
-    Raises:
-        CheckpointError: If there is no such file.
-        ConfigError: If the file is not a valid configuration.
-    """
-    path = Path(folder) / "config.json"
-    if not path.is_file():
-        raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
-    return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+__all__ = [
+    "FinishedRun", "evaluate_model", "evaluate_run", "evaluate_splits", "load_run", "open_run", "opened", "predicted",
+    "scores_of_run", "write_run_predictions",
+]  # fmt: skip

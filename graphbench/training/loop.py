@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from graphbench.catalog.cards import Card
+from graphbench.core.errors import CheckpointError
 from graphbench.core.progress import Progress
-from graphbench.models.losses import loss_of
+from graphbench.models.base import TaskModel
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig
+from graphbench.training.context import TaskRun
 from graphbench.training.distributed import World
-from graphbench.training.evaluate import evaluate_model
 from graphbench.training.failures import not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
-from graphbench.training.items import loss_items
+from graphbench.training.mixture import Schedule, mixture_weights
 from graphbench.training.recording import Board, peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
-from graphbench.training.scoring import autocast
+from graphbench.training.scoring import autocast, validation_loss, validation_score
 from graphbench.training.settings import TrainingConfig
-
-if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
-    from graphbench.loader import Splits
 
 logger = logging.getLogger(__name__)
 
 CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
+_SEED_STRIDE = 2**32
+_MASK64 = 2**64 - 1
 
 
 @dataclass
@@ -45,13 +43,14 @@ class RunState:
     Attributes:
         step: Finished updates. The data order is a function of it.
         train_loss: Points (step, mean loss since the point before).
-        val_curve: Points (step, primary metric on the validation split).
+        val_curve: Points (step, what models are selected by, on the validation split).
         unlogged: Losses of the updates behind the last point of ``train_loss``.
         started: Start of the run, ISO 8601, UTC.
         wall_seconds: Time in the loop so far, validation and checkpoints included.
         timed_seconds: Time of updates alone, without the first update of each process.
-        timed_graphs: Graphs trained on in that time.
+        timed_graphs: Samples trained on in that time.
         peak_memory_bytes: Largest memory use seen.
+        first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
     """
 
     step: int = 0
@@ -63,6 +62,7 @@ class RunState:
     timed_seconds: float = 0.0
     timed_graphs: int = 0
     peak_memory_bytes: int = 0
+    first_errors: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> RunState:
@@ -86,71 +86,69 @@ class TrainingLoop:
 
     Args:
         config: The run's configuration.
-        card: The dataset's card.
-        train: Training split.
-        val: Validation split; None or empty to keep the last weights as the best.
+        runs: Dataset -> its task and splits; several are trained on as ``training.mixture`` says.
         model: The model, on ``world.device``.
         world: The processes that train together.
         folder: Where checkpoints go.
         fingerprint: What a checkpoint must share with this run.
-        higher_is_better: Direction of what models are selected by: the card's primary metric.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        card: Card,
-        train: GraphDataset,
-        val: GraphDataset | None,
-        model: nn.Module,
+        runs: Mapping[str, TaskRun],
+        model: TaskModel,
         world: World,
         folder: Path,
         fingerprint: str,
-        higher_is_better: bool,
     ) -> None:
         self.config = config
         self.settings: TrainingConfig = config.training
-        self.card = card
-        self.train = train
-        self.val = val if val is not None and len(val) else None
-        self.interval = self.settings.validation_interval(len(self.val) if self.val is not None else 0)
+        self.runs = dict(runs)
+        self.validates = all(len(run.val) for run in runs.values())
+        largest = max(len(run.val) for run in runs.values()) if self.validates else 0
+        self.interval = self.settings.validation_interval(largest)
         self.model = model
         self.world = world
         self.folder = folder
         self.fingerprint = fingerprint
-        self.higher_is_better = higher_is_better
-        self.val_metric = card.metrics.primary
-        self._batch_loss = loss_of(card, self.settings.surrogate)
+        self.val_metric, self.higher_is_better = _selection(self.runs)
+        sizes = {id_: run.train_size for id_, run in self.runs.items()}
+        self.weights = mixture_weights(self.settings.mixture, sizes)
         self.precision = chosen_precision(self.settings.precision, world.device)
         self.optimizer = make_optimizer(model, self.settings)
         self.state = RunState()
         self.best: Best | None = None
         self.saved_step: int | None = None
-        self._forward: Callable[[Any], dict[str, Tensor]] = (
-            torch.compile(model, dynamic=True) if self.settings.compile is True else model
-        )
+        self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
         self._timer_started = 0.0
         self._untimed = True
+        self.validation_seconds: float | None = None
 
     def resume(self) -> bool:
         """Continue from the folder's checkpoint if there is one, and return whether there was.
 
         Raises:
-            CheckpointError: If the checkpoint is damaged or belongs to another run.
+            CheckpointError: If the checkpoint is damaged or belongs to another run, or its best weights are missing.
         """
         path = self.folder / CHECKPOINT
         if not path.is_file():
             return False
         tensors, facts = checkpoint.load_tensors(path)
-        checkpoint.require_fingerprint(facts, self.fingerprint, path)
+        checkpoint.require_fingerprint(facts, self.fingerprint, path, self.config)
         checkpoint.restore_training(self.model, self.optimizer, tensors)
         self.state = RunState.from_facts(facts["state"])
         self.saved_step = self.state.step
         best = self.folder / BEST
+        if self.state.val_curve and not best.is_file():
+            raise CheckpointError(
+                f"{best} is missing: the weights that {len(self.state.val_curve)} validations selected are gone; "
+                f"put the file back, or train with {checkpoint.ANEW} to start again"
+            )
         if best.is_file():
             _, facts = checkpoint.load_tensors(best)
-            checkpoint.require_fingerprint(facts, self.fingerprint, best)
+            checkpoint.require_fingerprint(facts, self.fingerprint, best, self.config)
             self.best = Best(**facts["best"])
         return True
 
@@ -169,11 +167,11 @@ class TrainingLoop:
         self.model.train()
         self._start_timer()
         while state.step < settings.steps and not self.patience_is_spent():
-            self._pending.append(self._update(next(batches)))
+            self._pending.append(self._update(*next(batches)))
             state.step += 1
             bar.update(1)
             last = state.step == settings.steps or state.step in settings.eval_at
-            validates = self.val is not None and (last or state.step % self.interval == 0)
+            validates = self.validates and (last or state.step % self.interval == 0)
             saves = last or state.step % (settings.checkpoint_every or self.interval) == 0
             stops = self._stop_requested(stop)
             if self._untimed or validates or saves or stops or state.step % settings.log_interval == 0:
@@ -197,48 +195,63 @@ class TrainingLoop:
         return sum(step > reached for step, _ in self.state.val_curve) >= self.settings.patience
 
     def restore_best(self) -> None:
-        """Put the best weights into the model; the last ones stay where nothing was validated."""
+        """Put the best weights into the model; the last ones stay where nothing was validated.
+
+        Raises:
+            CheckpointError: If the weights are damaged, or another run has written them.
+        """
         if self.best is not None:
-            tensors, _ = checkpoint.load_tensors(self.folder / BEST)
+            path = self.folder / BEST
+            tensors, facts = checkpoint.load_tensors(path)
+            checkpoint.require_fingerprint(facts, self.fingerprint, path, self.config)
             checkpoint.load_model(self.model, tensors)
 
-    def notes(self, data: Splits, scored: Sequence[str]) -> list[str]:
-        """Return what a reader of the scores of some splits must know, in sentences; nothing of graphs."""
-        return []
+    def seconds_per_update(self) -> float:
+        """Return what an update costs on the first batch, measured without changing weights or random numbers."""
+        task_id, parts = next(self._batches())
+        self.model.train()
+        seconds = []
+        for _ in range(2):  # the first one compiles and warms up
+            started = time.perf_counter()
+            self.world.seed_step(self.settings.seed, self.state.step)
+            float(self._gradients(task_id, parts))
+            seconds.append(time.perf_counter() - started)
+            self.optimizer.zero_grad(set_to_none=True)
+        return seconds[-1]
 
-    def _batches(self) -> Iterator[tuple[Any, ...]]:
-        """Yield this process's micro-batches of every batch from the current step on, for ever."""
-        settings, world, count = self.settings, self.world, len(self.train)
-        size, parts = settings.batch_size, self.world.size * settings.accumulate
-        epoch, start = divmod(self.state.step, max(1, count // size))
-        while True:
-            plans = [
-                self.train.batches(
-                    size,
-                    shuffle=True,
-                    seed=settings.seed,
-                    epoch=epoch,
-                    drop_last=count >= size,
-                    start=start,
-                    share=(number, parts),
-                )
+    def _batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yield (dataset, this process's micro-batches) of every batch from the current step on, for ever."""
+        settings, world = self.settings, self.world
+        parts = world.size * settings.accumulate
+        schedule = Schedule(self.weights, self.state.step)
+        sources = {
+            id_: [
+                self._share(id_, schedule.counts[id_], (number, parts))
                 for number in range(world.rank, parts, world.size)
             ]
-            yield from zip(*plans, strict=True)
-            epoch, start = epoch + 1, 0
+            for id_ in self.runs
+        }
+        while True:
+            id_ = schedule.take()
+            yield id_, tuple(batch for batch in map(next, sources[id_]) if batch is not None)
 
-    def _update(self, parts: Sequence[Any]) -> Tensor:
+    def _share(self, id_: str, start: int, share: tuple[int, int]) -> Iterator[Any]:
+        """Yield the shares of a dataset's batches from number ``start`` on, as the model sees them."""
+        run, settings = self.runs[id_], self.settings
+        batches = run.task.batches(run.train, settings.batch_size, seed=settings.seed, start=start, share=share)
+        for number, batch in enumerate(batches, start):
+            drawn = ((settings.seed * _SEED_STRIDE + number) * share[1] + share[0]) & _MASK64
+            generator = torch.Generator().manual_seed(drawn)
+            yield None if batch is None else self.model.prepare(batch, id_, generator, training=True)
+
+    def _update(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Do one optimizer update and return this process's part of the batch's loss."""
         settings, world = self.settings, self.world
         world.seed_step(settings.seed, self.state.step)
         factor = learning_rate_factor(self.state.step, settings.horizon, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.lr * factor
-        try:
-            total = self._backward(parts)
-        except torch.OutOfMemoryError as error:
-            remedy = "raise training.accumulate (same result, less memory) or lower training.batch_size"
-            raise out_of_memory("training", settings.batch_size // settings.accumulate, remedy) from error
+        total = self._gradients(id_, parts)
         world.sum_gradients(self.model.parameters())
         if settings.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
@@ -246,32 +259,50 @@ class TrainingLoop:
         self.optimizer.zero_grad(set_to_none=True)
         return total
 
-    def _backward(self, parts: Sequence[Any]) -> Tensor:
-        """Add the gradients of this process's micro-batches, weighted by their share of the whole batch's items."""
-        features, device = self.card.features, self.world.device
+    def _gradients(self, id_: str, parts: Sequence[Any]) -> Tensor:
+        """Add the gradients of a batch and return this process's part of its loss.
+
+        Raises:
+            TrainingError: If the device's memory is too small.
+        """
+        try:
+            return self._backward(id_, parts)
+        except torch.OutOfMemoryError as error:
+            remedy = "raise training.accumulate (same result, less memory) or lower training.batch_size"
+            at_once = self.settings.batch_size // self.settings.accumulate
+            raise out_of_memory("training", at_once, remedy) from error
+
+    def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
+        """Add the gradients of this process's micro-batches, weighted by their share of the whole batch's terms."""
+        task, device = self.runs[id_].task, self.world.device
         if len(parts) == self.world.size == 1:
-            batch = parts[0].to(device)
-            total = self._batch_loss(self._outputs(batch), batch, features)
+            losses = self._losses(id_, parts[0].to(device))
+            total = weighted_sum(losses, task.card.task.weights)
             total.backward()  # type: ignore[no-untyped-call]
             return total.detach()
-        counts = torch.tensor(
-            [[loss_items(part, f, self.card.task.type) for f in self.card.outputs] for part in parts], device=device
-        )
-        weights = counts / self.world.sum(counts.sum(0))
         total = torch.zeros((), device=device)
-        for part, part_weights in zip(parts, weights, strict=True):
-            batch = part.to(device)
-            outputs = self._outputs(batch)
-            losses = [self._batch_loss(outputs, batch, [feature]) for feature in self.card.outputs]
-            share = (torch.stack(losses) * part_weights).sum()
-            share.backward()
-            total += share.detach()
+        shares = self._shares([task.loss_weights(part) for part in parts])
+        for part, share in zip(parts, shares, strict=True):
+            losses = self._losses(id_, part.to(device))
+            own = weighted_sum({name: loss * share[name] for name, loss in losses.items()}, task.card.task.weights)
+            own.backward()  # type: ignore[no-untyped-call]
+            total += own.detach()
         return total
 
-    def _outputs(self, batch: Any) -> dict[str, Tensor]:
+    def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
+        """Return output -> share of its terms that each of this process's parts of a batch has."""
+        names, device = list(counts[0]), self.world.device
+        own = torch.stack(
+            [torch.stack([torch.as_tensor(c[name], dtype=torch.float64) for name in names]) for c in counts]
+        )
+        own = own.to(device)
+        shares = own / self.world.sum(own.sum(0)).clamp(min=1e-12)
+        return [dict(zip(names, row.float().unbind(), strict=True)) for row in shares]
+
+    def _losses(self, id_: str, batch: Any) -> dict[str, Tensor]:
         with autocast(self.world.device, self.precision):
-            outputs = self._forward(batch)
-        return {name: value.float() for name, value in outputs.items()}
+            outputs = self._forward(batch, id_)
+        return self.runs[id_].task.losses(outputs, batch)
 
     def _stop_requested(self, stop: StopRequest) -> bool:
         """Return whether any process was asked to stop; several processes look at the same steps."""
@@ -300,7 +331,9 @@ class TrainingLoop:
     def _validate(self, bar: Progress, board: Board) -> None:
         state, metric = self.state, self.val_metric
         self._require_finite_weights()
+        began = time.perf_counter()
         score = float(self.world.from_leader(self._validation_score() if self.world.leads else 0.0))
+        self.validation_seconds = time.perf_counter() - began
         state.val_curve.append((state.step, score))
         board.add_scalar(f"val/{metric}", score, state.step)
         bar.update(0, **{f"val_{metric}": score})
@@ -317,15 +350,22 @@ class TrainingLoop:
                 checkpoint.save_tensors(self.folder / BEST, weights, facts)
 
     def _validation_score(self) -> float:
-        """Return the primary metric on the validation split."""
-        assert self.val is not None
-        size, device = self.settings.eval_batch_size, self.world.device
-        decoding = self.settings.decoding
-        return evaluate_model(self.model, self.val, size, device, self.precision, decoding=decoding).primary
+        """Return what models are selected by; of several datasets the mean over them, see :func:`_selection`."""
+        scores = {id_: self._score_of(id_) for id_ in self.runs}
+        if len(scores) == 1:
+            return next(iter(scores.values()))
+        skills = []
+        for id_, score in scores.items():
+            if not self.runs[id_].task.selection[1]:
+                first = self.state.first_errors.setdefault(id_, score)
+                score = 1.0 - score / first if first else 0.0
+            skills.append(score)
+        return sum(skills) / len(skills)
 
-    def _graphs_per_update(self) -> int:
-        """Return how many graphs an update trains on."""
-        return min(self.settings.batch_size, len(self.train))
+    def _score_of(self, id_: str) -> float:
+        run = self.runs[id_]
+        about = (self.model, id_, run, self.settings, self.world.device, self.precision)
+        return validation_loss(*about) if run.task.selection[0] == "loss" else validation_score(*about)
 
     def _save(self) -> None:
         state = self.state
@@ -351,10 +391,31 @@ class TrainingLoop:
         """Add the time since the last look; a process's first update is left out, it compiles and warms up."""
         now = time.perf_counter()
         if not self._untimed:
+            sizes = [run.task.per_update(run.train, self.settings.batch_size) for run in self.runs.values()]
             self.state.timed_seconds += now - self._timer_started
-            self.state.timed_graphs += updates * self._graphs_per_update()
+            self.state.timed_graphs += updates * sum(sizes) // len(sizes)
         self._untimed = False
         self._timer_started = now
+
+
+def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    """Return the sum of losses, each times its weight where the card gives one."""
+    total = torch.zeros((), device=next(iter(losses.values())).device)
+    for name, loss in losses.items():
+        total = total + (loss * weights[name] if weights.get(name, 1.0) != 1.0 else loss)
+    return total
+
+
+def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
+    """Return what models are selected by, and whether more of it is better.
+
+    Of one dataset it is the task's own selection. Of several it is ``score``, the mean over the datasets of what each
+    is selected by; errors and losses count as ``1 - error / error of the run's first validation``, so that they have a
+    common scale with metrics of which more is better.
+    """
+    if len(runs) == 1:
+        return next(iter(runs.values())).task.selection
+    return "score", True
 
 
 def make_optimizer(model: nn.Module, settings: TrainingConfig) -> torch.optim.AdamW:

@@ -3,54 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.core.errors import CheckpointError, ConfigError, StoreError
+from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
 from graphbench.data.layout import data_fingerprint
+from graphbench.data.sources import GENERATED, source_name, source_of
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
+
+if TYPE_CHECKING:
+    from graphbench.training.context import RunContext, TaskRun
 
 DATA = "data.json"
 
 
-class RunData(BaseModel):
-    """What a run's ``data.json`` says.
+class DataFacts(BaseModel):
+    """Which data one dataset of a run is.
 
     Attributes:
         dataset: Id.
         data_seed: Which draw.
         data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
-        source: ``generated``, or ``official``: published files.
-        folder: Folder of the published files.
+        source: ``generated``, or the source of the files, such as ``official``.
+        folder: Folder of the files.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
     dataset: str
     data_seed: int = 0
     data_fingerprint: str
-    source: Literal["generated", "official"] = "generated"
+    source: str = GENERATED
     folder: str | None = None
 
+    @classmethod
+    def of(cls, run: TaskRun) -> DataFacts:
+        """Return the facts of a dataset of a run."""
+        card = run.card
+        place = card.split("train").parameters.get("folder") if source_of(card) is not None else None
+        return cls(
+            dataset=card.address,
+            data_seed=card.data_seed,
+            data_fingerprint=run.val.data_fingerprint,
+            source=source_name(card),
+            folder=place,
+        )
 
-def write_run_data(folder: Path, data: Splits) -> None:
-    """Write what a run in ``folder`` is trained on."""
-    card = data.card
-    place = card.split("train").parameters.get("folder") if card.protocol == "official" else None
-    facts = RunData(
-        dataset=card.address,
-        data_seed=card.data_seed,
-        data_fingerprint=data.val.data_fingerprint,
-        source="generated" if place is None else "official",
-        folder=place,
-    )
-    write_json(folder / DATA, facts.model_dump(mode="json", by_alias=True))
+
+class RunData(DataFacts):
+    """What a run's ``data.json`` says: its first dataset, and the others.
+
+    Attributes:
+        run_fingerprint: What stored weights share with the run; empty where the run is of a version without it.
+        others: The other datasets of a run on several.
+    """
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    run_fingerprint: str = ""
+    others: tuple[DataFacts, ...] = ()
+
+    def about(self, dataset: str) -> DataFacts | None:
+        """Return the facts of one dataset of the run; None where the run is not on it."""
+        return next((facts for facts in (self, *self.others) if facts.dataset == dataset), None)
+
+
+def write_run_data(context: RunContext) -> None:
+    """Write what a run is trained on."""
+    first, *others = (DataFacts.of(run) for run in context.runs.values())
+    facts = RunData(**first.model_dump(), run_fingerprint=context.fingerprint, others=tuple(others))
+    content = facts.model_dump(mode="json", by_alias=True)
+    write_json(context.folder / DATA, {key: value for key, value in content.items() if key != "others" or value})
 
 
 def read_run_data(folder: Path) -> RunData | None:
@@ -75,10 +102,15 @@ def card_of_run(folder: Path, dataset: str) -> Card:
     Raises:
         ConfigError: If the files are no longer there.
     """
-    facts = read_run_data(folder)
-    if facts is None or facts.source == "generated":
+    facts = _facts_of(folder, dataset)
+    if facts is None or facts.source == GENERATED:
         return find_card(dataset)
-    return _official_data(folder, facts).card
+    return _data_of_files(folder, facts).card
+
+
+def _facts_of(folder: Path, dataset: str) -> DataFacts | None:
+    found = read_run_data(folder)
+    return None if found is None else found.about(dataset)
 
 
 def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **options: Any) -> Splits:
@@ -94,13 +126,13 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
     Raises:
         ConfigError: If the dataset's parameters, generator or files changed since the run.
     """
-    facts = read_run_data(folder)
-    if facts is not None and facts.source == "official":
-        data = _official_data(folder, facts, **options)
+    facts = _facts_of(folder, dataset)
+    if facts is not None and facts.source != GENERATED:
+        data = _data_of_files(folder, facts, **options)
     else:
         data = cast(Splits, Loader(dataset, data_seed=data_seed, **options).load(()))
     changed = other_data(folder, record, data.card.address, data_fingerprint(data.card))
-    if changed and data.card.protocol == "official":
+    if changed and source_of(data.card) is not None:
         raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model anew")
     if changed:
         raise ConfigError(
@@ -109,13 +141,13 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
     return data
 
 
-def _official_data(folder: Path, facts: RunData, **options: Any) -> Splits:
+def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
     try:
-        return cast(Splits, Loader(facts.dataset, source="official", folder=facts.folder, **options).load(()))
-    except StoreError as error:
+        return cast(Splits, Loader(facts.dataset, source=facts.source, folder=facts.folder, **options).load(()))
+    except (StoreError, ArgumentError) as error:
         raise ConfigError(
-            f"the run {folder} was trained on published files that cannot be read from {facts.folder} any more: "
-            f"{error}; put them back there, or from Python pass data= to score it on others"
+            f"the run {folder} was trained on files (source={facts.source!r}) that cannot be read from {facts.folder} "
+            f"any more: {error}; put them back there, or from Python pass data= to score it on others"
         ) from error
 
 
@@ -128,11 +160,12 @@ def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> st
         dataset: Id of the data.
         fingerprint: Fingerprint of the data.
     """
-    facts = read_record(record) if record.is_file() else read_run_data(folder)
+    found = read_run_data(folder)
+    place = None if found is None else found.about(dataset) or found
+    facts = read_record(record) if record.is_file() else place
     if facts is None or (facts.dataset, facts.data_fingerprint or fingerprint) == (dataset, fingerprint):
         return ""
-    place = read_run_data(folder)
-    files = f" (published files in {place.folder})" if place is not None and place.source == "official" else ""
+    files = f" (files in {place.folder})" if place is not None and place.source != GENERATED else ""
     return (
         f"the run {folder} was trained on {facts.dataset} {facts.data_fingerprint}{files}, these data are {dataset} "
         f"{fingerprint}, of other parameters, another generator, other files or another draw"
@@ -146,10 +179,13 @@ def other_classes(folder: Path, card: Card) -> str:
         folder: The run's folder.
         card: The card of the data.
     """
-    facts = read_run_data(folder)
-    if facts is None or facts.dataset != card.address:
+    facts = _facts_of(folder, card.address)
+    if facts is None:
         return ""
-    own = find_card(facts.dataset) if facts.source == "generated" else _official_data(folder, facts).card
+    try:
+        own = find_card(facts.dataset) if facts.source == GENERATED else _data_of_files(folder, facts).card
+    except (UnknownDataset, ConfigError):  # a dataset of the user's own, or files that are gone
+        return ""
     known = {feature.name: feature.classes for feature in own.features}
     differing = [
         f"{f.name} has {known[f.name]} classes there and {f.classes} here"
@@ -158,9 +194,12 @@ def other_classes(folder: Path, card: Card) -> str:
     ]
     if not differing:
         return ""
-    kinds = {"generated": "generated data", "official": "published files"}
-    here = "official" if card.protocol == "official" else "generated"
+    here = source_name(card)
     return (
-        f"the run {folder} was trained on {kinds[facts.source]} of {card.address} and cannot be scored on "
-        f"{kinds[here]}: {', '.join(differing)}; train a model on these data (source={here!r}), or score it on its own"
+        f"the run {folder} was trained on {_kind(facts.source)} of {card.address} and cannot be scored on "
+        f"{_kind(here)}: {', '.join(differing)}; train a model on these data (source={here!r}), or score it on its own"
     )
+
+
+def _kind(source: str) -> str:
+    return "generated data" if source == GENERATED else f"files (source={source!r})"

@@ -1,132 +1,155 @@
-"""A model's outputs on a split, batch by batch, as scores."""
+"""Scores of a learner on a split, streamed batch by batch."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from graphbench.catalog.features import Feature
-from graphbench.core.errors import ConfigError, DecodingError
+from graphbench.core.errors import EvaluationError
 from graphbench.core.progress import progress_bar
-from graphbench.evaluation.evaluator import Evaluator, Score
-from graphbench.evaluation.solutions import SolutionEvaluator
-from graphbench.models.losses import loss_of, predictions
-from graphbench.training.items import item_graphs
+from graphbench.tasks.base import Task, named_scores
+from graphbench.training.failures import out_of_memory
 
 if TYPE_CHECKING:
-    from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
+    from graphbench.evaluation.score import Score
+    from graphbench.training.context import TaskRun
     from graphbench.training.settings import TrainingConfig
 
-_MOST_GRAPHS = 1024
-_ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
-_TOKEN_PAIRS = 2**22  # token pairs of a batch: each holds one number per attention head
+logger = logging.getLogger(__name__)
+
+Precision = Literal["fp32", "bf16"]
+BatchSize = int | Literal["auto"]
+_T = TypeVar("_T")
 
 
-def predicted_batches(
-    model: nn.Module,
-    features: Sequence[Feature],
-    batches: Iterable[Any],
-    device: torch.device,
-    precision: Literal["fp32", "bf16"] = "fp32",
-) -> Iterator[tuple[Any, dict[str, Tensor]]]:
-    """Yield every batch with the model's predictions, one tensor per output feature with one row per item."""
-    with torch.inference_mode():
-        for batch in batches:
-            batch = batch.to(device)
-            with autocast(device, precision):
-                outputs = model(batch)
-            yield batch, predictions(outputs, features, batch)
-
-
-def autocast(device: torch.device, precision: Literal["fp32", "bf16"]) -> AbstractContextManager[Any]:
+def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
     """Return the context a model runs in: bfloat16 autocast, or none."""
     return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
-def evaluation_batch_size(model: nn.Module, dataset: GraphDataset) -> int:
-    """Return how many graphs fit the memory budget at once: at most 1024, at least one.
-
-    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
-    largest graph, padded). Attention over a single larger graph is cut into chunks by the model itself.
-    """
-    flat, chosen = dataset.flat, dataset.graph_numbers
-    nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
-    if chosen is not None:
-        nodes, edges = nodes[chosen], edges[chosen]
-    columns = edges if flat.directed else 2 * edges
-    size = min(_MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
-    if getattr(getattr(model, "processor", None), "supports_edge_tokens", False):
-        tokens = nodes + edges if getattr(model, "edge_tokens", False) else nodes + 1
-        size = min(size, _TOKEN_PAIRS // int(tokens.max()) ** 2)
-    return max(1, size)
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode for the block, and back into the mode it was in."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)
 
 
-def require_fitting_settings(settings: TrainingConfig, card: Card) -> None:
-    """Refuse settings of losses and decoders that a dataset's task does not have, or that have no such value.
+def predicted(
+    model: Any, task_id: str, batch: Any, device: torch.device, precision: Precision, generator: Any = None
+) -> Any:
+    """Return a model's outputs for a batch, for scoring."""
+    seen = model.prepare(batch, task_id, generator).to(device)
+    with autocast(device, precision):
+        return model.predict(seen, task_id)
+
+
+def score_split(
+    model: Any,
+    task: Task,
+    dataset: GraphDataset,
+    *,
+    name: str | None = None,
+    task_id: str | None = None,
+    batch_size: BatchSize = "auto",
+    device: torch.device,
+    precision: Precision = "fp32",
+    progress: bool | None = False,
+    selecting: bool = False,
+) -> dict[str, Score]:
+    """Return the score of a model on one split, and those of its parts that are reported apart, by name.
+
+    Predictions are scored batch by batch and dropped; scores are those of the whole split, never averages over batches.
+
+    Args:
+        model: The model, on ``device``; it is put back into the mode (training or evaluation) it was in.
+        task: The task of the dataset.
+        dataset: The split.
+        name: Name of the split in the answer; None for its own.
+        task_id: Name the model has for the dataset; None for its address.
+        batch_size: Samples at once; ``auto`` fits it to the model and the largest samples. A GPU that runs out of
+            memory gets half as many, down to one.
+        device: Where to compute.
+        precision: ``bf16`` runs the model under autocast.
+        progress: Show a progress bar; None shows it in a terminal.
+        selecting: Whether models are selected on the split: inputs that are random in training are drawn then, the
+            same ones every time.
 
     Raises:
-        ConfigError: If there are any; the message names them.
+        EvaluationError: If the split is empty or a prediction is not finite.
+        TrainingError: If a single sample does not fit into the device's memory.
     """
-    loss_of(card, settings.surrogate)
-    if not settings.decoding:
-        return
-    if card.task.type != "solve":
-        raise ConfigError(
-            f"training.decoding is {settings.decoding}, but {card.address} is learned from targets; leave it out"
-        )
-    try:
-        SolutionEvaluator(card, **settings.decoding)
-    except DecodingError as error:
-        raise ConfigError(f"training.decoding: {error}") from error
+    if len(dataset) == 0:
+        raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
+    task.require_labels(dataset)
+    id_ = task_id if task_id is not None else dataset.card.address
+    most = model.largest_batch(dataset) if batch_size == "auto" else batch_size
+
+    def score(size: int) -> dict[str, Score]:
+        evaluator = task.evaluator()
+        generator = torch.Generator().manual_seed(task.validation_seed) if selecting else None
+        label = f"scoring {name or dataset.split}"
+        with progress_bar(len(dataset), label, task.samples, progress) as bar, evaluating(model):
+            for batch in task.scoring_batches(dataset, size, model):
+                started = time.perf_counter()
+                outputs = predicted(model, id_, batch, device, precision, generator)
+                found = task.predict(outputs, batch)
+                task.score(evaluator, batch, found, time.perf_counter() - started)
+                bar.update(batch.num_graphs)
+        return named_scores(name or dataset.split, evaluator)
+
+    return while_it_fits(score, most, device)
 
 
-def score_predictions(
-    model: nn.Module,
-    dataset: GraphDataset,
-    size: int,
-    device: torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-) -> Score:
-    """Return the score of a model's predictions of its first output, beside the targets."""
-    card = dataset.card
-    target = card.outputs[0]
-    evaluator = Evaluator(card, output=target.name)
-    predicted_all = predicted_batches(model, card.features, dataset.batches(size), device, precision)
-    with progress_bar(len(dataset), f"scoring {dataset.split}", "graph", progress) as bar:
-        for batch, predicted in predicted_all:
-            graphs = item_graphs(batch, target.location)
-            evaluator.update(batch[target.name], predicted[target.name], graphs)
-            bar.update(batch.num_graphs)
-    return evaluator.compute()
+def while_it_fits(work: Callable[[int], _T], size: int, device: torch.device) -> _T:
+    """Return what ``work`` returns for a batch size, halved as often as the device runs out of memory."""
+    while True:
+        try:
+            return work(size)
+        except torch.OutOfMemoryError as error:
+            if size == 1:
+                raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
+        torch.cuda.empty_cache()
+        size = max(1, size // 2)
+        logger.warning("out of memory on %s; evaluating %d samples at once", device, size)
 
 
-def score_solutions(
-    model: nn.Module,
-    dataset: GraphDataset,
-    size: int,
-    device: torch.device,
-    precision: Literal["fp32", "bf16"],
-    progress: bool | None,
-    *,
-    decoding: Mapping[str, Any],
-) -> Score:
-    """Return the score of the solutions that a model's scores lead to; it counts the time of model and decoder."""
-    target = dataset.card.outputs[0].name
-    evaluator = SolutionEvaluator(dataset.card, output=target, **decoding)
-    with progress_bar(len(dataset), f"scoring {dataset.split}", "graph", progress) as bar, torch.inference_mode():
-        for batch in dataset.batches(size):
-            started = time.perf_counter()
+def validation_score(
+    model: Any, id_: str, run: TaskRun, settings: TrainingConfig, device: torch.device, precision: Precision
+) -> float:
+    """Return the primary metric on the validation split."""
+    options: dict[str, Any] = {"batch_size": settings.eval_batch_size, "device": device, "precision": precision}
+    found = score_split(model, run.task, run.val, task_id=id_, selecting=True, **options)
+    return found[run.val.split].primary
+
+
+def validation_loss(
+    model: Any, id_: str, run: TaskRun, settings: TrainingConfig, device: torch.device, precision: Precision
+) -> float:
+    """Return the mean loss over all terms of the validation split."""
+    task, size = run.task, max(1, settings.batch_size // settings.accumulate)
+    generator = torch.Generator().manual_seed(task.validation_seed)
+    totals: dict[str, float] = {}
+    counts: dict[str, float] = {}
+    with evaluating(model), torch.no_grad():
+        for batch in task.validation_batches(run.val, size):
+            seen = model.prepare(batch, id_, generator).to(device)
             with autocast(device, precision):
-                outputs = model(batch.to(device))
-            scores = outputs[target].float().cpu()
-            evaluator.update(batch, scores, seconds=time.perf_counter() - started)
-            bar.update(batch.num_graphs)
-    return evaluator.compute()
+                outputs = model(seen, id_)
+            for name, loss in task.losses(outputs, seen).items():
+                count = float(task.loss_weights(seen)[name])
+                totals[name] = totals.get(name, 0.0) + float(loss) * count
+                counts[name] = counts.get(name, 0.0) + count
+    weights = task.card.task.weights
+    return sum(weights.get(name, 1.0) * total / counts[name] for name, total in totals.items())

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from graphbench.training.mixture import Mixture
 from graphbench.training.schedule import Schedule
 
 _EVALUATIONS_PER_RUN = 20
@@ -42,6 +43,8 @@ class TrainingConfig(BaseModel):
         checkpoint_every: Updates between two checkpoints; None for one at every validation.
         train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
         val_split: Split on which the weights are chosen that are scored in the end.
+        mixture: Several datasets: which one an update is on: ``turns`` (one after the other), ``proportional`` to the
+            number of training samples, or a mapping dataset -> weight.
         prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
             is soon perfect, more training still helps on harder data.
         surrogate: Problems that are solved without solutions to learn from: settings of the loss, such as ``beta`` or
@@ -73,6 +76,7 @@ class TrainingConfig(BaseModel):
     checkpoint_every: int | None = Field(None, gt=0)
     train_split: str = "train"
     val_split: str = "val"
+    mixture: Mixture = "turns"
     prefer_later: bool = False
     surrogate: dict[str, float] = Field(default_factory=dict)
     decoding: dict[str, Any] = Field(default_factory=dict)

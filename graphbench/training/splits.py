@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.cards import Card
@@ -13,43 +13,60 @@ from graphbench.training.config import RunConfig
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.loader import Splits
+    from graphbench.tasks.base import Task
 
 
-def card_of(dataset: str | None, data: Splits | None, data_seed: int | None = None) -> Card:
-    """Return the card of a dataset that is named, loaded already, or both.
+def cards_of(
+    dataset: Selector | None, data: Splits | Mapping[str, Splits] | None, data_seed: int | None = None
+) -> tuple[dict[str, Card], bool, str]:
+    """Return the cards of what is trained on, whether several datasets were asked for, and what they are called.
 
     Args:
-        dataset: Id or alias.
-        data: The loaded dataset.
+        dataset: An id or alias; a list, group or glob for several datasets.
+        data: The loaded dataset, or a mapping id -> loaded dataset.
         data_seed: Which draw; None for that of ``data``, else the canonical one.
 
     Raises:
         UnknownDataset: If no dataset has that name.
         CardError: If ``data_seed`` is not a whole number from 0 on.
-        ConfigError: If nothing or a group is named, or the two are different datasets or draws.
+        ConfigError: If nothing is named, or the two are different datasets or draws.
     """
     if data is None:
         if dataset is None:
             raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
-        return _single_card(dataset).with_data_seed(data_seed or 0)
-    own = data.card
-    if data_seed not in (None, own.data_seed):
-        raise ConfigError(f"data_seed={data_seed} is given, but data are of data seed {own.data_seed}; leave it out")
-    names = (own.address, *(own.aliases if own.task_name is None else ()))
-    if dataset is not None and dataset not in names and _single_card(dataset).address != own.address:
-        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {own.address}; leave one of the two out")
-    return own
+        ids = catalog().resolve(dataset)
+        cards = [catalog().card(id_).with_data_seed(data_seed or 0) for id_ in ids]
+        return {card.address: card for card in cards}, not catalog().is_single(dataset), _together(dataset, ids)
+    given = data if isinstance(data, Mapping) else {data.card.address: data}
+    if not given:
+        raise ConfigError("data is an empty mapping; give id -> loaded dataset")
+    own = {splits.card.address: splits.card for splits in given.values()}
+    for card in own.values():
+        if data_seed not in (None, card.data_seed):
+            raise ConfigError(
+                f"data_seed={data_seed} is given, but data are of data seed {card.data_seed}; leave it out"
+            )
+    if dataset is not None:
+        _require_same(dataset, own)
+    return own, isinstance(data, Mapping), _together(list(own), list(own))
 
 
-def _single_card(dataset: Selector) -> Card:
-    ids = catalog().resolve(dataset)
-    if len(ids) == 1:
-        return catalog().card(ids[0])
-    if all(catalog().card(id_).hints for id_ in ids):
-        remedy = "graphbench.train_together, or `graphbench train` with a group, trains one model on all of them"
-    else:
-        remedy = "train them one after the other"
-    raise ConfigError(f"train takes one dataset, {dataset!r} stands for {len(ids)}; {remedy}")
+def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
+    """Refuse a name that stands for other datasets than those that are given."""
+    if len(own) == 1 and isinstance(dataset, str):
+        (card,) = own.values()
+        if dataset in (card.address, *(card.aliases if card.task_name is None else ())):
+            return  # a card that is in no catalogue
+    wanted = [catalog().card(id_).address for id_ in catalog().resolve(dataset)]
+    if wanted != list(own):
+        raise ConfigError(f"the dataset {dataset!r} is not the one of data, {', '.join(own)}; leave one of the two out")
+
+
+def _together(dataset: Selector, ids: Sequence[str]) -> str:
+    """Return what several datasets are called in the name of a folder."""
+    if isinstance(dataset, str) and dataset.isidentifier():
+        return dataset
+    return f"{ids[0].replace('/', '-').replace(':', '-')}-and-more"
 
 
 def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
@@ -75,25 +92,24 @@ def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDa
     return {name: data.labelled(name) for name in split_names(data.card, names)}
 
 
-def require_own_splits(config: RunConfig, card: Card) -> None:
+def require_own_splits(config: RunConfig, task: Task) -> None:
     """Refuse to train or to select models on a split that is there for something else.
 
     Raises:
-        ConfigError: If ``training.train_split`` is no training split of the card, or ``training.val_split`` none for
+        ConfigError: If ``training.train_split`` is no training split of the dataset, or ``training.val_split`` none for
             validation.
     """
-    for key, kind in (("train_split", "train"), ("val_split", "val")):
-        chosen = getattr(config.training, key)
-        fitting = [name for name in card.all_splits if name == kind or (card.hints and name.startswith(f"{kind}_"))]
+    for key, role in (("train_split", "train"), ("val_split", "val")):
+        chosen, fitting = getattr(config.training, key), task.splits_for(role)
         if chosen not in fitting:
             raise ConfigError(
-                f"training.{key}={chosen} is refused: {card.address} has {' and '.join(fitting) or 'none'} for that; "
-                "scores on data that were trained on or selected by say nothing"
+                f"training.{key}={chosen} is refused: {task.card.address} has {' and '.join(fitting) or 'none'} for "
+                "that; scores on data that were trained on or selected by say nothing"
             )
 
 
 def split_limits(
-    config: RunConfig, card: Card, limit: int | None, eval_limit: int | None, val_limit: int | None = None
+    config: RunConfig, task: Task, limit: int | None, eval_limit: int | None, val_limit: int | None = None
 ) -> dict[str, int] | None:
     """Return split -> most samples, or None where all are taken.
 
@@ -101,5 +117,5 @@ def split_limits(
     trains nor validates on.
     """
     own = {config.training.val_split: val_limit, config.training.train_split: None}
-    wanted = {s: [n for n in (limit, own.get(s, eval_limit)) if n is not None] for s in card.all_splits}
+    wanted = {s: [n for n in (limit, own.get(s, eval_limit)) if n is not None] for s in task.card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

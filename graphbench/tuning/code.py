@@ -1,108 +1,100 @@
-"""A fingerprint of a training method's code, by which a rerun notices that old and new costs are of different code.
-
-A hash of the pickled function would differ from process to process; what is compared here is what the code does, in
-the bytecode of one Python version.
-"""
+"""A fingerprint of a training method's code, by which a later start notices that earlier costs are of other code."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
+import json
 import sys
+import textwrap
 from collections.abc import Iterator
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 _DIGITS = 16
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def code_fingerprint(method: Any) -> dict[str, str] | None:
-    """Return what identifies the code of a training method: its ``name``, the ``python`` it is for and a ``hash``.
+    """Return what identifies the code of a training method: its ``name``, the ``python`` it is for and a ``source``.
 
-    Compared are bytecode, constants, names and plain defaults: of the function (of an object the ``__call__`` of its
-    class), of functions inside it, and of those of its module and class that it names; of a ``functools.partial`` its
-    plain arguments too. Not compared are comments, the function's docstring, places of lines, the values of closures
-    and of other globals, and what other modules do. It is equal in every process of one Python version; those of
-    different versions say nothing about each other.
+    ``source`` is a hash of syntax trees: that of the function (of an object that of its class), and of the functions
+    and classes at the top of its file that it names, directly or through others; of a ``functools.partial`` also of
+    its plain arguments. Comments, layout and docstrings are left out, and so are other statements of the file, values
+    of variables outside these functions, and other files. Equal code has an equal hash in every process of one Python
+    version; those of different versions cannot be compared, as their syntax trees differ.
 
     Args:
         method: The training method.
 
     Returns:
-        None where it has no Python code.
+        None where it has no source in Python, as functions of compiled modules or typed at a prompt.
     """
-    bound, owner, function = _unwrapped(method)
-    if function is None:
+    arguments = []
+    while isinstance(method, functools.partial):
+        arguments.append(json.dumps([method.args, method.keywords], sort_keys=True, default=_type_name))
+        method = method.func
+    target = _target(method)
+    try:
+        own = _parsed(textwrap.dedent(inspect.getsource(target)))
+    except (OSError, TypeError):
         return None
-    content = [bound, *(_function_text(own) for own in _with_helpers(function, owner))]
-    name = getattr(method, "__qualname__", None) or function.__qualname__
+    content = [*arguments, *map(_text, [own, *_named_by(own, target)])]
+    name = getattr(method, "__qualname__", None) or target.__qualname__
     hashed = hashlib.sha256("\n".join(content).encode("utf-8", "backslashreplace")).hexdigest()
-    return {"name": str(name), "python": str(sys.implementation.cache_tag), "hash": hashed[:_DIGITS]}
+    return {"name": str(name), "python": str(sys.implementation.cache_tag), "source": hashed[:_DIGITS]}
 
 
 def is_other_code(before: Any, now: Any) -> bool:
-    """Return whether two fingerprints are known to be of different code."""
-    known = isinstance(before, dict) and isinstance(now, dict)
-    return known and before["python"] == now["python"] and before["hash"] != now["hash"]
+    """Return whether two fingerprints are known to be of different code; those of earlier versions tell nothing."""
+    known = all(isinstance(found, dict) and "source" in found for found in (before, now))
+    return known and before["python"] == now["python"] and before["source"] != now["source"]
 
 
-def _unwrapped(method: Any) -> tuple[str, type | None, FunctionType | None]:
-    """Return what is bound to a method, in words, the class it belongs to, and the function that runs in the end."""
-    bound, owner = "", None
-    while isinstance(method, functools.partial):
-        bound += f"{_plain_text(method.args)}{_plain_text(method.keywords)}"
-        method = method.func
+def _target(method: Any) -> Any:
+    """Return the function or class that holds the code of a training method."""
+    method = inspect.unwrap(method)
     if isinstance(method, MethodType):
-        owner, method = type(method.__self__), method.__func__
-    elif not isinstance(method, FunctionType):
-        owner = type(method)
-        method = inspect.getattr_static(owner, "__call__", None)
-    function = inspect.unwrap(method) if callable(method) else None
-    return bound, owner, function if isinstance(function, FunctionType) else None
+        return type(method.__self__)
+    return method if isinstance(method, FunctionType) else type(method)
 
 
-def _with_helpers(function: FunctionType, owner: type | None) -> list[FunctionType]:
-    """Return a function and those of its module and class that it names, directly or through others, in one order."""
-    found = [function]
-    for own in found:
-        for name in sorted(set(_names(own.__code__))):
-            for other in (own.__globals__.get(name), getattr(owner, name, None)):
-                if isinstance(other, FunctionType) and other.__module__ == function.__module__ and other not in found:
-                    found.append(other)
-    return found
+def _named_by(own: ast.AST, target: Any) -> Iterator[_Definition]:
+    """Yield the definitions at the top of a file that some code of it names, directly or through others, in order."""
+    try:
+        module = _parsed(inspect.getsource(inspect.getmodule(target) or target))
+    except (OSError, TypeError):  # typed into a notebook: there each cell is a file of its own
+        return
+    known = {node.name: node for node in getattr(module, "body", ()) if isinstance(node, _Definition)}
+    found, waiting = {target.__name__}, [own]
+    while waiting:
+        for name in _names_in(waiting.pop()) & known.keys() - found:
+            found.add(name)
+            waiting.append(known[name])
+    yield from (node for name, node in known.items() if name in found and name != target.__name__)
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+def _names_in(code: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(code) if isinstance(node, ast.Name)}
 
 
-def _function_text(function: FunctionType) -> str:
-    code = function.__code__
-    if code.co_consts[:1] == (function.__doc__,):
-        code = code.replace(co_consts=(None, *code.co_consts[1:]))
-    return f"{_code_text(code)}{_plain_text(function.__defaults__)}{_plain_text(function.__kwdefaults__)}"
+def _parsed(source: str) -> ast.AST:
+    """Return the syntax tree of some source; of a lambda, whose lines may be part of a statement, the text itself."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Constant(value=source)
 
 
-def _code_text(code: CodeType) -> str:
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    return f"{code.co_code.hex()} {names} {_plain_text(code.co_consts)}"
+def _text(code: ast.AST) -> str:
+    """Return code as text without layout, comments and docstrings."""
+    for node in ast.walk(code):
+        if isinstance(node, _Definition) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(code)
 
 
-def _plain_text(value: Any) -> str:
-    """Return a value in words that are the same in every process; of what is not plain its type alone."""
-    kind = type(value).__name__
-    if isinstance(value, CodeType):
-        return _code_text(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_plain_text(value[key])}" for key in sorted(value, key=str)) + "}"
-    if isinstance(value, frozenset | set):
-        return f"{kind}({','.join(sorted(map(_plain_text, value)))})"
-    if isinstance(value, tuple | list):
-        return f"{kind}({','.join(map(_plain_text, value))})"
-    if value is None or value is Ellipsis or isinstance(value, bool | int | float | complex | str | bytes):
-        return f"{kind} {value!r}"
-    return kind
+def _type_name(value: Any) -> str:
+    return type(value).__name__

@@ -1,6 +1,6 @@
-"""SMAC's multi-fidelity search as it is used here: its parts, with the traps of version 2.4.1 taken out.
+"""SMAC's multi-fidelity search as it is used here: Hyperband on whole optimizer steps.
 
-What is changed, and why:
+What is changed from SMAC 2.4.1, and why (what needs its private members is in ``smac_internals``):
 
 * Rungs are whole steps, counted in integers. SMAC takes the floor of a quotient of logarithms, which loses the smallest
   rung of e.g. 1 to 243 (``log 243 / log 3`` is 4.99...), and its budgets are fractions of steps.
@@ -8,7 +8,7 @@ What is changed, and why:
   crowding distance, which for one objective may drop the second best. Failed configurations are never promoted.
 * Promoted configurations come before new ones, so that with several workers a bracket is finished before the next ones
   use up the trials, and a rung that still waits for results never ends the search.
-* The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and anew
+* The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and again
   when that budget changes even where the number of observations does not.
 * The default configuration is the first trial, and climbs to the largest budget whatever it costs (unless it fails), so
   that the result can be no worse than it at the same budget. SMAC can add it to its initial design, as the last one.
@@ -28,18 +28,14 @@ from typing import Any
 import numpy as np
 from ConfigSpace import Configuration, ConfigurationSpace
 from smac import HyperbandFacade, MultiFidelityFacade, Scenario
-from smac.acquisition.maximizer.local_and_random_search import LocalAndSortedRandomSearch
-from smac.acquisition.maximizer.local_search import LocalSearch
 from smac.facade.abstract_facade import AbstractFacade
-from smac.initial_design import AbstractInitialDesign
-from smac.intensifier.hyperband import Hyperband
-from smac.main.config_selector import ConfigSelector
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.model.random_forest.random_forest import RandomForest
 from smac.runhistory import StatusType, TrialInfo
 from smac.runhistory.dataclasses import TrialKey
 
-from graphbench.tuning.settings import bracket_sizes
+from graphbench.reports.tuning.budgets import bracket_sizes
+from graphbench.tuning.smac_internals import InitialDesign, Maximizer, Selector, StepwiseHyperband
 
 _UNLIMITED = 2**31 - 1  # trials, as far as SMAC knows
 _DRAWS = 256  # of configurations that were seen before, until a space counts as used up
@@ -60,7 +56,7 @@ def smac_facade(
         eta: One configuration of ``eta`` is promoted.
         seed: Of everything random.
         modelled: Choose new configurations by a random forest, else at random.
-        folder: Where SMAC writes its own files, which nobody needs.
+        folder: Where SMAC writes its own files, which are not used.
     """
     scenario = Scenario(
         space,
@@ -78,9 +74,9 @@ def smac_facade(
         scenario,
         None,
         model=_forest(scenario) if modelled else None,
-        acquisition_maximizer=_Maximizer(space, challengers=_CANDIDATES, seed=seed) if modelled else None,
+        acquisition_maximizer=Maximizer(space, challengers=_CANDIDATES, seed=seed) if modelled else None,
         initial_design=DefaultFirst(scenario, max(intensifier.first_rung, len(space) + 1)),
-        config_selector=_Selector(
+        config_selector=Selector(
             scenario, retrain_after=_RETRAIN_AFTER, max_new_config_tries=_DRAWS, min_trials=len(space) + 1
         ),
         intensifier=intensifier,
@@ -97,27 +93,21 @@ def same_form(config: Configuration) -> Configuration:
     return Configuration(config.config_space, vector=config.get_array())
 
 
-class DefaultFirst(AbstractInitialDesign):  # type: ignore[misc]
+class DefaultFirst(InitialDesign):
     """The default configuration, then different random ones."""
-
-    def __init__(self, scenario: Scenario, count: int) -> None:
-        super().__init__(scenario, n_configs=count, max_ratio=1.0)
 
     def select_configurations(self) -> list[Configuration]:
         """Return the first configurations to train; fewer where the space holds fewer."""
-        space = deepcopy(self._configspace)
-        space.seed(int(np.random.SeedSequence((self._seed, 1)).generate_state(1)[0]))
-        chosen = {same_form(self._configspace.get_default_configuration()): None}
-        for _ in range(_DRAWS + self._n_configs):
-            if len(chosen) >= self._n_configs:
+        space = deepcopy(self.space)
+        space.seed(int(np.random.SeedSequence((self.design_seed, 1)).generate_state(1)[0]))
+        chosen = {same_form(self.space.get_default_configuration()): None}
+        for _ in range(_DRAWS + self.count):
+            if len(chosen) >= self.count:
                 break
-            chosen[Configuration(self._configspace, vector=space.sample_configuration().get_array())] = None
+            chosen[Configuration(self.space, vector=space.sample_configuration().get_array())] = None
         for config in chosen:
             config.origin = "Initial design"
         return list(chosen)
-
-    def _select_configurations(self) -> list[Configuration]:
-        return self.select_configurations()
 
 
 @dataclass(eq=False)
@@ -151,7 +141,7 @@ class _Group:
         return self.stage == 0, -self.bracket - self.stage
 
 
-class RungHyperband(Hyperband):  # type: ignore[misc]
+class RungHyperband(StepwiseHyperband):
     """Hyperband on whole steps; ``next`` raises ``StopIteration`` while there is nothing to start.
 
     That may end when a result is told, where configurations of an unfinished rung wait for it.
@@ -167,18 +157,12 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
         self._groups: list[_Group] = []
         self._filling: _Group | None = None
         self.has_started = self._used_up = False
-        super().__init__(scenario, eta=eta, n_seeds=1, instance_seed_order=None)
+        super().__init__(scenario, len(rungs), eta)
 
     @property
     def first_rung(self) -> int:
         """Configurations on the first rung of the first bracket."""
         return self._sizes[0][0]
-
-    def __post_init__(self) -> None:
-        """Set the seed of all trials, and how many brackets follow one another."""
-        self._tf_seeds = [self._seed]
-        super().__post_init__()
-        self._s_max = len(self._rungs) - 1
 
     def __iter__(self) -> Iterator[TrialInfo]:
         """Return the iterator itself; SMAC asks it for one trial at a time."""
@@ -203,17 +187,12 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
                 raise StopIteration
 
     def reopen(self, info: TrialInfo) -> None:
-        """Wait anew for a result where the rung it counts on is not finished."""
+        """Wait again for a result where the rung it counts on is not finished."""
         for group in self._groups:
             for place in list(group.costs):
                 if group.configs[place] == info.config and self._budget(group) == info.budget:
                     del group.costs[place]
                     group.running.add(place)
-
-    @property
-    def trial_seed(self) -> int:
-        """The seed under which trials are told to SMAC."""
-        return int(self._seed)
 
     @property
     def open_configs(self) -> list[Configuration]:
@@ -230,7 +209,7 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
     def _start(self, group: _Group) -> TrialInfo:
         group.running.add(group.started)
         group.started += 1
-        return TrialInfo(group.configs[group.started - 1], seed=self._seed, budget=self._budget(group))
+        return TrialInfo(group.configs[group.started - 1], seed=self.trial_seed, budget=self._budget(group))
 
     def _promote(self) -> bool:
         """Move the best configurations of finished rungs one rung up, and forget those of finished brackets.
@@ -278,7 +257,7 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
         if self._used_up:
             return False
         if self._filling is None or self._filling.places == 0:
-            bracket = self._get_next_bracket()
+            bracket = self.next_bracket()
             self._filling = _Group(bracket, 0, [], places=self._sizes[bracket][0])
             self._groups.append(self._filling)
         config = self._new_config()
@@ -310,31 +289,7 @@ class RungHyperband(Hyperband):  # type: ignore[misc]
         """Return what SMAC knows of a trial; None where it was not started."""
         if not self.runhistory.has_config(config):
             return None
-        return self.runhistory.get(TrialKey(self.runhistory.get_config_id(config), None, self._seed, budget))
-
-
-class _Selector(ConfigSelector):  # type: ignore[misc]
-    """Trains the surrogate again also when only the budget it looks at has changed."""
-
-    def _collect_data(self) -> tuple[Any, Any, Any]:
-        before = self._considered_budgets
-        data: tuple[Any, Any, Any] = super()._collect_data()
-        if self._considered_budgets != before:
-            self._previous_entries = -1
-        return data
-
-
-class _LocalSearch(LocalSearch):  # type: ignore[misc]
-    """Starts in an order that is the same in every process."""
-
-    def _get_init_points_from_previous_configs(self, *args: Any, **options: Any) -> list[Configuration]:
-        return sorted(super()._get_init_points_from_previous_configs(*args, **options), key=str)
-
-
-class _Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
-    def __init__(self, space: ConfigurationSpace, challengers: int, seed: int) -> None:
-        super().__init__(space, challengers=challengers, local_search_iterations=10, seed=seed)
-        self._local_search = _LocalSearch(space, seed=seed)
+        return self.runhistory.get(TrialKey(self.runhistory.get_config_id(config), None, self.trial_seed, budget))
 
 
 def _forest(scenario: Scenario) -> RandomForest:

@@ -6,23 +6,37 @@ most one torn last line, which the next process cuts off.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from graphbench.core.errors import StoreError, TuningError
+from graphbench.core.errors import TuningError
+from graphbench.core.files import clear_errors
 
 JOURNAL = "journal.jsonl"
-OPENED = "opened"
-CLOSED = "closed"
+_ELSEWHERE = "choose another output folder"
 
 Event = dict[str, Any]
+
+
+class EventKind(StrEnum):
+    """What an event says has happened, and what it holds besides the time."""
+
+    OPENED = "opened"  # a process began: settings
+    ASKED = "asked"  # the search asked for a trial: the fields of Asked
+    FINISHED = "finished"  # a trial ended: trial, checkpoint, has_model
+    ALIVE = "alive"  # time went by
+    RETRIED = "retried"  # failed trials wait to be run again: numbers
+    RESTARTED = "restarted"  # the whole search began again, as no trial had succeeded
+    REPLACED = "searched_anew"  # a new search goes on, which was only told the trials before
+    OTHER_CODE = "other_code"  # the training method's code changed: after, before, now
+    CLOSED = "closed"  # a process ended
 
 
 class Journal:
@@ -51,7 +65,7 @@ class Journal:
     @property
     def begun(self) -> str | None:
         """When the run was first opened, ISO 8601, UTC; None before."""
-        return next((event["time"] for event in self.of_kind(OPENED)), None)
+        return next((event["time"] for event in self.of_kind(EventKind.OPENED)), None)
 
     def of_kind(self, kind: str) -> list[Event]:
         """Return all events of a kind, those of this process included."""
@@ -68,8 +82,8 @@ class Journal:
         Raises:
             StoreError: If the journal cannot be written.
         """
-        event = {"event": kind, "time": utc_now(), "elapsed": round(self.elapsed, 3), **content}
-        with _clear_errors(self._path):
+        event = {"event": str(kind), "time": utc_now(), "elapsed": round(self.elapsed, 3), **content}
+        with clear_errors(self._path, "write", _ELSEWHERE):
             self._file.write((json.dumps(event, allow_nan=False) + "\n").encode())
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -94,7 +108,7 @@ def open_journal(folder: Path) -> Iterator[Journal]:
 
     path = folder / JOURNAL
     lock = FileLock(folder / f".{JOURNAL}.lock", timeout=0)
-    with _clear_errors(folder):
+    with clear_errors(folder, "write", _ELSEWHERE):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire()
@@ -103,7 +117,7 @@ def open_journal(folder: Path) -> Iterator[Journal]:
                 f"another process tunes in {folder}; wait for it, or choose another output folder"
             ) from error
     try:
-        with _clear_errors(path):
+        with clear_errors(path, "write", _ELSEWHERE):
             file = path.open("a+b")
         with file:
             whole = _cut_torn_line(file)
@@ -150,7 +164,7 @@ def seconds_of(events: Sequence[Mapping[str, Any]]) -> float:
     """Return how long a run took: the sum over its processes of the time from opening to the last event."""
     total = last = 0.0
     for event in events:
-        if event["event"] == OPENED:
+        if event["event"] == EventKind.OPENED:
             total, last = total + last, 0.0
         last = max(last, float(event["elapsed"]))
     return total + last
@@ -159,26 +173,6 @@ def seconds_of(events: Sequence[Mapping[str, Any]]) -> float:
 def utc_now() -> str:
     """Return the moment as ISO 8601, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; {_remedy(path, error)}") from error
-
-
-def _remedy(path: Path, error: OSError) -> str:
-    """Return what to do about an output folder that cannot be written."""
-    file = next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), None)
-    if isinstance(error, FileExistsError | NotADirectoryError) and file is not None:
-        return f"{file} is a file: choose another output folder"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "you may not write there: choose an output folder of your own"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "the disk is full: free some space, then run the same command again"
-    return "choose another output folder"
 
 
 def _cut_torn_line(file: BinaryIO) -> bytes:

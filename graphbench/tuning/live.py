@@ -6,19 +6,19 @@ import atexit
 import logging
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from graphbench.core.progress import human_number
-from graphbench.reports.pages import counted
-from graphbench.tuning.history import busy_seconds
-from graphbench.tuning.parameters import config_text
-from graphbench.tuning.records import title_of
-from graphbench.tuning.scores import Measure
-from graphbench.tuning.trials import Asked, Trial, incumbent_of
+from graphbench.core.words import counted, human_number
+from graphbench.reports.tuning.history import busy_seconds, rungs_of
+from graphbench.reports.tuning.parameters import config_text
+from graphbench.reports.tuning.sentences import title_of
+from graphbench.reports.tuning.trials import Measure, Trial, incumbent_of
+from graphbench.tuning.trials import Asked
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -34,61 +34,43 @@ _SILENCE = 600.0  # seconds after which the end of a trial is logged in any case
 
 
 @dataclass
-class _Rung:
-    done: int = 0
-    failed: int = 0
-    best: float | None = None
-
-
-@dataclass
 class RunState:
-    """What is known of a run: counters that every event changes and every drawing reads.
+    """What is known of a run: what every drawing is made from.
 
     Attributes:
         title: What is tuned, in a line.
         measure: How costs are shown.
-        trials: Trials asked for in all; 0 where unknown.
+        wanted: Trials asked for in all; 0 where unknown.
         limit: Seconds the run may take; None for no limit.
+        trials: Trials that ended.
         running: Trials that run, by number, with the time they started at.
-        rungs: Budget -> what was done there.
-        incumbent: The best trial so far.
-        done: Trials that ended.
-        failed: Those of them that failed.
-        steps: Optimizer steps done.
-        saved: Optimizer steps that continuing saved.
     """
 
     title: str = "Tuning"
     measure: Measure = field(default_factory=Measure)
-    trials: int = 0
+    wanted: int = 0
     limit: float | None = None
+    trials: list[Trial] = field(default_factory=list)
     running: dict[int, tuple[Asked, float]] = field(default_factory=dict)
-    rungs: dict[int, _Rung] = field(default_factory=dict)
-    incumbent: Trial | None = None
-    done: int = 0
-    failed: int = 0
-    steps: int = 0
-    saved: int = 0
 
     def ask(self, asked: Asked) -> None:
-        """Count a trial that starts."""
+        """Note a trial that starts."""
         self.running[asked.number] = (asked, time.monotonic())
-        self.rungs.setdefault(asked.budget, _Rung())
 
     def finish(self, trial: Trial) -> None:
-        """Count a trial that ended."""
+        """Note a trial that ended."""
         self.running.pop(trial.number, None)
-        rung = self.rungs.setdefault(trial.budget, _Rung())
-        self.done += 1
-        self.steps += trial.steps
-        self.saved += trial.continued_from
-        rung.done += 1
-        if not trial.succeeded:
-            self.failed += 1
-            rung.failed += 1
-            return
-        rung.best = trial.measured if rung.best is None else min(rung.best, trial.measured)
-        self.incumbent = incumbent_of([trial] if self.incumbent is None else [self.incumbent, trial])
+        self.trials.append(trial)
+
+    @property
+    def incumbent(self) -> Trial | None:
+        """The best trial so far."""
+        return incumbent_of(self.trials)
+
+    @property
+    def done(self) -> int:
+        """How many trials ended."""
+        return len(self.trials)
 
     def best_text(self) -> str:
         """Return the incumbent's score and where it was reached."""
@@ -103,14 +85,16 @@ class RunState:
 
     def trials_text(self) -> str:
         """Return how many trials ended, run and failed."""
-        total = f" of {self.trials}" if self.trials else ""
-        return f"{self.done}{total} done, {len(self.running)} running, {self.failed} failed"
+        total = f" of {self.wanted}" if self.wanted else ""
+        failed = sum(not trial.succeeded for trial in self.trials)
+        return f"{self.done}{total} done, {len(self.running)} running, {failed} failed"
 
     def steps_text(self) -> str:
         """Return the optimizer steps done, and those that continuing saved."""
-        alone = self.steps + self.saved
-        saved = f", {human_number(self.saved)} saved by continuing ({self.saved / alone:.0%})" if self.saved else ""
-        return f"{human_number(self.steps)} done{saved}"
+        steps = sum(trial.steps for trial in self.trials)
+        saved = sum(trial.continued_from for trial in self.trials)
+        text = f", {human_number(saved)} saved by continuing ({saved / (steps + saved):.0%})" if saved else ""
+        return f"{human_number(steps)} done{text}"
 
 
 class LiveDisplay:
@@ -197,7 +181,7 @@ class LiveDisplay:
         live.start()
 
     def _is_time_to_log(self) -> bool:
-        every = max(1, self.state.trials // _LINES)
+        every = max(1, self.state.wanted // _LINES)
         return self.state.done - self._logged >= every or time.monotonic() - self._logged_at > _SILENCE
 
     def _log(self) -> None:
@@ -214,7 +198,7 @@ class LiveDisplay:
         with self._lock:
             elapsed = time.monotonic() - self._started
             parts: list[RenderableType] = [Text(self.state.title, style="bold"), _facts(self.state, elapsed)]
-            if self.state.rungs:
+            if self.state.trials or self.state.running:
                 parts.append(_rung_table(self.state))
             if self.state.running:
                 parts.append(_running_table(self.state))
@@ -229,7 +213,7 @@ def _state_of(settings: Mapping[str, Any]) -> RunState:
     return RunState(
         title=", ".join(about),
         measure=Measure(what.get("metric")),
-        trials=limits.get("trials") or 0,
+        wanted=limits.get("trials") or 0,
         limit=limits.get("walltime_limit"),
     )
 
@@ -259,10 +243,13 @@ def _facts(state: RunState, elapsed: float) -> Table:
 
 def _rung_table(state: RunState) -> Table:
     table = _plain_table("budget", "running", "done", "failed", f"best {state.measure.head}")
-    for budget, rung in sorted(state.rungs.items()):
-        running = sum(asked.budget == budget for asked, _ in state.running.values())
-        best = "" if rung.best is None else state.measure.text(rung.best, named=False)
-        table.add_row(f"{budget:,}", str(running or ""), str(rung.done), str(rung.failed or ""), best)
+    running = Counter(asked.budget for asked, _ in state.running.values())
+    rungs = {rung.budget: rung for rung in rungs_of(state.trials)}
+    for budget in sorted({*rungs, *running}):
+        rung = rungs.get(budget)
+        done, failed, best = (0, 0, None) if rung is None else (rung.trials, rung.failed, rung.best)
+        score = "" if best is None else state.measure.text(best, named=False)
+        table.add_row(f"{budget:,}", str(running[budget] or ""), str(done), str(failed or ""), score)
     return table
 
 

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphbench.core.errors import TuningError
+from graphbench.reports.tuning.trials import Status, Trial, incumbent_of
 from graphbench.training.interrupts import deferred_signals
 from graphbench.tuning.execution import LOGS, Execution
-from graphbench.tuning.journal import Journal
-from graphbench.tuning.resume import ASKED, FINISHED, Progress, asked_event, finished_event
-from graphbench.tuning.trials import Asked, Observer, Status, Trial, incumbent_of
+from graphbench.tuning.journal import EventKind, Journal
+from graphbench.tuning.resume import Progress, asked_event, finished_event
+from graphbench.tuning.trials import Asked, Observer
 from graphbench.tuning.worker import Job, Outcome
 
 logger = logging.getLogger(__name__)
 
 TRIALS = "trials"
-_ALIVE = "alive"
 _ALIVE_SECONDS = 60.0  # between events: what a run that is killed forgets of its time
 _NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # in reasons: they may differ
-_HOPELESS = 5  # trials from the first on that fail for the same reason, until a run is ended
+_MAX_IDENTICAL_FAILURES = 5  # of the first trials; then the run is ended
 
 StepsIn = Callable[[Path, int], int]
 
@@ -52,7 +52,7 @@ class Loop:
         stop: When the run ends.
         output: Folder of the run.
         continues: Whether the training method accepts checkpoints.
-        observers: Who is told of every trial.
+        observers: They are notified of every trial.
         steps_in: Returns the optimizer steps that the last checkpoint in a configuration's folder, of a seed, has; for
             trials that fail.
     """
@@ -90,11 +90,14 @@ class Loop:
             self._remove_folders(final=False)
             if not self._running:
                 break
-            for job, outcome in self._execution.wait(self._patience()):
+            for job, outcome in self._execution.wait(self._seconds_to_wait()):
                 self._finish(job, outcome)
             self._note_alive()
             if self._seconds_left() <= 0:
-                logger.info("the time is up: %d trials are cut short, and come first when the run goes on", self._cut())
+                logger.info(
+                    "the walltime limit is reached: %d trials are interrupted and run first when the search continues",
+                    self._interrupt_trials(),
+                )
                 return False
         complete = exhausted or len(self._progress.trials) >= self._stop.trials
         if complete:
@@ -115,7 +118,7 @@ class Loop:
     def _ask(self) -> Asked | None:
         asked = self._progress.search.ask()
         if asked is not None:
-            self._journal.append(ASKED, **asked_event(asked))
+            self._journal.append(EventKind.ASKED, **asked_event(asked))
             self._progress.note_asked(asked)
         elif not self._running:
             logger.info("the search space is used up after %d trials", len(self._progress.trials))
@@ -137,7 +140,7 @@ class Loop:
         trial = _trial(asked, start, outcome, self._steps(asked, start, job.folder, outcome))
         event = finished_event(trial, outcome.checkpoint, outcome.has_model, self._output)
         with deferred_signals():  # a trial is in the journal and in the result, or in neither
-            self._journal.append(FINISHED, **event)
+            self._journal.append(EventKind.FINISHED, **event)
             self._progress.note_finished(trial, outcome.checkpoint, outcome.has_model)
         self._noted = time.monotonic()
         self._progress.search.tell(trial)
@@ -148,7 +151,7 @@ class Loop:
             self._has_warned = True
         for observer in self._observers:
             observer.on_finished(trial)
-        self._require_hope()
+        self._abort_if_all_fail()
 
     def _steps(self, asked: Asked, start: int, folder: Path, outcome: Outcome) -> int:
         """Return the optimizer steps done in a trial; of one that failed those that are known."""
@@ -158,18 +161,19 @@ class Loop:
             return asked.budget
         return 0 if self._steps_in is None else max(0, self._steps_in(folder, asked.seed) - start)
 
-    def _require_hope(self) -> None:
+    def _abort_if_all_fail(self) -> None:
+        """End a run whose first trials all failed for the same reason."""
         trials = self._progress.trials
         reasons = {(trial.status, _NUMBERS.sub("#", trial.reason)) for trial in trials}
-        if len(trials) == _HOPELESS and len(reasons) == 1 and not trials[0].succeeded:
+        if len(trials) == _MAX_IDENTICAL_FAILURES and len(reasons) == 1 and not trials[0].succeeded:
             raise TuningError(
-                f"the first {_HOPELESS} trials failed for the same reason ({trials[0].status}): {trials[0].reason}. "
-                f"What they printed is in {self._output / LOGS}. Mend it and start the same search again: it then "
-                "begins anew"
+                f"the first {_MAX_IDENTICAL_FAILURES} trials failed for the same reason ({trials[0].status}): "
+                f"{trials[0].reason}. What they printed is in {self._output / LOGS}. Correct it and start the same "
+                "search again: it then starts from its first trial"
             )
 
     def _remove_folders(self, final: bool) -> None:
-        """Remove the folders of configurations that nobody continues; in the end all but the incumbent's."""
+        """Remove the folders of configurations that no trial can continue; in the end all but the incumbent's."""
         best = incumbent_of(self._progress.trials)
         keep = set() if best is None else {best.config_id}
         if not final:
@@ -179,19 +183,20 @@ class Loop:
             shutil.rmtree(self._output / TRIALS / str(config_id), ignore_errors=True)
         self._folders &= keep
 
-    def _cut(self) -> int:
+    def _interrupt_trials(self) -> int:
+        """End the trials that run, and return how many there were."""
         self._execution.close()
         return len(self._running)
 
     def _seconds_left(self) -> float:
         return float("inf") if self._stop.seconds is None else self._stop.seconds - self._journal.seconds
 
-    def _patience(self) -> float:
+    def _seconds_to_wait(self) -> float:
         return max(0.0, min(self._seconds_left(), self._noted + _ALIVE_SECONDS - time.monotonic()))
 
     def _note_alive(self) -> None:
         if time.monotonic() - self._noted >= _ALIVE_SECONDS:
-            self._journal.append(_ALIVE)
+            self._journal.append(EventKind.ALIVE)
             self._noted = time.monotonic()
 
 

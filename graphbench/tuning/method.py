@@ -17,14 +17,17 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.data.store import default_root
 from graphbench.evaluation.metrics.registry import METRICS
-from graphbench.evaluation.texts import asks_for_text
+from graphbench.reports.tuning.trials import cost_of
+from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig, load_config, parse_overrides
+from graphbench.tuning.settings import OptimizationArgs
+from graphbench.tuning.space import defaults_from
+from graphbench.tuning.space_file import load_tuning_file
 from graphbench.tuning.trials import TrialResult
 
 if TYPE_CHECKING:
     from graphbench.loader import Splits
-    from graphbench.training.fit import Fit
-    from graphbench.tuning.optimizer import Optimizer
+    from graphbench.training.run import Fit
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +141,7 @@ class DatasetMethod:
     @property
     def metric(self) -> str:
         """What is validated: the card's primary metric, of models that write texts their ``loss``."""
-        return "loss" if asks_for_text(self.card) else self.card.metrics.primary
+        return task_of(self.card).selection[0]
 
     @property
     def description(self) -> dict[str, Any]:
@@ -233,14 +236,13 @@ class DatasetMethod:
         Raises:
             ConfigError: If the configuration is refused.
         """
-        from graphbench.training.splits import require_own_splits
-        from graphbench.training.trajectory_trainer import is_streamed
+        from graphbench.training.run import checked_tasks
 
         run = self.run_config(config)
-        require_own_splits(run, self.card)
+        (task,) = checked_tasks(run, {self.dataset: self.card}).values()
         data = _loaded(self.dataset, str(self.root), self._limits(run), workers, progress)
         for split in (run.training.train_split, run.training.val_split):
-            if not is_streamed(data, split):
+            if task.is_stored(split):
                 data[split]
 
     def _limits(self, run: RunConfig) -> tuple[tuple[str, int], ...]:
@@ -250,26 +252,26 @@ class DatasetMethod:
 
     def _fit(self, run: RunConfig, folder: Path) -> Fit:
         """Train, from the folder's checkpoint where it has a usable one."""
-        from graphbench.training.fit import fit
+        from graphbench.training.run import fit
 
         data = _opened(self.dataset, str(self.root), self._limits(run))
         try:
             return fit(run, data, folder, device=self.device)
         except CheckpointError as error:
-            logger.warning("trained anew: %s", error)
+            logger.warning("trained from the beginning: %s", error)
             return fit(run, data, folder, device=self.device, resume=False)
 
     def _result(self, fit: Fit, budget: int, checkpoint: Path | None, home: Path | None) -> TrialResult:
-        if not fit.curve:
+        if not fit.summary.curve:
             raise ConfigError(f"the validation split of {self.dataset} is empty; raise val_limit")
         step, score = fit.best(budget)
-        continued = 0 if checkpoint is None else min(self._smaller(budget), fit.started_at)
+        continued = 0 if checkpoint is None else min(self._smaller(budget), fit.summary.started_at)
         return TrialResult(
-            cost=cost_of(score, fit.metric),
-            metrics={f"val_{fit.metric}": score, "best_step": step},
-            model=fit.model if fit.steps <= budget else None,
+            cost=cost_of(score, fit.summary.metric),
+            metrics={f"val_{fit.summary.metric}": score, "best_step": step},
+            model=fit.model if (fit.summary.steps or 0) <= budget else None,
             checkpoint=home,
-            steps=0 if fit.started_at > budget else fit.steps - continued,
+            steps=0 if fit.summary.started_at > budget else (fit.summary.steps or 0) - continued,
         )
 
     def _smaller(self, budget: int) -> int:
@@ -283,8 +285,10 @@ def _note_steps(error: FloatingPointError, before: int) -> None:
         error.steps = max(0, int(found[1]) - before)  # type: ignore[attr-defined]
 
 
-def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any) -> Optimizer:
-    """Return the optimizer of :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
+def search_of_dataset(
+    dataset: str, model: str | Path | None = None, **settings: Any
+) -> tuple[OptimizationArgs, DatasetMethod]:
+    """Return the settings and the training method of :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
 
     The default configuration of the search is the model's own, where it lies in the space.
 
@@ -301,10 +305,6 @@ def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any
         UnknownDataset: If no dataset has that name.
         UnknownModel: If no model configuration has that name.
     """
-    from graphbench.tuning.optimizer import Optimizer
-    from graphbench.tuning.settings import OptimizationArgs
-    from graphbench.tuning.space import defaults_from
-
     of_method = {name: settings.pop(name) for name in _OF_THE_METHOD & settings.keys()}
     card = _single_card(dataset)
     about = load_config(card.address, model, family=card.family)
@@ -316,13 +316,11 @@ def optimizer_for(dataset: str, model: str | Path | None = None, **settings: Any
         _require_device(method.device)
     _refuse_keys_of_the_search(args.space)
     _refuse_both(args.space, cast(Mapping[str, Any], method.overrides))
-    return Optimizer(args.model_copy(update={"space": defaults_from(method.run_config({}), args.space)}), method)
+    return args.model_copy(update={"space": defaults_from(method.run_config({}), args.space)}), method
 
 
 def _space_settings(card: Card, about: RunConfig, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the space of a run; where it is a file's, also the budgets, eta and trials that are not given."""
-    from graphbench.tuning.space_file import load_tuning_file
-
     wanted = settings.get("space")
     if wanted is None:
         wanted = about.model_name
@@ -337,19 +335,6 @@ def _space_settings(card: Card, about: RunConfig, settings: Mapping[str, Any]) -
     return {**kept, "space": file.configuration_space(), "space_file": file.name}
 
 
-def cost_of(score: float, metric: str) -> float:
-    """Return what is minimised for a score: ``1 - score``, ``-score``, or the score itself of errors and losses.
-
-    Args:
-        score: The score in its natural direction.
-        metric: Name of the metric, or ``loss``.
-    """
-    about = METRICS.get(metric)
-    if about is None or not about.higher_is_better:
-        return score
-    return 1.0 - score if (about.lowest, about.highest) == (0, 1) else -score
-
-
 @lru_cache(maxsize=2)
 def _opened(dataset: str, root: str, limits: tuple[tuple[str, int], ...]) -> Splits:
     """Return the dataset, opened once per process."""
@@ -362,7 +347,7 @@ def _loaded(
     from graphbench.loader import Loader
 
     limit = dict(limits) or None
-    unlabelled = ("train",) if catalog().card(dataset).task.type == "solve" else ()
+    unlabelled = task_of(catalog().card(dataset)).unlabelled
     options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "progress": progress}
     return cast("Splits", Loader(dataset, unlabelled=unlabelled, **options).load(()))
 

@@ -10,24 +10,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import TuningError
-from graphbench.reports.pages import counted
-from graphbench.tuning.execution import LOGS, Limits, make_execution
-from graphbench.tuning.journal import CLOSED, OPENED, Journal, open_journal
+from graphbench.core.files import write_json
+from graphbench.core.processes.pool import Limits
+from graphbench.core.words import counted
+from graphbench.reports.tuning.history import RESULT, History
+from graphbench.reports.tuning.report import write_report
+from graphbench.reports.tuning.sentences import warnings_of
+from graphbench.reports.tuning.trials import Trial, incumbent_of
+from graphbench.tuning.execution import LOGS, make_execution
+from graphbench.tuning.journal import EventKind, Journal, open_journal
 from graphbench.tuning.loop import TRIALS, Loop, Stop
+from graphbench.tuning.method import search_of_dataset
 from graphbench.tuning.records import (
-    RESULT,
     SETTINGS,
     check_identity,
     result_record,
     settings_record,
-    unreached_text,
     warn_of_other_code,
-    write_json,
 )
 from graphbench.tuning.resume import Progress, resume
 from graphbench.tuning.search import make_search
 from graphbench.tuning.settings import OptimizationArgs
-from graphbench.tuning.trials import Observer, Trial, TrialResult, incumbent_of
+from graphbench.tuning.space import to_plain
+from graphbench.tuning.trials import Observer, TrialResult
 from graphbench.tuning.worker import Job, TrainingMethod, call, optional_arguments, require_training_method
 
 if TYPE_CHECKING:
@@ -112,21 +117,19 @@ class Optimizer:
             UnknownDataset: If no dataset has that name.
             UnknownModel: If no model configuration has that name.
         """
-        from graphbench.tuning.method import optimizer_for
-
-        return optimizer_for(dataset, model, **settings)
+        return cls(*search_of_dataset(dataset, model, **settings))
 
     def optimize(self, observers: Sequence[Observer] = (), *, report: bool = True, refit: bool = True) -> Best:
         """Run the search, or continue it, and return the best configuration.
 
         The same settings and seed with one worker give the same trials, also across interruptions. A run in which no
-        trial succeeded before begins anew. ``result.json`` is
-        written whenever the run stops, also by an error or Ctrl-C; the report only when it stops by itself.
+        trial succeeded before starts from its first trial. ``result.json`` is written whenever the run stops, also by
+        an error or Ctrl-C; the report only when it stops by itself.
 
         Args:
-            observers: Told of every trial, e.g. a :class:`~graphbench.tuning.live.LiveDisplay`.
+            observers: They are notified of every trial, e.g. a :class:`~graphbench.tuning.live.LiveDisplay`.
             report: Write the report page, ``<output>/report/report.html``.
-            refit: Make the model of the best configuration, in this process, where the training method returns models;
+            refit: Train the model of the best configuration, in this process, where the training method returns models;
                 one that was trained to the largest budget before is only loaded if the method knows how to.
 
         Raises:
@@ -140,19 +143,19 @@ class Optimizer:
             check_identity(journal, settings, self._output)
             if prepare := getattr(self.method, "prepare", None):
                 prepare(self._default())
-            journal.append(OPENED, settings=settings)
-            write_json(self._output / SETTINGS, settings)
+            journal.append(EventKind.OPENED, settings=settings)
+            write_json(self._output / SETTINGS, settings, sort_keys=False, indent=1)
             progress = resume(journal, self._make_search, self._output, retry_failed=self.args.retry_failed)
             warn_of_other_code(journal, settings, progress.trials, self._output)
             try:
                 self._run(progress, journal, settings, observers)
             finally:
-                journal.append(CLOSED)
+                journal.append(EventKind.CLOSED)
                 result = self._write_result(progress, journal, settings)
         if report:
-            self._write_report(result)
+            write_report(result, self._output / REPORT)
         best = self._best(progress, refit)
-        if warning := unreached_text(result):
+        for warning in warnings_of(History(result)):
             logger.warning("%s", warning)
         return best
 
@@ -179,8 +182,6 @@ class Optimizer:
         return make_search(args.method, args.space, args.budgets, args.eta, args.seed, worst)
 
     def _default(self) -> dict[str, Any]:
-        from graphbench.tuning.space import to_plain
-
         return to_plain(self.args.space.get_default_configuration())
 
     def _write_result(self, progress: Progress, journal: Journal, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,13 +189,8 @@ class Optimizer:
         baseline = getattr(self.method, "baseline", None)
         file = baseline(best.config, best.budget) if best is not None and baseline is not None else None
         result = result_record(settings, progress.trials, journal, progress.lanes, progress.forgotten, file)
-        write_json(self._output / RESULT, result)
+        write_json(self._output / RESULT, result, sort_keys=False, indent=1)
         return result
-
-    def _write_report(self, result: Mapping[str, Any]) -> None:
-        from graphbench.tuning.report import write_report
-
-        write_report(result, self._output / REPORT)
 
     def _best(self, progress: Progress, refit: bool) -> Best:
         best = incumbent_of(progress.trials)
@@ -220,7 +216,7 @@ class Optimizer:
             )
         return (
             f"none of {counted(len(trials), 'trial')} succeeded; the first: {trials[0].reason}. What they printed is "
-            f"in {self._output / LOGS}. Mend it and {again}: it then begins anew"
+            f"in {self._output / LOGS}. Correct it and {again}: it then starts from its first trial"
         )
 
     def _model(self, progress: Progress, best: Trial) -> Any:

@@ -10,21 +10,19 @@ from typing import Any
 
 from graphbench._version import __version__
 from graphbench.core.errors import ConfigError
-from graphbench.core.files import atomic_path
-from graphbench.evaluation.results import hardware
-from graphbench.reports.pages import counted
+from graphbench.evaluation.machine import hardware
+from graphbench.reports.tuning.budgets import ladder, trials_until_largest
+from graphbench.reports.tuning.history import SCHEMA
+from graphbench.reports.tuning.sentences import title_of
+from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.tuning.code import code_fingerprint, is_other_code
-from graphbench.tuning.journal import OPENED, Journal, utc_now
-from graphbench.tuning.settings import OptimizationArgs, ladder, trials_until_largest
+from graphbench.tuning.journal import EventKind, Journal, utc_now
+from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
-from graphbench.tuning.trials import Trial, incumbent_of
 
 logger = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
-RESULT = "result.json"
-SCHEMA = 1
-OTHER_CODE = "other_code"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
@@ -59,7 +57,7 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) 
     Raises:
         ConfigError: If they are of another search; the message names all that differs.
     """
-    first = next((event for event in journal.past if event["event"] == OPENED), None)
+    first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
         return
     before = {key: first["settings"][key] for key in ("what", "space")}
@@ -74,18 +72,19 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) 
 
 def warn_of_other_code(journal: Journal, settings: Mapping[str, Any], trials: Sequence[Trial], output: Path) -> None:
     """Warn, and note it in the journal, where the training method's code is not that of the trials so far."""
-    before = next((event["settings"].get("code") for event in reversed(journal.past) if event["event"] == OPENED), None)
+    starts = [event["settings"] for event in journal.past if event["event"] == EventKind.OPENED]
+    before = starts[-1].get("code") if starts else None
     now = settings["code"]
     if not trials or not is_other_code(before, now):
         return
     logger.warning(
-        "the code of the training method %s is not that of the %d trials in %s: their costs are kept beside new ones. "
-        "Choose another output folder if costs may have changed",
+        "the training method's code changed since the last start: %s is not what the %d trials in %s were trained "
+        "with, whose costs are kept beside new ones. Choose another output folder if costs may have changed",
         now["name"],
         len(trials),
         output,
     )
-    journal.append(OTHER_CODE, after=len(trials), before=before, now=now)
+    journal.append(EventKind.OTHER_CODE, after=len(trials), before=before, now=now)
 
 
 def _differences(before: Any, now: Any, place: str = "") -> list[str]:
@@ -144,7 +143,7 @@ def result_record(
         "graphbench_version": __version__,
         "started": journal.begun or utc_now(),
         "finished": utc_now(),
-        "other_code_after": [event["after"] for event in journal.of_kind(OTHER_CODE)],
+        "other_code_after": [event["after"] for event in journal.of_kind(EventKind.OTHER_CODE)],
         **({} if baseline is None else {"baseline": dict(baseline)}),
     }
 
@@ -159,34 +158,6 @@ def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int
     rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])
     needed = 1 if what["method"] == "random" else trials_until_largest(len(rungs), what["eta"])
     return {"budget": rungs[-1], "reached": 0 if best is None else best.budget, "trials_needed": needed}
-
-
-def unreached_text(result: Mapping[str, Any]) -> str:
-    """Return a warning where no trial that succeeded reached the largest budget; else nothing."""
-    about = result.get("largest_budget") or {}
-    if not 0 < about.get("reached", 0) < about.get("budget", 0):
-        return ""
-    return (
-        f"largest budget reached: {about['reached']:,} of {counted(about['budget'], 'step')}, after "
-        f"{counted(len(result['trials']), 'trial')}; about {counted(about['trials_needed'], 'trial')} are needed"
-    )
-
-
-def title_of(what: Mapping[str, Any]) -> str:
-    """Return what is tuned, in a line."""
-    if what.get("dataset") and what.get("model"):
-        return f"Tuning {what['model']} on {what['dataset']}"
-    return f"Tuning {what.get('training_method', '')}".strip()
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file, whole or not at all.
-
-    Raises:
-        StoreError: If it cannot be written.
-    """
-    with atomic_path(path) as aside:
-        aside.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _steps(trials: Sequence[Trial]) -> dict[str, Any]:

@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import TuningError
-from graphbench.tuning.journal import Event, Journal
+from graphbench.core.files import is_there
+from graphbench.reports.tuning.trials import Trial
+from graphbench.tuning.journal import Event, EventKind, Journal
 from graphbench.tuning.search import Search
-from graphbench.tuning.trials import Asked, Trial
-from graphbench.tuning.worker import is_there
+from graphbench.tuning.trials import Asked
 
 logger = logging.getLogger(__name__)
 
-ASKED = "asked"
-FINISHED = "finished"
-ANEW = "searched_anew"  # from here on by a new search that was only told the trials before
-RETRIED = "retried"  # some failed trials, which wait to be run again
-RESTARTED = "restarted"  # the whole search, as no trial had succeeded
-_OF_TRIALS = (ASKED, FINISHED, ANEW, RETRIED, RESTARTED)
+_OF_TRIALS = (EventKind.ASKED, EventKind.FINISHED, EventKind.REPLACED, EventKind.RETRIED, EventKind.RESTARTED)
 
 
 @dataclass
@@ -102,13 +98,13 @@ def resume(
     failed = [trial for trial in progress.trials if not trial.succeeded]
     if failed and len(failed) == len(progress.trials):
         logger.info("none of %d trials succeeded before: the search starts again", len(failed))
-        journal.append(RESTARTED)
+        journal.append(EventKind.RESTARTED)
         seconds = progress.forgotten + sum(trial.seconds for trial in failed)
         return Progress(make_search(), forgotten=seconds)
     if failed and retry_failed:
         numbers = [trial.number for trial in failed]
         logger.info("%d failed trials are run again", len(numbers))
-        journal.append(RETRIED, numbers=numbers)
+        journal.append(EventKind.RETRIED, numbers=numbers)
         _reopen(progress, numbers)
     return progress
 
@@ -120,31 +116,37 @@ def _reopen(progress: Progress, numbers: Collection[int]) -> None:
 
 def _replayed(journal: Journal, make_search: Callable[[], Search], output: Path) -> Progress:
     events = [event for event in journal.past if event["event"] in _OF_TRIALS]
-    last = max((place for place, event in enumerate(events, start=1) if event["event"] == RESTARTED), default=0)
-    forgotten = sum(Trial.from_json(event["trial"]).seconds for event in events[:last] if event["event"] == FINISHED)
+    last = _places_until(EventKind.RESTARTED, events)
+    ended = [event["trial"] for event in events[:last] if event["event"] == EventKind.FINISHED]
+    forgotten = sum(Trial.from_json(record).seconds for record in ended)
     del events[:last]
-    start = max((place for place, event in enumerate(events, start=1) if event["event"] == ANEW), default=0)
+    start = _places_until(EventKind.REPLACED, events)
     progress = _informed(make_search(), events[:start], output)
     progress.forgotten += forgotten
     for event in events[start:]:
-        if event["event"] == ASKED and (answer := progress.search.ask()) != (asked := _asked(event)):
+        if event["event"] == EventKind.ASKED and (answer := progress.search.ask()) != (asked := _asked(event)):
             logger.warning(
                 "the search answers %s where the journal has %s: a library has another version than before. The trials "
-                "so far are kept, new ones are chosen anew",
+                "so far are kept, and a new search chooses the next ones",
                 answer,
                 asked,
             )
-            journal.append(ANEW)
+            journal.append(EventKind.REPLACED)
             progress = _informed(make_search(), events, output)
             progress.forgotten += forgotten
             return progress
-        if event["event"] == RETRIED:
+        if event["event"] == EventKind.RETRIED:
             _reopen(progress, event["numbers"])
             continue
         _note(progress, event, output)
-        if event["event"] == FINISHED:
+        if event["event"] == EventKind.FINISHED:
             progress.search.tell(progress.trials[-1])
     return progress
+
+
+def _places_until(kind: EventKind, events: Sequence[Event]) -> int:
+    """Return how many events there are up to the last one of a kind; 0 without one."""
+    return max((place for place, event in enumerate(events, start=1) if event["event"] == kind), default=0)
 
 
 def asked_event(asked: Asked) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress
     """Return the progress of events, with a search that was told of them without having been asked."""
     progress = Progress(search)
     for event in events:
-        if event["event"] == ASKED:
+        if event["event"] == EventKind.ASKED:
             search.adopt(_asked(event))
         _note(progress, event, output)
     for trial in progress.trials:
@@ -174,11 +176,11 @@ def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress
 
 
 def _note(progress: Progress, event: Event, output: Path) -> None:
-    if event["event"] == ASKED:
+    if event["event"] == EventKind.ASKED:
         progress.note_asked(_asked(event))
-    elif event["event"] == RETRIED:
+    elif event["event"] == EventKind.RETRIED:
         progress.note_retried(event["numbers"])
-    elif event["event"] == FINISHED:
+    elif event["event"] == EventKind.FINISHED:
         place = event.get("checkpoint")
         progress.note_finished(
             Trial.from_json(event["trial"]), None if place is None else output / place, bool(event.get("has_model"))

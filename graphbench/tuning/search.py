@@ -18,9 +18,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ConfigError
+from graphbench.reports.tuning.trials import Trial
 from graphbench.tuning.settings import Method
 from graphbench.tuning.space import to_plain
-from graphbench.tuning.trials import Asked, Trial
+from graphbench.tuning.trials import Asked
 
 if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
@@ -159,7 +160,7 @@ class SmacSearch(Search):
                 self._raise_cost(failed, max(least, cost))
 
     def reopen(self, trial: Trial) -> None:
-        """Wait anew for the result of a failed trial; what was promoted without it stays promoted."""
+        """Wait again for the result of a failed trial; what was promoted without it stays promoted."""
         info, _ = self._failed.pop(trial.number)
         self._smac.runhistory.add_running_trial(info)
         self._hyperband.reopen(info)
@@ -235,7 +236,7 @@ def _value(cost: float, succeeded: bool) -> TrialValue:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep SMAC's running commentary from the user's screen."""
+    """Hide the log messages and warnings of SMAC."""
     logger = logging.getLogger("smac")
     before = logger.level
     logger.setLevel(logging.ERROR)

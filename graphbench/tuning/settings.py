@@ -1,4 +1,4 @@
-"""The settings of a tuning run, and the ladder of budgets they make."""
+"""The settings of a tuning run."""
 
 from __future__ import annotations
 
@@ -10,67 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphbench.core.errors import ConfigError
-from graphbench.tuning.space_parts import did_you_mean, listed
+from graphbench.core.validation import explain
+from graphbench.reports.tuning.budgets import ladder
+from graphbench.tuning.space import describe, space_from
+from graphbench.tuning.space_file import load_tuning_file
 
 Method = Literal["smac", "hyperband", "random"]
-
-
-def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
-    """Return the budgets of trials, rising to ``max_budget`` by factors of ``eta``, in whole steps.
-
-    As in SMAC's successive halving and Hyperband, they are the largest budget divided by powers of ``eta``, down to the
-    last that is no smaller than ``min_budget``; here rounded to the nearest whole number. SMAC finds the last power by
-    a quotient of logarithms, whose rounding error loses the smallest budget of e.g. 1 to 243; it is kept here.
-
-    Args:
-        min_budget: Smallest budget that is allowed; the ladder's own smallest is less than ``eta`` times as large.
-        max_budget: Largest budget.
-        eta: Ratio of neighbouring budgets.
-
-    Raises:
-        ConfigError: If a budget is below 1, the largest is below the smallest, or eta is below 2.
-    """
-    if min_budget < 1 or max_budget < min_budget or eta < 2:
-        raise ConfigError(
-            f"no budgets lead from {min_budget} to {max_budget} by factors of {eta}; "
-            "give 1 <= min_budget <= max_budget and eta >= 2"
-        )
-    budgets, divisor = [max_budget], eta
-    while min_budget * divisor <= max_budget:
-        budgets.append((2 * max_budget + divisor) // (2 * divisor))
-        divisor *= eta
-    return budgets[::-1]
-
-
-def budgets_of(what: Mapping[str, Any]) -> list[int]:
-    """Return the budgets of a run, rising, from what its records hold of it; those missing there count as 1."""
-    return ladder(what.get("min_budget", 1), what.get("max_budget", 1), what.get("eta", 3))
-
-
-def bracket_sizes(rungs: int, eta: int) -> list[list[int]]:
-    """Return how many configurations each bracket trains on each of its rungs.
-
-    Source: Li et al., Hyperband, JMLR 18 (2018), algorithm 1, in integers.
-
-    Args:
-        rungs: Number of budgets; bracket ``i`` starts on rung ``i``.
-        eta: One configuration of ``eta`` is promoted.
-    """
-    sizes = []
-    for rounds in range(rungs, 0, -1):
-        first = -(-rungs * eta ** (rounds - 1) // rounds)
-        sizes.append([first // eta**done for done in range(rounds)])
-    return sizes
-
-
-def trials_until_largest(rungs: int, eta: int) -> int:
-    """Return how many trials Hyperband needs until the first one reaches the largest budget, if none fails.
-
-    Args:
-        rungs: Number of budgets.
-        eta: One configuration of ``eta`` is promoted.
-    """
-    return sum(bracket_sizes(rungs, eta)[0][:-1]) + 1
 
 
 def _no_truth_value(value: Any) -> Any:
@@ -144,7 +89,7 @@ class OptimizationArgs(BaseModel):
         try:
             return cls.model_validate(_with_file(_as_mapping(settings)))
         except ValidationError as error:
-            raise ConfigError("; ".join(_complaint(item) for item in error.errors(include_url=False))) from None
+            raise ConfigError(explain(error, cls, where="optimization_args")) from None
 
     @property
     def budgets(self) -> list[int]:
@@ -154,8 +99,6 @@ class OptimizationArgs(BaseModel):
     @field_validator("space", mode="after")
     @classmethod
     def _as_configuration_space(cls, value: Any) -> Any:
-        from graphbench.tuning.space import describe, space_from
-
         space = space_from(value)
         describe(space)  # refuses values that no record of the run could hold
         return space
@@ -192,7 +135,7 @@ def _as_mapping(settings: Any) -> dict[str, Any]:
         return {key: value for key, value in vars(settings).items() if not key.startswith("_")}
     raise ConfigError(
         f"optimization_args: expected a mapping, a dataclass or an object with attributes, got {settings!r}; "
-        f"it holds {listed(OptimizationArgs.model_fields)}"
+        f"it holds {', '.join(OptimizationArgs.model_fields)}"
     )
 
 
@@ -201,26 +144,9 @@ def _with_file(settings: dict[str, Any]) -> dict[str, Any]:
     space = settings.get("space")
     if not isinstance(space, str | Path):
         return settings
-    from graphbench.tuning.space_file import load_tuning_file
-
     file = load_tuning_file(space)
     asked = settings.get("max_budget")
     if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 1:
         file = file.for_budget(asked)
     own = {"min_budget": file.budget.min, "max_budget": file.budget.max, "eta": file.budget.eta, "trials": file.trials}
     return {**own, **settings, "space": file.configuration_space(), "space_file": file.name}
-
-
-def _complaint(item: Any) -> str:
-    if isinstance(cause := item.get("ctx", {}).get("error"), ConfigError):
-        return f"optimization_args: {cause}"
-    key = ".".join(str(part) for part in item["loc"]) or "settings"
-    known = OptimizationArgs.model_fields
-    if item["type"] == "extra_forbidden":
-        return f"optimization_args: unknown key {key!r}{did_you_mean(key, known)} (keys: {listed(known)})"
-    if item["type"] == "missing":
-        return f"optimization_args: the key {key!r} is missing"
-    message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "value_error" and not item["loc"]:
-        return f"optimization_args: {message}"
-    return f"optimization_args: {key} = {item['input']!r} is refused: {message}"

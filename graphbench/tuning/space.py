@@ -1,4 +1,4 @@
-"""Search spaces: from a mapping to ConfigSpace with every mistake named, and back to plain, readable values.
+"""Search spaces: from what is written to ConfigSpace with every mistake named, and back to plain, readable values.
 
 A space is a mapping from names to hyperparameters::
 
@@ -11,32 +11,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from pydantic import ValidationError
 
 from graphbench.core.errors import ConfigError
-from graphbench.tuning.space_parts import (
-    NOTHING,
-    Source,
-    add_conditions,
-    add_forbidden,
-    entries,
-    hyperparameter,
-    matching,
-    plain,
-    values_of,
-)
+from graphbench.core.suggestions import closest
+from graphbench.core.validation import Place, dotted, explain
+from graphbench.tuning.space_models import AnyHyperparameter, Condition, WrittenSpace, listed, plain, same
 
 if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
+    from ConfigSpace.conditions import Condition as BuiltCondition
+    from ConfigSpace.conditions import ConditionLike
+    from ConfigSpace.forbidden import ForbiddenLike
 
     from graphbench.training.config import RunConfig
+    from graphbench.tuning.space_models import Parameter
 
 _SHOWN_DIGITS = 12  # of defaults that ConfigSpace computes, so that they are described alike on every machine
 _RANGES = {"uniform_float": "float", "uniform_int": "int"}
 _COMPARED = {"GT": "greater_than", "LT": "less_than"}
 _SECTIONS = {"space", "conditions", "forbidden"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a space is written, for messages.
+
+    Attributes:
+        name: The file; ``space`` for a mapping in Python.
+        lines: Keys and indices from the top of the file -> line, from 1.
+    """
+
+    name: str = "space"
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    def at(self, place: Place) -> str:
+        """Return file, line and key of a place, or the line of the innermost place around it that has one."""
+        known = (place[:length] for length in range(len(place), 0, -1))
+        line = next((self.lines[part] for part in known if part in self.lines), None)
+        shown = place[1:] if place[:1] == ("space",) else place
+        key = dotted(shown)
+        return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
+
+    def refuse(self, place: Place, text: str) -> NoReturn:
+        """Raise a ConfigError about what stands at a place."""
+        raise ConfigError(f"{self.at(place)}: {text}")
 
 
 def space_from(
@@ -65,19 +88,32 @@ def space_from(
 
     if isinstance(hyperparameters, ConfigurationSpace):
         return hyperparameters
-    if _is_whole(hyperparameters):
-        whole: Mapping[str, Any] = hyperparameters
-        return space_from(whole["space"], whole.get("conditions", ()), whole.get("forbidden", ()), source)
     source = source or Source()
-    if not isinstance(hyperparameters, Mapping) or not hyperparameters:
-        raise ConfigError(
-            f"{source.at('space')}: expected a mapping from names to hyperparameters, "
-            f"e.g. {{'lr': {{'type': 'float', 'range': [1e-6, 0.1], 'log': True}}}}, got {hyperparameters!r}"
-        )
+    parts = {"space": hyperparameters, "conditions": conditions, "forbidden": forbidden}
+    try:
+        written = WrittenSpace.model_validate(hyperparameters if _is_whole(hyperparameters) else parts)
+    except ValidationError as error:
+        raise ConfigError(explain(error, WrittenSpace, at=source.at)) from None
+    return build_space(written.space, written.conditions, written.forbidden, source)
+
+
+def build_space(
+    hyperparameters: Mapping[str, AnyHyperparameter],
+    conditions: Sequence[Condition],
+    forbidden: Sequence[Mapping[str, Any]],
+    source: Source,
+) -> ConfigurationSpace:
+    """Return the search space of parts that are valid each by itself.
+
+    Raises:
+        ConfigError: If they do not fit together; the message names place, value and remedy.
+    """
+    from ConfigSpace import ConfigurationSpace
+
     space = ConfigurationSpace()
-    space.add([hyperparameter(name, content, source) for name, content in hyperparameters.items()])
-    add_conditions(space, entries("conditions", conditions, "{child: a, parent: b, values: [1, 2]}", source))
-    add_forbidden(space, entries("forbidden", forbidden, "{a: 1, b: 2}", source))
+    space.add([hyperparameter.build(name) for name, hyperparameter in hyperparameters.items()])
+    _add_conditions(space, conditions, source)
+    _add_forbidden(space, forbidden, source)
     return space
 
 
@@ -200,3 +236,123 @@ def _looked_up(values: Mapping[str, Any], key: str) -> Any:
             return NOTHING
         found = found[part]
     return found
+
+
+def _add_conditions(space: ConfigurationSpace, written: Sequence[Condition], source: Source) -> None:
+    """Add conditions to a space; of several on one child all must hold."""
+    from ConfigSpace import AndConjunction
+
+    of_child: dict[str, list[BuiltCondition]] = {}
+    parents: dict[str, set[str]] = {}
+    for number, condition in enumerate(written):
+        place: Place = ("conditions", number)
+        child, parent = (_named(space, getattr(condition, key), (*place, key), source) for key in ("child", "parent"))
+        if (path := _path(parents, parent.name, child.name)) is not None:
+            circle = " -> ".join([child.name, *path])
+            source.refuse(
+                (*place, "parent"),
+                f"{child.name} would depend on itself: {circle}; remove one of these conditions",
+            )
+        parents.setdefault(child.name, set()).add(parent.name)
+        of_child.setdefault(child.name, []).append(_condition(child, parent, condition, place, source))
+    together: list[ConditionLike] = [
+        conditions[0] if len(conditions) == 1 else AndConjunction(*conditions) for conditions in of_child.values()
+    ]
+    space.add(together)
+
+
+def _condition(child: Parameter, parent: Parameter, written: Condition, place: Place, source: Source) -> BuiltCondition:
+    from ConfigSpace import GreaterThanCondition, InCondition, LessThanCondition
+
+    place = (*place, written.comparison)
+    if written.values is not None:
+        return InCondition(child, parent, [_known_value(parent, value, place, source) for value in written.values])
+    if not parent.ORDERABLE:
+        source.refuse(place, f"the values of {parent.name} have no order; use values, or make it an ordinal")
+    value = _known_value(parent, getattr(written, written.comparison), place, source)
+    return (GreaterThanCondition if written.comparison == "greater_than" else LessThanCondition)(child, parent, value)
+
+
+def _add_forbidden(space: ConfigurationSpace, written: Sequence[Mapping[str, Any]], source: Source) -> None:
+    """Add combinations of values that never occur."""
+    from ConfigSpace.exceptions import ForbiddenValueError
+
+    for number, combination in enumerate(written):
+        place: Place = ("forbidden", number)
+        try:
+            space.add(_forbidden(space, combination, place, source))
+        except ForbiddenValueError:
+            source.refuse(place, f"{dict(combination)} forbids the defaults; change a default or the combination")
+
+
+def _forbidden(
+    space: ConfigurationSpace, combination: Mapping[str, Any], place: Place, source: Source
+) -> ForbiddenLike:
+    from ConfigSpace import ForbiddenAndConjunction, ForbiddenEqualsClause, ForbiddenInClause
+
+    clauses: list[ForbiddenEqualsClause | ForbiddenInClause] = []
+    for name, value in combination.items():
+        own = (*place, name)
+        parameter = _named(space, name, own, source)
+        if isinstance(value, list) and matching(parameter, value) is NOTHING:
+            if not value:
+                source.refuse(own, "expected a value or a list of values, got an empty list")
+            clauses.append(ForbiddenInClause(parameter, [_known_value(parameter, v, own, source) for v in value]))
+        else:
+            clauses.append(ForbiddenEqualsClause(parameter, _known_value(parameter, value, own, source)))
+    return clauses[0] if len(clauses) == 1 else ForbiddenAndConjunction(*clauses)
+
+
+def _named(space: ConfigurationSpace, name: str, place: Place, source: Source) -> Parameter:
+    """Return the hyperparameter of a name."""
+    if name not in space:
+        source.refuse(place, f"{name!r} is no name in the space{closest(name, space)} (names: {listed(space)})")
+    return space[name]
+
+
+def _known_value(parameter: Any, value: Any, place: Place, source: Source) -> Any:
+    """Return a written value as the hyperparameter knows it."""
+    found = matching(parameter, value)
+    if found is NOTHING:
+        known = values_of(parameter)
+        if known is None:
+            about = f", whose range is [{parameter.lower}, {parameter.upper}]"
+        else:
+            about = f"{closest(value, known)} (values: {listed(known)})"
+        source.refuse(place, f"{value!r} is no value of {parameter.name}{about}")
+    return found
+
+
+def _path(parents: Mapping[str, set[str]], start: str, goal: str) -> list[str] | None:
+    """Return the names that lead from one hyperparameter over its parents to another; None where none do."""
+    if start == goal:
+        return [goal]
+    for parent in sorted(parents.get(start, ())):
+        if (rest := _path(parents, parent, goal)) is not None:
+            return [start, *rest]
+    return None
+
+
+NOTHING = object()
+"""Stands for no value, as None can be one."""
+
+
+def values_of(parameter: Parameter) -> Sequence[Any] | None:
+    """Return all values of a hyperparameter, in their order; None for a range."""
+    from ConfigSpace import CategoricalHyperparameter, Constant, OrdinalHyperparameter
+
+    if isinstance(parameter, CategoricalHyperparameter):
+        return parameter.choices
+    if isinstance(parameter, OrdinalHyperparameter):
+        return parameter.sequence
+    return (parameter.value,) if isinstance(parameter, Constant) else None
+
+
+def matching(parameter: Parameter, value: Any) -> Any:
+    """Return a plain value as the hyperparameter knows it, or ``NOTHING`` where it is none of its values."""
+    known = values_of(parameter)
+    if known is not None:
+        return next((own for own in known if same(plain(own, parameter.name), value)), NOTHING)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not bool(parameter.legal_value(value)):
+        return NOTHING
+    return type(parameter.default_value)(value)

@@ -11,24 +11,26 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from graphbench.catalog.resources import hpo_dir
+from graphbench.catalog.resources import data_files, folder_with
 from graphbench.core.errors import ConfigError, UnknownModel
-from graphbench.tuning.settings import ladder
-from graphbench.tuning.space import space_from
-from graphbench.tuning.space_parts import Source, did_you_mean, listed, values_of
+from graphbench.core.plugins import about_broken
+from graphbench.core.suggestions import closest
+from graphbench.core.validation import Place, explain
+from graphbench.reports.tuning.budgets import ladder
+from graphbench.training.config import RunConfig, load_config
+from graphbench.tuning.space import Source, build_space, values_of
+from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
 
-    from graphbench.training.config import RunConfig
-    from graphbench.tuning.space_parts import Parameter
+    from graphbench.tuning.space_models import Parameter
 
 try:
     from yaml import CSafeLoader as _SafeLoader
 except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
-Place = tuple[str | int, ...]
 YAML_SUFFIXES = (".yaml", ".yml")
 
 _COUNTED_IN_STEPS = ("training.warmup",)
@@ -83,9 +85,9 @@ class TuningFile(BaseModel):
     title: str
     source: str | dict[str, Any] = ""
     model: str | None = None
-    space: dict[str, Any] = Field(min_length=1)
-    conditions: Any = ()
-    forbidden: Any = ()
+    space: Hyperparameters
+    conditions: Conditions = []
+    forbidden: Forbidden = []
     fidelity: Literal["steps"] = "steps"
     budget: Budget
     trials: int = Field(100, ge=1)
@@ -112,10 +114,10 @@ class TuningFile(BaseModel):
         """Return the search space.
 
         Raises:
-            ConfigError: If something is wrong with it, or a name is no key of the model's configuration, or a value is
-                one that this key refuses. The message names file, line, value and remedy.
+            ConfigError: If its parts do not fit together, or a name is no key of the model's configuration, or a value
+                is one that this key refuses. The message names file, line, value and remedy.
         """
-        space = space_from(self.space, self.conditions, self.forbidden, self._source)
+        space = build_space(self.space, self.conditions, self.forbidden, self._source)
         if self.model is not None:
             self._check_keys(space, self._configuration(self.model))
         return space
@@ -138,29 +140,30 @@ class TuningFile(BaseModel):
         if smallest is None:
             smallest = max(1, self.budget.min * largest // self.budget.max)
         share = min(1.0, largest / self.budget.max)
-        scaled = {name: _scaled(self.space[name], share, largest) for name in _COUNTED_IN_STEPS if name in self.space}
+        counted = {name: self.space[name] for name in _COUNTED_IN_STEPS if name in self.space}
+        scaled: dict[str, IntRange | Constant] = {
+            name: own.scaled(share, largest - 1) for name, own in counted.items() if share < 1 and type(own) is IntRange
+        }
         budget = self.budget.model_copy(update={"min": smallest, "max": largest})
         return self.model_copy(update={"budget": budget, "space": {**self.space, **scaled}})
 
     def _configuration(self, model: str) -> RunConfig:
-        from graphbench.training.config import load_config
-
         domain, _, name = model.rpartition("/") if Path(model).suffix not in YAML_SUFFIXES else ("", "", model)
         try:
             return load_config(f"{domain or self._domain}/any", name)
         except UnknownModel as error:
-            raise ConfigError(f"{self._source.at('model')}: {error}; or write <domain>/<model>") from None
+            self._source.refuse(("model",), f"{error}; or write <domain>/<model>")
 
     def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
         keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
         for name in self.space:
-            place = self._source.at("space", name)
+            place = self._source.at(("space", name))
             if name in _SET_BY_THE_SEARCH:
                 raise ConfigError(f"{place}: this key cannot be tuned: {_SET_BY_THE_SEARCH[name]}")
             owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
             if owner is None:
                 what = f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
-                raise ConfigError(f"{place}: {name!r} is {what}{did_you_mean(name, keys)}")
+                raise ConfigError(f"{place}: {name!r} is {what}{closest(name, keys)}")
             if owner == name:
                 _check_values(space[name], keys[name], place)
             elif keys[owner].annotation != dict[str, Any]:
@@ -168,13 +171,12 @@ class TuningFile(BaseModel):
 
 
 def list_spaces(domain: str | None = None) -> list[str]:
-    """Return the search spaces that ship with the package, as ``<domain>/<model>``, sorted."""
-    files = hpo_dir().glob(f"{domain or '*'}/*.yaml")
-    return sorted(f"{file.parent.name}/{file.stem}" for file in files if file.parent.name not in _NOT_SPACES)
+    """Return the search spaces of the package and of plug-ins, as ``<domain>/<model>``, sorted."""
+    return list(data_files("hpo", domain, _NOT_SPACES))
 
 
 def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
-    """Return a search space's file, checked but for its hyperparameters, which ``configuration_space`` checks.
+    """Return a search space's file; ``configuration_space`` checks how its parts fit together and fit the model.
 
     Args:
         name: ``<domain>/<model>``, or ``<model>`` where the domain is given; or the path of a YAML file.
@@ -184,8 +186,8 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
         ConfigError: If no such file exists, or it is malformed; the message names file, line, value and remedy.
     """
     path = _path_of(name, domain)
-    shipped = path.resolve().is_relative_to(hpo_dir().resolve())
-    shown = str(path.resolve().relative_to(hpo_dir().resolve().parent)) if shipped else str(path)
+    home = folder_with("hpo", path)
+    shown = str(path) if home is None else str(path.resolve().relative_to(home.parent))
     content, lines = read_with_lines(path, shown)
     source = Source(shown, lines)
     if not isinstance(content, dict):
@@ -195,7 +197,7 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
     try:
         file = TuningFile.model_validate(content)
     except ValidationError as error:
-        raise ConfigError("; ".join(_complaints(error, source))) from None
+        raise ConfigError(explain(error, TuningFile, at=source.at)) from None
     file._source, file._domain = source, domain or path.resolve().parent.name
     return file
 
@@ -253,44 +255,15 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
             raise ConfigError(f"the search space {str(path)!r} does not exist; `hpo/` holds {listed(list_spaces())}")
         return path
     wanted = str(name) if domain is None or "/" in str(name) else f"{domain}/{name}"
-    known = list_spaces()
+    known = data_files("hpo", without=_NOT_SPACES)
     if wanted not in known:
         own = wanted.partition("/")[0]
         there = listed(space for space in known if space.startswith(f"{own}/")) or listed(known)
         raise ConfigError(
-            f"unknown search space {wanted!r}{did_you_mean(wanted, known)} (there are {there}; "
-            "or give the path of a .yaml file)"
+            f"unknown search space {wanted!r}{closest(wanted, known)} (there are {there}; "
+            f"or give the path of a .yaml file){about_broken()}"
         )
-    return hpo_dir() / f"{wanted}.yaml"
-
-
-def _complaints(error: ValidationError, source: Source) -> Iterator[str]:
-    for item in error.errors(include_url=False):
-        place = source.at(*item["loc"])
-        if item["type"] == "extra_forbidden":
-            known = list(Budget.model_fields if item["loc"][0] == "budget" else TuningFile.model_fields)
-            yield f"{place}: unknown key{did_you_mean(item['loc'][-1], known)} (keys: {listed(known)})"
-        elif item["type"] == "missing":
-            yield f"{place}: the key is missing"
-        else:
-            yield f"{place}: {item['input']!r} is refused: {item['msg'].removeprefix('Value error, ')}"
-
-
-def _scaled(written: Any, share: float, largest: int) -> Any:
-    """Return a hyperparameter that counts steps for a smaller budget; what is no range of its type stays."""
-    bounds = written.get("range") if isinstance(written, Mapping) else None
-    if share == 1 or not isinstance(bounds, list) or not all(isinstance(bound, int) for bound in bounds):
-        return written
-    lower, upper = (round(bound * share) for bound in bounds)
-    if written.get("log"):
-        lower = max(1, lower)
-    upper = min(upper, largest - 1)
-    if lower >= upper:
-        return {"type": "constant", "value": max(0, upper)}
-    kept = {key: value for key, value in written.items() if key != "quantum"} | {"range": [lower, upper]}
-    if isinstance(default := written.get("default"), int):
-        kept["default"] = min(max(round(default * share), lower), upper)
-    return kept
+    return known[wanted]
 
 
 def _keys_of(schema: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:

@@ -1,27 +1,14 @@
-"""What a training method returns and what a finished trial is: the words all of tuning shares."""
+"""What a training method returns, and the observers that follow a run."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphbench.core.errors import TuningError
-
-
-class Status(StrEnum):
-    """How a trial ended; every value but ``SUCCESS`` is a failure, which has no cost."""
-
-    SUCCESS = "success"
-    RAISED = "raised"
-    NOT_FINITE = "not_finite"
-    OUT_OF_MEMORY = "out_of_memory"
-    TIMEOUT = "timeout"
-    WORKER_DIED = "worker_died"
+from graphbench.reports.tuning.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -103,83 +90,6 @@ def _number(value: Any, name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One finished trial: one configuration trained to one budget.
-
-    Attributes:
-        number: 0, 1, ... in the order the search asked for trials.
-        config_id: 0, 1, ... in the order configurations first appear.
-        config: Hyperparameters by name, active ones only; plain JSON values.
-        budget: Optimizer steps in total for this configuration.
-        continued_from: Budget of the checkpoint the trial started from; 0 where it started from scratch.
-        seed: What the training method was given.
-        status: How the trial ended.
-        cost: Lower is better; None where the trial failed (the search is told of a worst-case cost instead).
-        reason: Why it failed: error type, message and the last line of the traceback; empty after success.
-        metrics: What the training method reported besides the cost.
-        seconds: Wall time in the worker.
-        steps: Optimizer steps done in this trial; of one that failed those known to be done.
-        started: When it started, ISO 8601, UTC.
-        worker: Who ran it.
-        tries: How often it was started; above 1 where a worker was lost.
-        note: What is wrong with a trial that succeeded, such as a checkpoint that does not exist; else empty.
-    """
-
-    number: int
-    config_id: int
-    config: Mapping[str, Any]
-    budget: int
-    continued_from: int
-    seed: int
-    status: Status
-    cost: float | None
-    seconds: float
-    steps: int
-    started: str
-    reason: str = ""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    worker: str = ""
-    tries: int = 1
-    note: str = ""
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the cost was measured."""
-        return self.status is Status.SUCCESS
-
-    @property
-    def measured(self) -> float:
-        """The cost of a trial that succeeded.
-
-        Raises:
-            ValueError: If it failed.
-        """
-        if self.cost is None:
-            raise ValueError(f"trial {self.number} failed and has no cost")
-        return self.cost
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the trial as plain JSON values, one key per attribute; a metric that is not finite becomes null."""
-        metrics = {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
-        return asdict(self) | {"status": str(self.status), "config": dict(self.config), "metrics": metrics}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Trial:
-        """Return the trial that :meth:`to_json` wrote.
-
-        Raises:
-            TuningError: If keys are missing or unknown, or the status is none of ours.
-        """
-        try:
-            metrics = {name: math.nan if value is None else value for name, value in record.get("metrics", {}).items()}
-            status = Status(record["status"])
-            cost = float(record["cost"]) if status is Status.SUCCESS else None  # older records have a worst-case value
-            return cls(**{**record, "status": status, "cost": cost, "metrics": metrics})
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise TuningError(f"not the record of a trial ({error}): {dict(record)}") from error
-
-
-@dataclass(frozen=True)
 class Asked:
     """A trial the search asked for and that now waits or runs; the attributes are those of :class:`Trial`."""
 
@@ -191,7 +101,7 @@ class Asked:
 
 
 class Observer(Protocol):
-    """Who is told how a run goes on; its methods are called in the process that tunes and must be quick."""
+    """Is notified of the progress of a run; its methods are called in the process that tunes and must be quick."""
 
     def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
         """Take the settings of the run (as in ``settings.json``) and the trials that earlier runs finished."""
@@ -204,18 +114,3 @@ class Observer(Protocol):
 
     def on_end(self) -> None:
         """Know that no further call follows; also called after an interruption or an error."""
-
-
-def incumbent_of(trials: Sequence[Trial]) -> Trial | None:
-    """Return the best trial so far.
-
-    It has the lowest cost among the trials at the largest budget that any successful trial reached; of equal ones the
-    earlier (by number). None where no trial succeeded.
-    """
-    successes = [trial for trial in trials if trial.succeeded]
-    if not successes:
-        return None
-    largest = max(trial.budget for trial in successes)
-    return min(
-        (trial for trial in successes if trial.budget == largest), key=lambda trial: (trial.measured, trial.number)
-    )

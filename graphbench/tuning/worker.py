@@ -1,34 +1,30 @@
-"""What a worker does: calls the training method for one trial after the other, and turns every end into a record."""
+"""What a worker does with a trial: it calls the training method, and turns every end into a record."""
 
 from __future__ import annotations
 
 import errno
-import faulthandler
-import gc
 import inspect
 import math
 import os
-import pickle
-import signal
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import ConfigError
+from graphbench.core.files import await_files
+from graphbench.core.processes.worker import retire_worker
+from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.journal import utc_now
-from graphbench.tuning.trials import Status, TrialResult
+from graphbench.tuning.trials import TrialResult
 
 TrainingMethod = Callable[..., Any]
 
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
-_WATCH_SECONDS = 0.2
 _APPEAR_SECONDS = 60.0  # longer than network file systems remember that a file was missing
 _LONGEST_REASON = 500  # characters
 _GIVEN = ("config", "seed", "budget")
@@ -58,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended, as told by the worker or by who watched it; fields as in :class:`~.trials.Trial`.
+    """How a trial ended, as reported by its worker or by the pool; fields as in :class:`~.trials.Trial`.
 
     Attributes:
         cost: NaN where the trial failed.
@@ -82,18 +78,11 @@ class Outcome:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Unusable:
-    """What a worker sends instead of an outcome when it cannot work at all."""
-
-    reason: str
-
-
 def require_training_method(method: Any) -> None:
-    """Refuse what cannot be called as a training method is.
+    """Check that a training method can be called with a configuration, a seed and a budget.
 
     Raises:
-        ConfigError: If it cannot be called, or not with a configuration, a seed and a budget.
+        ConfigError: If it cannot.
     """
     if not callable(method):
         raise ConfigError(
@@ -111,7 +100,7 @@ def require_training_method(method: Any) -> None:
         name = getattr(method, "__name__", type(method).__name__)
         raise ConfigError(
             f"the training method {name}{signature} cannot be called with (config, seed, budget): {error}; define it "
-            f"as {name}(config, seed, budget), if it likes with checkpoint and folder; give other arguments defaults"
+            f"as {name}(config, seed, budget), optionally with checkpoint and folder; give other arguments defaults"
         ) from None
 
 
@@ -123,7 +112,8 @@ def call(method: TrainingMethod, job: Job) -> Any:
     accepted = optional_arguments(method)
     optional: dict[str, Any] = {}
     if "checkpoint" in accepted:
-        _await(job.checkpoint)
+        if job.checkpoint is not None:
+            await_files([job.checkpoint], _APPEAR_SECONDS)
         optional["checkpoint"] = job.checkpoint
     if "folder" in accepted:
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -146,20 +136,6 @@ def _arguments(
     return dict(optional), list(given.values())
 
 
-def is_there(path: Path) -> bool:
-    """Return whether a file or folder exists; one that another machine wrote a moment ago does."""
-    with suppress(OSError):
-        list(path.parent.iterdir())  # asks a network file system again for what it may remember as missing
-    return path.exists()
-
-
-def _await(checkpoint: Path | None) -> None:
-    """Wait until a checkpoint that another machine wrote is seen here."""
-    deadline = time.monotonic() + _APPEAR_SECONDS
-    while checkpoint is not None and not is_there(checkpoint) and time.monotonic() < deadline:
-        time.sleep(_APPEAR_SECONDS / 100)
-
-
 def optional_arguments(method: TrainingMethod) -> frozenset[str]:
     """Return which of ``checkpoint`` and ``folder`` a training method accepts."""
     try:
@@ -172,7 +148,7 @@ def optional_arguments(method: TrainingMethod) -> frozenset[str]:
 
 
 def run_job(method: TrainingMethod, job: Job) -> Outcome:
-    """Run one trial and return how it ended; whatever the training method raises is a failed trial."""
+    """Run one trial and return how it ended; an exception of the training method makes it a failed trial."""
     started, clock = utc_now(), time.monotonic()
     try:
         found = _read_result(TrialResult.of(call(method, job)), job.budget)
@@ -181,6 +157,8 @@ def run_job(method: TrainingMethod, job: Job) -> Outcome:
         steps = getattr(error, "steps", None)
         known = steps if isinstance(steps, int) and not isinstance(steps, bool) else None
         found = {"status": status_of(error), "reason": reason_of(error), "steps": known}
+        if found["status"] is Status.OUT_OF_MEMORY:
+            retire_worker()
     return Outcome(seconds=time.monotonic() - clock, started=started, worker=worker_name(), **found)
 
 
@@ -204,7 +182,7 @@ def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
 
 
 def status_of(error: BaseException) -> Status:
-    """Return which kind of failure an exception, or the one it was raised from, stands for."""
+    """Return the kind of failure that an exception, or the one it was raised from, stands for."""
     cause: BaseException | None = error
     while cause is not None:
         if _is_out_of_memory(cause):
@@ -216,7 +194,7 @@ def status_of(error: BaseException) -> Status:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Tell by name and words, without importing torch: its CPU allocator raises plain RuntimeErrors."""
+    """Decide by name and message, without importing torch: its CPU allocator raises plain RuntimeErrors."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     if isinstance(error, OSError):
@@ -237,39 +215,3 @@ def reason_of(error: BaseException) -> str:
 def worker_name() -> str:
     """Return host and process of this worker."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
-    """Be a worker: read a pickled training method and then jobs from a pipe, and write their outcomes to it.
-
-    Ends when the pipe closes, the parent dies, or no job comes for ``idle_seconds``.
-    """
-    faulthandler.enable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with(parent)
-    with Connection(descriptor) as pipe:
-        try:
-            method = pickle.loads(pipe.recv_bytes())
-        except BaseException as error:
-            traceback.print_exc()
-            pipe.send(Unusable(reason_of(error)))
-            return
-        pipe.send(None)  # ready
-        while pipe.poll(idle_seconds):
-            try:
-                job = pipe.recv()
-            except EOFError:
-                return
-            pipe.send(run_job(method, job))
-            gc.collect()
-
-
-def end_with(parent: int) -> None:
-    """Let this process and all it started end soon after its parent, instead of working on for nobody."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_WATCH_SECONDS)
-        os.killpg(os.getpgid(0), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()

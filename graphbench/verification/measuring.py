@@ -17,8 +17,7 @@ from graphbench.core.progress import progress_bar
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples, find_generator
-from graphbench.evaluation.floors import trivial_scores
-from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
+from graphbench.tasks.registry import task_of
 from graphbench.verification.measuring_labels import measure_labels
 
 FIRST = 64  # samples whose bytes the card pins
@@ -104,38 +103,7 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
 
 def _floor(card: Card, train: Samples, samples: Samples, most: int) -> Numbers:
     """Return predictor -> scores of trivial predictors on at most ``most`` samples."""
-    if card.hints:
-        return trivial_trajectory_scores(card, train, samples)
-    output = card.outputs[0]
-    part = samples.part(card, 0, min(len(samples), most))
-    counts = part.num_nodes if output.location == "node" else part.num_edges
-    batch = None if output.location == "graph" else np.repeat(np.arange(len(part)), counts)
-    known, truth = (
-        s.values[output.name].strings() if output.kind == "text" else s.values[output.name] for s in (train, part)
-    )
-    return trivial_scores(output, known, truth, batch, (card.metrics.primary, *card.metrics.also))
-
-
-def trivial_trajectory_scores(card: Card, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-    """Return predictor -> scores of predictors that know nothing of an algorithm; none where sizes differ."""
-    from graphbench.data.trajectory_batch import shaped_values
-
-    if len(np.unique(samples.num_nodes)) > 1:
-        return {}
-    truth = shaped_values(samples, card.outputs)
-    predicted: dict[str, dict[str, NDArray[Any]]] = {}
-    for feature in card.outputs:
-        known = train.values[feature.name]
-        scored = known[known != -1]
-        rate = float(np.bincount(scored).argmax() if feature.kind == "categorical" else scored.mean())
-        for name, values in trivial_outputs(feature, rate, truth[feature.name]).items():
-            predicted.setdefault(name, {})[feature.name] = values
-    found = {}
-    for name, outputs in predicted.items():
-        scores = OutputScores(card.outputs)
-        scores.update(truth, outputs)
-        found[name] = scores.compute().to_dict()
-    return found
+    return task_of(card).floors(train, samples.part(card, 0, min(len(samples), most)))
 
 
 def update_measured(card: Card, progress: bool | None = None) -> Path:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.sections import MeasuredLabels, MeasuredTask, Numbers
+from graphbench.catalog.sections import MeasuredLabels, MeasuredTask
 from graphbench.core.progress import Progress
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Labeller, Samples
-from graphbench.evaluation.floors import trivial_scores
-from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
-from graphbench.evaluation.solutions import PROBLEMS
+from graphbench.tasks.registry import task_of
 
 FIRST_LABELS = 64  # samples whose labels the card pins
 _STATISTICS_NODES = 60_000
-_MEASURED_BY_CLOCK = "seconds_per_graph"
 
 
 def labels_hash(card: Card, samples: Samples) -> str:
@@ -76,37 +71,14 @@ def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[st
 
 
 def _measured_task(card: Card, samples: Mapping[str, Samples]) -> MeasuredTask:
-    splits = [split for split in samples if split != "train"]
-    if card.task.type != "solve":
-        return MeasuredTask(floor={split: _trivial(card, samples["train"], samples[split]) for split in splits})
-    rules = {split: labeller_of(card).baselines(samples[split]) for split in splits}
-    label = PROBLEMS[str(card.task_name)].label
+    task, splits = task_of(card), [split for split in samples if split != "train"]
+    solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
     return MeasuredTask(
-        floor={s: {name: _scores(card, samples[s], values) for name, values in rules[s].items()} for s in splits},
-        solvers={s: {"labels": _scores(card, samples[s], samples[s].values[label])} for s in splits},
+        floor={split: task.floors(samples["train"], samples[split]) for split in splits}, solvers=solvers
     )
-
-
-def _trivial(card: Card, train: Samples, samples: Samples) -> Numbers:
-    output = card.outputs[0].name
-    known, truth = (s.values[output][labelled(card, s)] for s in (train, samples))
-    return trivial_scores(card.outputs[0], known, truth, None, (card.metrics.primary, *card.metrics.also))
 
 
 def labelled(card: Card, samples: Samples) -> NDArray[np.bool_]:
     """Return which graphs have a label, bool ``[S]``."""
     known: NDArray[np.bool_] = samples.values[labeller_of(card).failed] == 0
     return known
-
-
-def _scores(card: Card, samples: Samples, objectives: NDArray[Any]) -> dict[str, float]:
-    """Return the scores of solutions that have these objectives, of the graphs that have a label."""
-    problem, known = PROBLEMS[str(card.task_name)], labelled(card, samples)
-    values, labels, bounds = (
-        np.asarray(array)[known].astype(np.int64)
-        for array in (objectives, samples.values[problem.label], samples.values[problem.bound])
-    )
-    sums = SolutionSums()
-    sums.add(SolvedGraphs(values, problem.maximise, labels, bounds))
-    names = (card.metrics.primary, *card.metrics.also)
-    return {name: METRICS[name].value(sums) for name in names if name != _MEASURED_BY_CLOCK}

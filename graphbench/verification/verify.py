@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Feature
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.core.progress import progress_bar
@@ -22,10 +21,11 @@ from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
+from graphbench.data.sources import source_of
 from graphbench.data.store import Manifest, default_root
-from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.shares import means_text
 from graphbench.loader import rows_of_files, sourced_card
+from graphbench.tasks.registry import task_of
 from graphbench.verification.labels import LabelChecks
 from graphbench.verification.measuring import (
     FIRST,
@@ -96,11 +96,12 @@ def verify(
         splits: Splits to check; None for all.
         progress: Show a progress bar; None for terminals only.
         data_seed: Which draw; the card's hashes and statistics are of the canonical one, 0, alone.
-        source: ``generated``, or ``official`` for published files: nothing stands beside their card, and rows say what
-            was found in them.
-        folder: Folder of the published files.
+        source: ``generated``, or the source of files, such as ``official``: nothing stands beside their card, and rows
+            say what was found in them.
+        folder: Folder of the files.
     """
-    card = sourced_card(catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed), source, folder)
+    own = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
+    card = sourced_card(own, source, folder, root=root)
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
@@ -115,7 +116,7 @@ def verify(
             rows += _leakage(card.graphs, place, {split: checks[split] for split in chosen if split in card.splits})
         except GraphBenchError as failure:
             rows.append(Row("all", "leakage", False, str(failure)))
-        rows += rows_of_files(card, chosen) if source == "official" else ()
+        rows += rows_of_files(card, chosen)
         bar.update()
     return Verification(card.address, tuple(rows))
 
@@ -144,21 +145,10 @@ def check_card(card: Card) -> None:
 
 
 def _check_metrics(card: Card) -> None:
-    for name in (card.metrics.primary, *card.metrics.also):
-        problems = [problem for output in card.outputs if (problem := _metric_problem(name, card, output))]
-        if len(problems) == len(card.outputs):
-            raise CardError(f"{card.path} ({card.address}): metrics: {problems[0]}")
-
-
-def _metric_problem(name: str, card: Card, output: Feature) -> str | None:
     try:
-        if card.task.type != "solve":
-            metric(name, output)
-        elif metric(name).kinds:
-            return f"the metric {name!r} scores predictions, not solutions of the problem of {card.address}"
+        task_of(card).evaluator()
     except EvaluationError as error:
-        return str(error)
-    return None
+        raise CardError(f"{card.path} ({card.address}): metrics: {error}") from error
 
 
 def _card_row(card: Card) -> Row:
@@ -216,7 +206,7 @@ class _SplitChecks:
         found = arrays_hash(self.first)
         pinned = self.card.measured.first_samples.get(self.split) if self.card.measured else None
         if pinned is None:
-            yet = "" if self.card.data_seed or self.card.protocol == "official" else " yet"
+            yet = "" if self.card.data_seed or source_of(self.card) is not None else " yet"
             raise CheckSkipped(f"{len(self.first)} graphs, no hash on the card{yet}")
         if pinned != found:
             raise CheckFailed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")

@@ -12,6 +12,8 @@ from graphbench.data.samples import find_generator
 
 SPLITS = {"train": {"count": 3}, "val": {"count": 2}, "test": {"count": 1}}
 
+WIDE = {"weight": ["input", "edge", "scalar(3)"], "in_tree": ["output", "edge", "mask"]}
+
 
 def test_card_reads_every_key(write_family: Callable[..., tuple[Card, ...]]) -> None:
     (card,) = write_family()
@@ -33,6 +35,17 @@ def test_names_of_classes_are_kept_and_change_no_bytes(write_family: Callable[..
     (plain,), (named,) = write_family(), write_family(classes={"model": list("abcdef")})
     assert (plain.classes, named.classes) == ({}, {"model": tuple("abcdef")})
     assert named.fingerprint(1) == plain.fingerprint(1)
+
+
+def test_scalars_have_a_width_and_names_of_channels(write_family: Callable[..., tuple[Card, ...]]) -> None:
+    (plain,), (named,) = (
+        write_family(features=WIDE, channels=channels) for channels in ({}, {"weight": ["u", "v", "w"]})
+    )
+    weight = named.features[0]
+    assert (weight.width, weight.row_shape, weight.type_name) == (3, (3,), "scalar(3)")
+    assert named.features[1].row_shape == ()
+    assert (plain.channels, named.channels) == ({}, {"weight": ("u", "v", "w")})
+    assert named.fingerprint(1) == plain.fingerprint(1) != write_family()[0].fingerprint(1)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +70,15 @@ def test_names_of_classes_are_kept_and_change_no_bytes(write_family: Callable[..
         ({"classes": {"in_tree": ["no", "yes"]}}, ["classes names 'in_tree'", "categorical features are model"]),
         ({"classes": {"model": ["er", "ba"]}}, ["classes.model has 2 different names", "model 6 classes"]),
         ({"classes": {"model": list("abcdee")}}, ["classes.model has 5 different names"]),
+        ({"classes": {"model": list("abcdeff")}}, ["classes.model has 6 different names"]),
+        ({"channels": {"weight": ["w"]}}, ["channels names 'weight'", "scalar(d) features are none"]),
+        ({"features": WIDE, "channels": {"weight": ["u", "v"]}}, ["channels.weight has 2 different names", "3"]),
+        ({"features": WIDE, "channels": {"weight": ["u", "v", "v"]}}, ["channels.weight has 2 different names"]),
+        ({"features": WIDE, "channels": {"wieght": ["u"]}}, ["channels names 'wieght'", "are weight"]),
         ({"id": "algoreas/other"}, ["'id'", "not for authors"]),
+        ({"features": 0}, ["features is a mapping name: [stage, location, type], got 0"]),
+        ({"features": [{"name": "a"}]}, ["features is a mapping name: [stage, location, type], got [{"]),
+        ({"variants": {"small": 3}}, ["'variants.small' must be a mapping", "3"]),
     ],
 )
 def test_malformed_cards_say_where(
@@ -114,6 +135,38 @@ def test_duplicate_nested_yaml_key_is_refused(write_family: Callable[..., tuple[
 def test_files_that_are_no_card(write_family: Callable[..., tuple[Card, ...]], text: str) -> None:
     with pytest.raises(CardError, match=r"toy\.yaml"):
         write_family(text=text)
+
+
+@pytest.mark.parametrize("levels", [900, 50_000])
+@pytest.mark.parametrize("key", ["description", "parameters", "variants", "features"])
+@pytest.mark.parametrize(("begin", "end"), [("[", "]"), ("{a: ", "}")])
+def test_cards_that_are_nested_too_deeply(
+    write_family: Callable[..., tuple[Card, ...]], key: str, begin: str, end: str, levels: int
+) -> None:
+    (card,) = write_family()
+    text = card.path.read_text() if key in ("description", "variants") else "version: 1\n"
+    with pytest.raises(CardError, match=r"toy\.yaml: .*nested too deeply"):
+        write_family(text=f"{text}{key}: {begin * levels}{end * levels}\n")
+
+
+@pytest.mark.parametrize("letter", ["\\0", "\\uD800", "\\uDFFF"])
+@pytest.mark.parametrize("line", ['title: "a{}b"', '"a{}b": 3', 'aliases: ["{}"]'])
+def test_text_that_cannot_be_printed_is_refused(
+    write_family: Callable[..., tuple[Card, ...]], line: str, letter: str
+) -> None:
+    with pytest.raises(CardError, match="NUL character or half of a surrogate pair") as caught:
+        write_family(text=line.format(letter))
+    str(caught.value).encode()
+
+
+def test_measured_facts_that_are_not_text(write_family: Callable[..., tuple[Card, ...]]) -> None:
+    (card,) = write_family()
+    path = measured_path(card.path, "toy")
+    path.parent.mkdir()
+    for content in (b"\xff", b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(CardError, match=r"toy\.json.*graphbench verify --update"):
+            write_family()
 
 
 def test_file_that_is_not_text(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import Catalog
-from graphbench.core.errors import CardError, GraphBenchError, UnknownDataset
+from graphbench.core.errors import ArgumentError, CardError, GraphBenchError, UnknownDataset
 
 
 @pytest.fixture
@@ -61,7 +61,9 @@ def test_only_ids_and_aliases_are_single(pets: Catalog, selector: str | list[str
         ("fish", ["did you mean 'algoreas/fish'?"]),
         ("algoreas/pest", ["did you mean 'algoreas/pets'?"]),
         ("algoreas/pets_emu", ["did you mean 'algoreas/pets_", "or 'algoreas/pets_", "'algoreas/*' shows 3"]),
-        ("nowhere/*", ["'nowhere/*'", "graphbench list shows 3"]),
+        ("nowhere/*", ["'nowhere/*'", "no dataset matches this pattern", "graphbench list shows 3"]),
+        ("pets_*", ["'pets_*'", "did you mean '*/pets_*'?"]),
+        ("pets_[", ["'pets_['", "close its bracket", "graphbench list shows 3"]),
         ("", ["unknown dataset ''"]),
         (["nemo", "rexx"], ["'rexx'", "did you mean 'rex'?"]),
         ([], ["empty", "graphbench list"]),
@@ -74,6 +76,19 @@ def test_unknown_names_suggest(pets: Catalog, selector: str | list[str], words: 
         assert word in str(caught.value)
     assert isinstance(caught.value, KeyError)
     assert isinstance(caught.value, GraphBenchError)
+
+
+@pytest.mark.parametrize("pattern", ["pets_[", "algoreas/pets_do[", "pets_?x", "pets_cats*"])
+def test_patterns_get_no_single_name_suggested(pets: Catalog, pattern: str) -> None:
+    with pytest.raises(UnknownDataset) as caught:
+        pets.resolve(pattern)
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("selector", [None, 5, b"pets", ["algoreas/pets_cat", None], [3.5]])
+def test_selectors_that_are_no_names(pets: Catalog, selector: Any) -> None:
+    with pytest.raises(ArgumentError, match="a dataset is named by a string"):
+        pets.resolve(selector)
 
 
 def test_a_family_of_several_domains_is_not_chosen_silently() -> None:

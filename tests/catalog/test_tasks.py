@@ -205,12 +205,12 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
             ["labels.co.mis", "'mis' is output", "write meta"],
         ),
         (
-            {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "edge", "mask"]}}}},
-            ["labels.co.mis", "'mis' is mask at edge", "at nodes and graphs"],
+            {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "graph", "text"]}}}},
+            ["labels.co.mis", "'mis' is a text", "scalars, masks and classes"],
         ),
         (
             {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "node", "pointer"]}}}},
-            ["labels.co.mis", "'mis' is pointer at node", "scalars, masks and classes"],
+            ["labels.co.mis", "'mis' is a pointer", "scalars, masks and classes"],
         ),
         ({"labels": {**LABELS, "co.mis": {"features": {}}}}, ["labels.co.mis", "features is empty"]),
         ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "effort, features"]),

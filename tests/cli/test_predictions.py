@@ -8,8 +8,22 @@ import numpy as np
 import pytest
 
 import graphbench
-from graphbench.cli.predictions import read_predictions, read_texts, score_predictions
+from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import DecodingError, EvaluationError
+from graphbench.evaluation.array_files import read_arrays
+from graphbench.tasks.files import read_texts, rows_of_output
+
+
+def read_predictions(path):
+    """Return the array of a task with a single output."""
+    return rows_of_output(read_arrays(path), ["in_tree"], path)["in_tree"]
+
+
+def scored(dataset, split, path, scores, **options):
+    """Return the scores of one file."""
+    found, record = score_predictions(dataset, [split], path, scores, **options)
+    assert record is None
+    return found
 
 
 def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):
@@ -48,13 +62,13 @@ def test_answers_are_scored_by_split_and_size(ending, tmp_path):
     }[ending]
     path = tmp_path / ending
     path.write_text("\n".join(rows) + "\n")
-    found = score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+    found = scored("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
     assert {name: score["exact_match"] for name, score in found.items()} == {
         "test": pytest.approx(5 / 6), **{f"test_n{size}": float(size < 9) for size in range(4, 10)}
     }  # fmt: skip
     path.write_text("\n".join(rows[:-1]))
     with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* \(--limit N"):
-        score_predictions("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
+        scored("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
 
 
 def test_answers_are_read_or_refused_with_a_remedy(tmp_path):
@@ -70,6 +84,7 @@ def test_answers_are_read_or_refused_with_a_remedy(tmp_path):
         ),
         "other.jsonl": ('{"reply": "4"}\n', 'line 1 is \'{"reply": "4"}\'; write a string'),
         "plain.jsonl": ("[0 1]\n", "plain.jsonl, line 1 is no JSON"),
+        "deep.jsonl": ("[" * 100_000 + "]" * 100_000 + "\n", "deep.jsonl, line 1 is no JSON"),
         "answers.npy": ("", "answers.npy has no texts; write one answer per line into a .jsonl or .txt file"),
     }
     for name, (content, message) in contents.items():
@@ -103,25 +118,25 @@ def test_classes_are_scored_by_their_names(ending, words, tmp_path):
     path = tmp_path / ending
     path.write_text("\n".join(lines) + "\n")
     options = {"root": tmp_path, "limit": 10}
-    score = score_predictions("gen_23", "test", path, "probability", **options)["test"]
+    score = scored("gen_23", "test", path, "probability", **options)["test"]
     assert score["accuracy"] == pytest.approx(0.9) and score.graphs == 10
     path.write_text("\n".join(lines[:-1]) + "\n")
     with pytest.raises(EvaluationError, match="9"):
-        score_predictions("gen_23", "test", path, "probability", **options)
+        scored("gen_23", "test", path, "probability", **options)
 
 
 def test_answers_that_name_no_class_are_wrong_and_counted(words, tmp_path, caplog):
     path = tmp_path / "words.txt"
     options = {"root": tmp_path, "limit": 10}
     path.write_text("\n".join([*words[:3], "cousin", "", *words[5:]]))
-    score = score_predictions("clutrr/gen_23", "test", path, "probability", **options)["test"]
+    score = scored("clutrr/gen_23", "test", path, "probability", **options)["test"]
     assert score["accuracy"] == pytest.approx(0.8) and score.graphs == 10
     assert f"2 of 10 answers name no class and count as wrong, the first in line 4 of {path}: 'cousin'" in caplog.text
     path.write_text("\n".join(["6"] * 10))
     with pytest.raises(
         EvaluationError, match=r"no answer names a class of 'answer', such as '6'; it is one of father, mo"
     ):
-        score_predictions("clutrr/gen_23", "test", path, "probability", **options)
+        scored("clutrr/gen_23", "test", path, "probability", **options)
 
 
 def test_words_are_for_classes_that_have_names(words, tmp_path):
@@ -129,7 +144,7 @@ def test_words_are_for_classes_that_have_names(words, tmp_path):
     path.write_text("\n".join(words))
     message = r"words\.txt holds words, but algoreas/mst_easy asks for edge mask, whose values have no names"
     with pytest.raises(EvaluationError, match=message):
-        score_predictions("mst_easy", "test", path, "probability", root=tmp_path, limit=3)
+        scored("mst_easy", "test", path, "probability", root=tmp_path, limit=3)
 
 
 @pytest.mark.parametrize("task", ["mis", "coloring"])
@@ -139,18 +154,18 @@ def test_solutions_and_scores_of_graphs_are_scored(task, tmp_path):
     batch = next(iter(test.batches(3)))
     labels, path = batch[task].numpy(), tmp_path / "own.npy"
     np.save(path, labels)
-    found = score_predictions(address, "test", path, "logit", **options)["test"]
+    found = scored(address, "test", path, "logit", **options)["test"]
     assert found["ratio"] == found["matched"] == 1.0
     scores = np.random.default_rng(0).normal(size=(len(labels), *((9,) if task == "coloring" else ())))
     np.save(path, scores)
-    found = score_predictions(address, "test", path, "logit", **options)["test"]
+    found = scored(address, "test", path, "logit", **options)["test"]
     assert found == graphbench.Evaluator(address).evaluate(batch, scores)
     np.save(path, scores[:-1])
     with pytest.raises(EvaluationError, match=r"own.npy has 847 rows, the graphs of co/ba_small:.* one row per node"):
-        score_predictions(address, "test", path, "logit", **options)
+        scored(address, "test", path, "logit", **options)
     np.save(path, np.full_like(scores, np.nan))
     with pytest.raises(DecodingError, match=r"node 0 of graph 0 is \[?nan"):
-        score_predictions(address, "test", path, "logit", **options)
+        scored(address, "test", path, "logit", **options)
     np.save(path, np.ones_like(labels))
     with pytest.raises(DecodingError, match="graph 0"):
-        score_predictions(address, "test", path, "logit", **options)
+        scored(address, "test", path, "logit", **options)

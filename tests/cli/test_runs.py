@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from graphbench.cli.runs import train_seeds
-from graphbench.core.errors import CardError, ConfigError
+from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.evaluation import results
-from graphbench.training import trainer
 
 OPTIONS = {"limit": None, "eval_limit": None, "root": None, "workers": None}
 
@@ -17,13 +16,17 @@ OPTIONS = {"limit": None, "eval_limit": None, "root": None, "workers": None}
 @pytest.fixture
 def calls(monkeypatch):
     """What training and saving of records were called with; neither is done."""
-    found = SimpleNamespace(trained=[], saved=[])
+    found = SimpleNamespace(trained=[], draws=[], saved=[])
 
-    def train(dataset, model, *, seed, output, **_):
+    def train(dataset, model, *, seed, output, data_seed, **_):
         found.trained.append((seed, output))
-        return SimpleNamespace(record=f"record of seed {seed}")
+        found.draws.append(data_seed)
+        result = SimpleNamespace(record=f"record of seed {seed}")
+        return (
+            result if isinstance(dataset, str) and dataset == "mst_easy" else {"clrs/bfs": result, "clrs/dfs": result}
+        )
 
-    monkeypatch.setattr(trainer, "train", train)
+    monkeypatch.setattr("graphbench.training.run.train", train)
     monkeypatch.setattr(results, "save_record", lambda record, folder: found.saved.append((record, folder)))
     return found
 
@@ -41,19 +44,23 @@ def test_every_seed_is_trained_once_in_a_folder_of_its_own(calls, tmp_path):
     assert calls.trained[-1] == (5, tmp_path)
 
 
-def test_every_seed_is_trained_on_every_draw(calls, tmp_path, monkeypatch):
-    draws = []
-    monkeypatch.setattr("graphbench.loader.Loader.load", lambda loader, _: draws.append(loader._cards))
+def test_every_seed_is_trained_on_every_draw(calls, tmp_path):
     options = {"output": tmp_path, "records": None, **OPTIONS}
     train_seeds("mst_easy", "gin", seeds=[1, 2], data_seeds=[0, 3, 0], **options)
     assert calls.trained == [(seed, tmp_path / f"seed{seed}-draw{k}") for k in (0, 3) for seed in (1, 2)]
-    assert [card.data_seed for cards in draws for card in cards.values()] == [0, 3]
+    assert calls.draws == [0, 0, 3, 3]
     train_seeds("mst_easy", "gin", seeds=None, data_seeds=[1, 2], **options)
     assert calls.trained[-2:] == [(None, tmp_path / "draw1"), (None, tmp_path / "draw2")]
     train_seeds("mst_easy", "gin", seeds=[7], data_seeds=[4], **options)
     assert calls.trained[-1] == (7, tmp_path)
-    with pytest.raises(ConfigError, match="2 data seeds are given for the group clrs30; train them one by one"):
-        train_seeds("clrs30", "mpnn", seeds=None, data_seeds=[1, 2], **options)
+
+
+def test_seeds_and_draws_of_a_group_have_folders_of_their_own_too(calls, tmp_path):
+    options = {"output": tmp_path, "records": tmp_path / "records", **OPTIONS}
+    results = train_seeds("clrs30", "mpnn", seeds=[5, 6], data_seeds=[1, 2], **options)
+    assert calls.trained == [(seed, tmp_path / f"seed{seed}-draw{k}") for k in (1, 2) for seed in (5, 6)]
+    assert calls.draws == [1, 1, 2, 2]
+    assert len(results) == len(calls.saved) == 8  # a record of each dataset
 
 
 @pytest.mark.parametrize(("rank", "saves"), [(None, 1), ("0", 1), ("1", 0)])
@@ -68,8 +75,12 @@ def test_process_0_alone_saves_records(calls, tmp_path, monkeypatch, rank, saves
 
 def test_published_files_stand_for_one_dataset(calls, tmp_path):
     options = {"seeds": None, "output": tmp_path, "records": None, "source": "official", "folder": tmp_path, **OPTIONS}
-    with pytest.raises(ConfigError, match="published files stand for one dataset, not for the group clrs30; name one"):
+    with pytest.raises(
+        ConfigError, match="files of a source stand for one dataset, not for the group clrs30; name one"
+    ):
         train_seeds("clrs30", "mpnn", **options)
-    with pytest.raises(CardError, match="published files of algoreas are not read; only those of clutrr are"):
+    with pytest.raises(ConfigError, match="not for 2 datasets; name one"):
+        train_seeds(["clrs/bfs", "clrs/dfs"], "mpnn", **options)
+    with pytest.raises(ArgumentError, match="source='official' is unknown for algoreas/mst_easy"):
         train_seeds("mst_easy", "gin", **options)
     assert calls.trained == []

@@ -97,14 +97,26 @@ def test_predictions_are_for_the_files(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("info", "gen_23", "--source", "official"), "--source official needs --folder"),
-        (("train", "gen_23", "--folder", "x"), "--folder x is of published files; add --source official"),
-        (("verify", "gen_23", "--source", "foo"), "'foo' is not one of 'generated', 'official'"),
-        (("info", "mst_easy", "--source", "official", "--folder", "x"), "published files of algoreas are not read"),
+        (
+            ("info", "gen_23", "--source", "official"),
+            "source='official' needs folder= (--folder), the folder of its files",
+        ),
+        (
+            ("train", "gen_23", "--folder", "x"),
+            "folder='x' is for files that are not generated; name their source, such as source='official' ",
+        ),
+        (
+            ("verify", "gen_23", "--source", "foo"),
+            "source='foo' is unknown for clutrr/gen_23 (there are 'generated', 'official';",
+        ),
+        (
+            ("info", "mst_easy", "--source", "official", "--folder", "x"),
+            "source='official' is unknown for algoreas/mst_easy (there are 'generated';",
+        ),
         (("info", "gen_23", "--source", "official", "--folder", "absent"), "absent is not a folder; give the one"),
         (
             ("info", "gen_23", "--data-seed", "3", "--source", "official", "--folder", "x"),
-            "published files cannot be drawn anew",
+            "the samples of files cannot be regenerated",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -49,10 +50,11 @@ def test_info_shows_the_tasks_and_marks_its_own(toy, capsys, tmp_path, monkeypat
     assert text.startswith("co/toy:mis  version 1")
     assert "co/toy:mis *" in text and "co/toy:mis_size *" not in text
     assert "effort on every graph: steps 200, nodes 50" in text
-    assert "unsupervised" in text and "Which." in text
+    assert re.search(r"co/toy:mis \* +Set +solve ", text) and "Which." in text
     show.card("co/toy", tmp_path, as_json=True)
     content = json.loads(capsys.readouterr().out)
-    assert (content["task"], list(content["tasks"])) == ("mis_size", ["mis_size", "mis"])
+    assert (content["task_name"], list(content["tasks"])) == ("mis_size", ["mis_size", "mis"])
+    assert content["task"]["type"] == "predict"
 
 
 def test_generated_labels_are_told(toy, capsys, tmp_path):

@@ -15,7 +15,7 @@ import pytest
 
 import graphbench.domains
 from graphbench.catalog.cards import Card
-from graphbench.data.cluster import connected
+from graphbench.core.processes.cluster import connected
 from graphbench.data.generation import ensure_split
 
 PACKAGE = Path(graphbench.domains.__file__).parents[2]
@@ -45,6 +45,11 @@ def generate(parameters, key, indices, attempts):
     return REAL["mst"].generate(parameters, key, indices, attempts)
 
 GENERATORS = {"mst": replace(REAL["mst"], generate=generate)}
+"""
+DOMAIN = """
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain("watched", generators="graphbench.domains.watched.generators:GENERATORS")
 """
 EXTEND = """
 from pathlib import Path
@@ -87,7 +92,7 @@ class Watched:
         return sorted(int(first) for first, again in lines if again == "0")
 
 
-def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "nothing happened"
@@ -106,6 +111,7 @@ def watched_domain(plugins: Path, folder: Path) -> Iterator[Watched]:
     domain.mkdir(parents=True)
     (domain / "__init__.py").touch()
     (domain / "generators.py").write_text(WATCHED)
+    (domain / "domain.py").write_text(DOMAIN)
     (plugins / "sitecustomize.py").write_text(EXTEND)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(plugins), str(PACKAGE)]))
@@ -136,7 +142,7 @@ def started_scheduler(folder: Path, **environment: str) -> Iterator[tuple[subpro
     path = folder / f"scheduler{time.monotonic_ns()}.json"
     words = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     with process(*words, "--scheduler-file", str(path), environment=environment) as scheduler:
-        wait_until(path.is_file)
+        wait_until(lambda: path.is_file() and path.read_text().rstrip().endswith("}"))
         yield scheduler, str(path)
 
 
@@ -145,7 +151,7 @@ def started_worker(place: str, *before: str, **environment: str) -> Iterator[sub
     words = ["distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
     with process(*words, "--scheduler-file", place, before=before, environment=environment) as worker:
         with connected(place) as client:
-            client.wait_for_workers(1, timeout=60)
+            client.wait_for_workers(1, timeout=180)
         yield worker
 
 

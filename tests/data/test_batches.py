@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.core.errors import ArgumentError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 
@@ -211,13 +212,20 @@ def test_batches_with_a_transform_hold_the_same_graphs(root: Path) -> None:
     ],
 )
 def test_bad_arguments(trees: GraphDataset, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as caught:
         trees.batches(**options)
+    assert isinstance(caught.value, ArgumentError)
 
 
 @pytest.mark.parametrize("option", ["batch_size", "seed", "epoch", "start"])
-@pytest.mark.parametrize("value", [1.5, None, "1"])
+@pytest.mark.parametrize("value", [1.5, None, "1", True])
 def test_arguments_that_are_no_whole_numbers(trees: GraphDataset, option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} must be a whole number, got {value!r}"):
         trees.batches(**{"batch_size": 2, option: value})
     assert len(trees.batches(**{"batch_size": 2, option: np.int64(1)})) > 0
+
+
+@pytest.mark.parametrize("share", [3, (1,), (0, 2, 3), ("0", 2), (0, True), None])
+def test_shares_that_are_no_pair(trees: GraphDataset, share: Any) -> None:
+    with pytest.raises(ArgumentError, match="share must be"):
+        trees.batches(2, share=share)

@@ -8,8 +8,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,14 @@ from graphbench import Loader
 from graphbench.catalog.cards import Card
 from graphbench.cli.app import main
 from graphbench.core.errors import ClusterError
-from graphbench.data import cluster as cluster_module
-from graphbench.data.cluster import GENERATION, Needs, check_workers, connect, connected, shared_needs, versions_here
-from graphbench.data.cluster_jobs import ClusterExecutor
+from graphbench.core.processes import cluster as cluster_module
+from graphbench.core.processes import dask_pool
+from graphbench.core.processes.cluster import Requirements, check_workers, connect, connected
+from graphbench.core.processes.dask_pool import DaskPool
+from graphbench.core.processes.pool import Handle
 from graphbench.data.generation import ensure_split
 from graphbench.data.shards import is_whole
+from graphbench.data.workers import SAMPLES, versions_here, worker_pool
 
 from .clusters import Watched, build, wait_until
 
@@ -81,8 +84,8 @@ def test_nothing_of_a_build_stays(
     build(watched_card, tmp_path, address)
     assert leftovers(tmp_path) == []
     assert not list(tmp_path.rglob(".token*"))
-    wait_until(lambda: not [c for c in running.scheduler.clients if c.startswith("graphbench")], 10)
-    wait_until(lambda: not running.scheduler.tasks, 10)
+    wait_until(lambda: not [c for c in running.scheduler.clients if c.startswith("graphbench")])
+    wait_until(lambda: not running.scheduler.tasks)
 
 
 def test_graphs_never_go_through_the_scheduler(
@@ -99,15 +102,19 @@ def test_graphs_never_go_through_the_scheduler(
 
     plugin = Plugin()
     plugin.sizes = {}
-    real = ClusterExecutor.submit
+    real_submit, real_completed = DaskPool.submit, DaskPool.completed
 
-    def submit(self: ClusterExecutor, function: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
-        sent.append(len(pickle.dumps((function, arguments))))
-        future = real(self, function, *arguments, **options)
-        future.add_done_callback(lambda done: sent.append(len(pickle.dumps(done.result()))))
-        return future
+    def submit(self: DaskPool, *arguments: Any, name: str) -> Handle:
+        sent.append(len(pickle.dumps(arguments)))
+        return real_submit(self, *arguments, name=name)
 
-    monkeypatch.setattr(ClusterExecutor, "submit", submit)
+    def completed(self: DaskPool) -> list[Handle]:
+        ended = real_completed(self)
+        sent.extend(len(pickle.dumps(handle.value)) for handle in ended)
+        return ended
+
+    monkeypatch.setattr(DaskPool, "submit", submit)
+    monkeypatch.setattr(DaskPool, "completed", completed)
     running.scheduler.add_plugin(plugin, name="sizes")
     try:
         path = build(watched_card, tmp_path, address)
@@ -115,6 +122,7 @@ def test_graphs_never_go_through_the_scheduler(
         running.scheduler.remove_plugin("sizes")
     assert len(plugin.sizes) >= 10
     assert all(0 < size < 100 for size in plugin.sizes.values())
+    assert len(sent) >= 20
     assert max(sent) < 8_000 < path.stat().st_size
 
 
@@ -136,8 +144,12 @@ def kernel_cache() -> tuple[int, int]:
 
 
 def test_numeric_libraries_use_one_thread_in_a_job(address: str, tmp_path: Path) -> None:
-    with connected(address) as client, shared_needs(tmp_path) as needs:
-        pools, limits = ClusterExecutor(client, needs).submit(threads).result()
+    pool = worker_pool(None, None, address, tmp_path)
+    assert isinstance(pool, DaskPool)
+    with closing(pool):
+        pool.submit(threads, name="threads")
+        (ended,) = pool.completed()
+    pools, limits = ended.value
     assert set(limits.values()) == {"1"}
     assert pools
     assert set(pools) == {1}
@@ -156,8 +168,8 @@ def test_loader_and_command_line_take_a_cluster(
     address: str, tmp_path: Path, watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted: list[Any] = []
-    real = ClusterExecutor.submit
-    monkeypatch.setattr(ClusterExecutor, "submit", lambda *a, **o: (submitted.append(a[1:]), real(*a, **o))[1])
+    real = DaskPool.submit
+    monkeypatch.setattr(DaskPool, "submit", lambda *a, **o: (submitted.append(a[1:]), real(*a, **o))[1])
     limit = {"test": 600}  # three shards
     data = Loader("mst_easy", root=tmp_path / "loader", limit=limit, cluster=address).load("test").test
     assert len(data) == 600
@@ -192,7 +204,7 @@ def test_ctrl_c_takes_back_what_is_handed_out(
         with pytest.raises(KeyboardInterrupt):
             build(watched_card, tmp_path / "stopped", client)
         thread.join()
-        wait_until(lambda: not running.scheduler.tasks, 10)
+        wait_until(lambda: not running.scheduler.tasks)
         watched.go_on()
         finished = [path for path in (tmp_path / "stopped").rglob("0*.h5") if is_whole(path)]
         assert 1 <= len(finished) < 10
@@ -225,8 +237,14 @@ def test_clients_that_cannot_be_used(running: Any) -> None:
 def test_other_versions_on_the_workers(
     watched_card: Card, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here())
-    monkeypatch.setattr(cluster_module, "versions_here", lambda parts: other)
+    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here(SAMPLES))
+
+    @contextmanager
+    def requiring(folder: Path, measure: Any, parts: Any) -> Iterator[Requirements]:
+        with cluster_module.shared_folder(folder, measure, parts) as found:
+            yield Requirements(other, measure, parts, found.token)
+
+    monkeypatch.setattr(dask_pool, "shared_folder", requiring)
     with pytest.raises(
         ClusterError, match=r"the Dask worker tcp://.* has numpy [\d.]+, this machine has 0.0; .*install"
     ):
@@ -235,8 +253,8 @@ def test_other_versions_on_the_workers(
 
 
 def test_a_worker_that_does_not_see_the_folder(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_LOOK_SECONDS", (0.0,))
-    needs = Needs(versions_here(), GENERATION, tmp_path / "elsewhere" / ".token")
-    problem = rf"the Dask worker tcp://.* does not see the folder {needs.token.parent}; all workers must share it"
+    monkeypatch.setattr(cluster_module, "_RETRY_SECONDS", (0.0,))
+    elsewhere = tmp_path / "elsewhere"
+    problem = rf"the Dask worker tcp://.* does not see the folder {elsewhere}; all workers must share it"
     with connected(address) as client, pytest.raises(ClusterError, match=problem):
-        check_workers(client, needs)
+        check_workers(client, Requirements(versions_here(SAMPLES), versions_here, SAMPLES, elsewhere / ".token"))

@@ -57,7 +57,9 @@ def test_too_little_space_is_told_before_anything_is_drawn(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 65_000_000, 65_000_000))
     ensure_split(make_card(200), "train", tmp_path / "enough", workers=1)
     monkeypatch.setattr(generation, "build_shard", lambda *a: pytest.fail("drawn"))
-    with pytest.raises(StoreError, match=r"too little disk space in .*root.* MB needed, 65 MB free") as caught:
+    with pytest.raises(
+        StoreError, match=r"too little disk space in .*root.* MB and a reserve of 64 MB are needed, 65 MB are free"
+    ) as caught:
         ensure_split(make_card(100_000), "train", tmp_path / "root", workers=1)
     assert "free space, choose another --root, or ask for fewer samples with --limit" in str(caught.value)
 

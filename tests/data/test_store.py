@@ -1,5 +1,6 @@
 """Files on disk: what is written, how it is mapped, and what happens when it was damaged."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.data.hashing import samples_hash
+from graphbench.data.layout import find_file
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest, default_root, map_arrays, smallest_integer, write_arrays
 
@@ -200,6 +202,33 @@ def test_missing_file_is_rebuilt(card: Card, built: Path, tmp_path: Path) -> Non
 def test_damaged_manifest(card: Card, built: Path, tmp_path: Path, text: str) -> None:
     (built.parent / "manifest.json").write_text(text)
     assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+
+
+def test_manifest_that_is_nested_too_deeply(card: Card, built: Path, tmp_path: Path) -> None:
+    (built.parent / "manifest.json").write_text('{"format": 1, "files": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+
+
+def test_a_folder_that_may_not_be_entered(
+    card: Card, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.stat
+
+    def stat(path: Path, **options: Any) -> Any:
+        if path.parent == built.parent:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    for look in (lambda: Manifest(built.parent).read(), lambda: find_file(card, "train", 1, built.parent)):
+        with pytest.raises(StoreError, match="the folder is closed to this user; choose another --root"):
+            look()
+
+
+def test_a_file_where_a_folder_should_be_holds_nothing(card: Card, tmp_path: Path) -> None:
+    (tmp_path / "algoreas").write_text("")
+    assert Manifest(tmp_path / "algoreas" / "toy" / "v1").read()["files"] == {}
+    assert find_file(card, "train", 1, tmp_path / "algoreas" / "toy") is None
 
 
 def test_manifest_that_is_not_text(card: Card, built: Path, tmp_path: Path) -> None:

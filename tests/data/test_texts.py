@@ -25,8 +25,8 @@ from graphbench.data.runs import offsets
 from graphbench.data.samples import Samples, find_generator
 from graphbench.data.store import Manifest
 from graphbench.data.texts import Texts
-from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.floors import most_frequent_answer, trivial_scores
+from graphbench.tasks.evaluator import Evaluator
 
 STRINGS = st.lists(st.text(max_size=8), min_size=1, max_size=9)
 COUNT = 23

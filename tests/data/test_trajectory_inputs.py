@@ -6,10 +6,10 @@ import torch
 
 from graphbench import card
 from graphbench.catalog.features import Stage
-from graphbench.core.errors import GraphBenchError
+from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.data.generation import draw_samples
 from graphbench.data.trajectory_batch import batch_of_samples
-from graphbench.data.trajectory_inputs import InputRule, order_is_constant, random_positions
+from graphbench.data.trajectory_inputs import InputRule, random_positions
 from graphbench.domains.clrs.algorithms import NAMES
 
 CONSTANT = {
@@ -32,16 +32,21 @@ def batch_of(name, count=16):
     return about, batch_of_samples(draw_samples(about, "train", np.arange(count)), about.features)
 
 
+CONSTANT_ORDER = InputRule(constant_hints={"pred_h": "pred"})
+
+
 def test_the_reference_s_algorithms_have_a_constant_order():
-    assert {name for name in NAMES if order_is_constant(card(f"clrs/{name}").features)} == CONSTANT
+    options = {name: card(f"clrs/{name}").task.options for name in NAMES}
+    assert {name for name in NAMES if options[name].get("constant_hints") == {"pred_h": "pred"}} == CONSTANT
+    assert {name for name in NAMES if "constant_hints" in options[name]} == CONSTANT
+    assert {options[name]["positions"] for name in NAMES} == {"pos"}
 
 
 @pytest.mark.parametrize("name", sorted(CONSTANT))
 def test_the_order_becomes_an_input(name):
     about, batch = batch_of(name)
-    rule = InputRule(constant_hints_as_inputs=True)
-    changed = rule.batch(batch, constant=True)
-    features = rule.features(about.features, constant=True)
+    changed = CONSTANT_ORDER.batch(batch)
+    features = CONSTANT_ORDER.features(about.features)
     assert {f.name for f in features if f.stage is Stage.INPUT} == set(changed.inputs)
     assert {f.name for f in features if f.stage is Stage.HINT} == set(changed.hints)
     torch.testing.assert_close(changed.inputs["pred"], batch.hints["pred_h"][-1])
@@ -50,23 +55,29 @@ def test_the_order_becomes_an_input(name):
 
 def test_an_order_that_changes_is_refused():
     about, batch = batch_of("insertion_sort")
-    rule = InputRule(constant_hints_as_inputs=True)
-    assert rule.features(about.features, constant=False) == about.features
-    assert set(rule.batch(batch, constant=False).hints) == set(batch.hints)
+    assert InputRule().features(about.features) == about.features
+    assert set(InputRule().batch(batch).hints) == set(batch.hints)
     with pytest.raises(GraphBenchError, match="changes within a sample"):
-        rule.batch(batch, constant=True)
+        CONSTANT_ORDER.batch(batch)
+
+
+def test_rules_about_features_that_do_not_exist_are_refused():
+    features = card("clrs/bfs").features
+    for rule in (CONSTANT_ORDER, InputRule({"pi_h": "pos"}), InputRule(positions="s")):
+        with pytest.raises(ConfigError, match="correct the card"):
+            rule.features(features)
 
 
 def test_random_positions_are_sorted_within_each_string():
     _, batch = batch_of("lcs_length")
-    rule = InputRule(random_positions=True)
-    pos = rule.batch(batch, constant=False, generator=torch.Generator().manual_seed(1)).inputs["pos"]
+    rule = InputRule(positions="pos")
+    pos = rule.batch(batch, generator=torch.Generator().manual_seed(1)).inputs["pos"]
     for string in (pos[:, :8], pos[:, 8:]):
         assert (string.diff(dim=1) >= 0).all()
         assert string.min() >= 0 and string.max() <= 1
         assert 0.35 < string.mean() < 0.65
     assert len(pos.unique()) == pos.numel()
-    torch.testing.assert_close(rule.batch(batch, constant=False).inputs["pos"], batch.inputs["pos"])
+    torch.testing.assert_close(rule.batch(batch).inputs["pos"], batch.inputs["pos"])
 
 
 def test_random_positions_are_a_function_of_the_seed():

@@ -70,9 +70,9 @@ def make_record(seed: int = 0, f1: float = 0.8, **changes: object) -> RunRecord:
             "val_f1": [(50, 0.5), (100, f1)],
         },
         "scores": {
-            "test": {"f1": f1, "accuracy": 0.9, "f1_per_graph": f1 - 0.01},
-            "n192": {"f1": f1 - 0.1},
-            "n512": {"f1": f1 - 0.2},
+            "test": {"f1": f1, "accuracy": 0.9, "f1_per_graph": max(f1 - 0.01, 0.0)},
+            "n192": {"f1": max(f1 - 0.1, 0.0)},
+            "n512": {"f1": max(f1 - 0.2, 0.0)},
         },
     }
     return RunRecord.model_validate(fields | changes)

@@ -11,7 +11,8 @@ import torch
 import graphbench
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError, UnknownDataset
-from graphbench.evaluation.evaluator import Evaluator, Score
+from graphbench.evaluation.score import Score
+from graphbench.tasks.evaluator import Evaluator
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])
 CLASS = Feature.parse("colour", ["output", "node", "categorical(3)"])
@@ -39,13 +40,19 @@ def test_a_dataset_name_is_enough():
         graphbench.Evaluator("algoreas/mst_eazy")
 
 
-def test_a_card_with_several_outputs_needs_a_choice(card):
+def test_a_card_with_several_outputs_is_scored_on_all_or_on_one(card):
     second = Feature.parse("late", ["output", "edge", "mask"])
     double = card.model_copy(update={"features": (*card.features, second)})
     assert Evaluator(card).feature.name == "in_tree"
     assert Evaluator(double, output="late").feature == second
-    with pytest.raises(EvaluationError, match="outputs in_tree, late; choose one"):
-        Evaluator(double)
+    assert list(Evaluator(double).parts) == ["in_tree", "late"]
+    number = Feature.parse("length", ["output", "graph", "scalar"])
+    metrics = card.metrics.model_copy(update={"also": ("accuracy", "mae", "r2")})
+    mixed = card.model_copy(update={"features": (*card.features, number), "metrics": metrics})
+    assert [m.name for m in Evaluator(mixed, output="length").metrics] == ["mae", "r2"]
+    assert [m.name for m in Evaluator(mixed, output="in_tree").metrics] == ["f1", "accuracy"]
+    with pytest.raises(EvaluationError, match="the metric 'f1' cannot score 'length'"):
+        Evaluator(mixed.model_copy(update={"metrics": card.metrics}), output="length")
     with pytest.raises(EvaluationError, match="no output 'nope'"):
         Evaluator(card, output="nope")
 
@@ -58,6 +65,32 @@ def test_score_is_a_mapping_that_explains_itself(mask):
     assert isinstance(score, Score)
     with pytest.raises(KeyError, match="'recall' was not computed"):
         score["recall"]
+
+
+def test_a_score_as_json_has_all_there_is_to_say(mask):
+    whole = mask.evaluate(TRUTH, TRUTH, BATCH).to_json_dict()
+    assert whole == {
+        "primary": "f1",
+        "higher_is_better": True,
+        "metrics": {"f1": 1.0, "accuracy": 1.0, "f1_per_graph": 1.0},
+        "items": 4,
+        "graphs": 2,
+        "undefined": {},
+    }
+    constant = Evaluator.from_features(SCALAR).evaluate(np.ones(3), np.ones(3)).to_json_dict()
+    assert list(constant["metrics"]) == ["mae", "rmse"] and "undefined" in constant["undefined"]["r2"]
+    assert json.loads(json.dumps([whole, constant])) == [whole, constant]
+
+
+def test_the_default_scale_follows_the_kind_of_task():
+    for name, expected in (("mst_easy", "probability"), ("co/rb_small:mis", "logit"), ("clrs/bfs", "probability")):
+        evaluator = graphbench.Evaluator(name)
+        assert evaluator.scores == evaluator.default_scores == expected
+        assert graphbench.Evaluator(name, scores="label").scores == "label"
+    assert repr(Evaluator.from_features(CLASS)) == (
+        "Evaluator(colour: node categorical(3); accuracy, macro_f1; scores='probability')"
+    )
+    assert repr(graphbench.Evaluator("co/rb_small:mis")).endswith("; scores='logit')")
 
 
 def test_metrics_over_graphs_are_left_out_without_graphs(mask):

@@ -42,6 +42,16 @@ def test_scalar_predictors():
     assert columns["mean"] == {"mae": 0.5}
 
 
+def test_scalars_with_a_width_are_predicted_column_by_column():
+    wide = Feature.parse("wind", ["output", "node", "scalar(2)"])
+    train = np.array([[0.0, 10.0], [0.0, 10.0], [9.0, 40.0]])
+    scores = trivial_scores(wide, train, torch.tensor([[3.0, 20.0], [0.0, 20.0]]), np.array([0, 1]), ["mae"])
+    assert scores["mean"] == pytest.approx({"mae": 0.75})  # (1.5 of the first column + 0 of the second) / 2
+    assert scores["median"] == pytest.approx({"mae": (1.5 + 10) / 2})
+    with pytest.raises(EvaluationError, match=r"'wind' is a scalar\(2\): give \[items, 2\]"):
+        trivial_scores(wide, train[:, 0], train[:, 0], None, ["mae"])
+
+
 def test_class_predictors():
     scores = trivial_scores(CLASS, np.array([2, 2, 0]), np.array([2] * 600 + [0] * 300), None, ["accuracy"])
     assert scores["majority"]["accuracy"] == pytest.approx(2 / 3)

@@ -100,7 +100,8 @@ def test_files_that_do_not_fit_are_refused(questions, tmp_path):
     with pytest.raises(EvaluationError, match="prompt 0 of bfs at size 4, seed 3, but to another text"):
         evaluate_language_model(Oracle(questions), questions, path, examples=few_shot_examples(1))
     lines = path.read_text().splitlines()
-    for damage in (["{}", *lines[1:]], [lines[0], '{"algorithm": "bfs"}'], ["nonsense", *lines[1:]]):
+    deep = "[" * 100_000
+    for damage in (["{}", *lines[1:]], [lines[0], '{"algorithm": "bfs"}'], ["nonsense", *lines[1:]], [deep, *lines]):
         path.write_text("\n".join(damage) + "\n")
         with pytest.raises(EvaluationError, match="is no file of answers"):
             read_answers(path)

@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.metrics import METRICS, default_metrics, metric
+from graphbench.tasks.evaluator import Evaluator
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])
 CLASS = Feature.parse("colour", ["output", "node", "categorical(4)"])

@@ -22,7 +22,7 @@ def truth(dataset, split, root):
 
 
 def scored(dataset, split, path, root, scores="probability"):
-    return score_predictions(dataset, split, path, scores, root=root, limit=LIMIT)[split]
+    return score_predictions(dataset, [split], path, scores, root=root, limit=LIMIT)[0][split]
 
 
 def test_one_output_in_an_array(root, tmp_path):

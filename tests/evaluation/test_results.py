@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from graphbench.core.errors import ResultError
+from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.evaluation.machine import hardware
 from graphbench.evaluation.results import (
     Budget,
     RunRecord,
     Stat,
     aggregate,
-    hardware,
     load_records,
     read_record,
     save_record,
@@ -90,7 +90,8 @@ def test_only_ids_become_paths(tmp_path, dataset):
     ("change", "message"),
     [
         ({"colour": "red"}, "colour: Extra inputs"),
-        ({"schema": 2}, "schema: Input should be 1"),
+        ({"schema": 0}, "schema: Input should be 1"),
+        ({"schema": 2}, "record format 2, newer.*update graphbench"),
         ({"seed": None}, "seed"),
         ({"scores": {"test": {"f1": "high"}}}, "scores.test.f1"),
         ({"scores": {"test": {"f1": math.nan}}}, "scores.test.f1"),
@@ -205,3 +206,55 @@ def test_records_cannot_hold_what_json_cannot():
         make_record(f1=math.inf)
     with pytest.raises(ValueError, match="pattern"):
         RunRecord.model_validate(make_record().model_dump() | {"model": "../evil"})
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [
+        ({"f1": 1.7}, "test: f1 is 1.7, outside its range from 0 to 1"),
+        ({"f1": 1e308}, r"f1 is 1e\+308, outside"),
+        ({"accuracy": -0.1}, "accuracy is -0.1, outside"),
+        ({"mae": -1.0}, "mae is -1, outside its range from 0 to inf"),
+        ({"r2": 1.5}, "r2 is 1.5, outside its range from -inf to 1"),
+        ({"f1": math.nan}, "finite number"),
+        ({"mae": math.inf}, "finite number"),
+    ],
+)
+def test_scores_outside_the_range_of_their_metric_are_refused(tmp_path, scores, words):
+    record = make_record(scores={"test": {"f1": 1.0 + 1e-12, "gap": -3.0, "my_metric": 17.0}})
+    content = json.loads(record.to_json())
+    with pytest.raises(ValueError, match=words):
+        make_record(scores={"val": {"f1": 0.5}, "test": scores})
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({**content, "scores": {"test": scores}}))
+    with pytest.raises(ResultError, match=r"record\.json: scores"):
+        read_record(path)
+
+
+def test_a_record_of_a_newer_schema_says_so(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({**json.loads(make_record().to_json()), "schema": 2, "more": 1}))
+    with pytest.raises(
+        ResultError, match=r"record\.json has the record format 2, newer than .* \(1\); update graphbench"
+    ):
+        read_record(path)
+
+
+def test_records_that_are_nested_too_deeply(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(ResultError, match="is not a JSON record: its lists and objects are nested too deeply"):
+        read_record(path)
+    config = deepest = {}
+    for _ in range(3000):
+        deepest["a"] = deepest = {}
+    for values in (config, {"a": object()}):
+        with pytest.raises(ResultError, match="cannot be written as JSON"):
+            save_record(make_record(config=values), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["a\0b.json", "\ud800.json", 5])
+def test_paths_that_no_file_can_have(path):
+    for use in (read_record, lambda path: save_record(make_record(), path=path), lambda path: load_records("*", path)):
+        with pytest.raises(ArgumentError):
+            use(path)

@@ -8,12 +8,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_networkx
 
 from graphbench.core.errors import DecodingError, EvaluationError
-from graphbench.evaluation.evaluator import Evaluator
+from graphbench.data.domain import all_parts
+from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
-from graphbench.evaluation.solutions import FURTHER_METRICS, PROBLEMS, SolutionEvaluator, decode
+from graphbench.evaluation.solutions import FURTHER_METRICS, SolutionEvaluator, decode
+from graphbench.tasks.evaluator import Evaluator
 
-TASKS = tuple(PROBLEMS)
+PROBLEMS = {problem.short_name: problem for _, problem in all_parts("problem")}
+TASKS = ("mis", "max_cut", "coloring")
 ALL = {task: (about.objective, *FURTHER_METRICS) for task, about in PROBLEMS.items()}
 
 
@@ -158,11 +161,11 @@ def test_streaming_equals_one_call(task):
     batch = random_batch()
     rng = np.random.default_rng(0)
     about = PROBLEMS[task]
-    batch[about.label] = torch.from_numpy(rng.integers(2, 9, batch.num_graphs))
+    batch[about.value] = torch.from_numpy(rng.integers(2, 9, batch.num_graphs))
     scores = scores_for(task, batch.num_nodes)
     data = batch.to_data_list()
-    for one, value in zip(data, batch[about.label], strict=True):
-        one[about.label] = value.reshape(1)
+    for one, value in zip(data, batch[about.value], strict=True):
+        one[about.value] = value.reshape(1)
     evaluator = SolutionEvaluator(task, expected_graphs=len(data))
     whole = evaluator.evaluate(batch, scores).to_dict()
     parts = split(batch, scores)
@@ -265,7 +268,7 @@ def test_bad_scores_and_arguments_are_named():
         decode("mis", batch, np.zeros(9), local_search=True)
     with pytest.raises(DecodingError, match="the decoder of mis has no option 'num_colors'"):
         SolutionEvaluator("mis", num_colors=3)
-    with pytest.raises(DecodingError, match="the task 'clique' asks for no solution; decoders exist for mis, max_cut"):
+    with pytest.raises(DecodingError, match=r"there is no problem 'clique' \(there are co\.mis, co\.max_cut"):
         decode("clique", batch, np.zeros(9))
     with pytest.raises(EvaluationError, match="leave batch out"):
         SolutionEvaluator("mis").evaluate(batch, np.zeros(9), batch.batch)
@@ -346,7 +349,8 @@ def test_the_evaluator_of_a_card_with_a_problem(task):
 
 def test_a_task_of_numbers_has_the_usual_evaluator():
     evaluator = Evaluator("co/ba_small:mis_size")
-    assert type(evaluator) is Evaluator
+    assert type(evaluator) is FeatureEvaluator
+    assert isinstance(evaluator, Evaluator)
     assert evaluator.evaluate([3.0, 4.0], [3.0, 5.0])["mae"] == 0.5
-    with pytest.raises(DecodingError, match="'mis_size' asks for no solution"):
+    with pytest.raises(DecodingError, match="mis_size asks for no solution"):
         SolutionEvaluator("co/ba_small:mis_size")

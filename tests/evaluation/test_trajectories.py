@@ -4,14 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.metrics as sk
 import torch
 
 from graphbench import card
-from graphbench.catalog.features import Kind
+from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.clrs.algorithms import NAMES
-from graphbench.evaluation.evaluator import Evaluator
-from graphbench.evaluation.trajectories import OutputScores, trivial_outputs
+from graphbench.evaluation.traces import TraceEvaluator, trivial_outputs
+from graphbench.tasks.evaluator import Evaluator
 
 GOLDEN = np.load(Path(__file__).parents[1] / "domains" / "clrs" / "golden" / "eval.npz")
 
@@ -31,9 +32,9 @@ def test_scores_are_the_reference_s(name):
         kind: {f.name: in_batch_form(f, GOLDEN[f"{name}/{kind}/{f.name}"]) for f in outputs}
         for kind in ("truth", "pred")
     }
-    whole = OutputScores(outputs)
+    whole = TraceEvaluator(outputs)
     whole.update(values["truth"], values["pred"])
-    halves = OutputScores(outputs)
+    halves = TraceEvaluator(outputs)
     for part in (slice(0, 3), slice(3, 8)):
         halves.update(*({k: v[part] for k, v in values[kind].items()} for kind in ("truth", "pred")))
     for scores in (whole.compute(), halves.compute()):
@@ -43,8 +44,118 @@ def test_scores_are_the_reference_s(name):
             assert scores[f"score_{f.name}"] == pytest.approx(float(GOLDEN[f"{name}/score/{f.name}"]), abs=1e-12)
 
 
+def one_hot(feature, value, nodes):
+    """Return numbers in the reference's form: one axis more, all -1 where masked."""
+    rows = np.eye(feature.classes or nodes)[np.maximum(value, 0).astype(int)]
+    return np.where((value == -1)[..., None], -1.0, rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_in_the_reference_s_one_hot_form_score_as_numbers_do(name):
+    outputs = card(f"clrs/{name}").outputs
+    golden = {kind: {f.name: GOLDEN[f"{name}/{kind}/{f.name}"] for f in outputs} for kind in ("truth", "pred")}
+    numbers = {kind: {f.name: in_batch_form(f, own[f.name]) for f in outputs} for kind, own in golden.items()}
+    rows = {
+        kind: {
+            f.name: one_hot(f, own[f.name], 8) if f.kind in (Kind.POINTER, Kind.PERMUTATION) else golden[kind][f.name]
+            for f in outputs
+        }
+        for kind, own in numbers.items()
+    }
+    evaluator = Evaluator(f"clrs/{name}")
+    expected = evaluator.evaluate(numbers["truth"], numbers["pred"])
+    assert expected.primary == pytest.approx(float(GOLDEN[f"{name}/score/score"]), abs=1e-12)
+    assert evaluator.evaluate(golden["truth"], golden["pred"]) == expected
+    assert evaluator.evaluate(rows["truth"], rows["pred"]) == expected
+    assert evaluator.evaluate(numbers["truth"], rows["pred"]) == expected
+    shifted = {f.name: rows["pred"][f.name] - (0 if f.kind is Kind.MASK else 1) for f in outputs}
+    assert evaluator.evaluate(rows["truth"], shifted) == expected  # scores, of which the highest counts
+
+
+def test_one_hot_rows_that_are_no_rows_of_the_output_are_refused():
+    truth = np.array([[[0, 1], [-1, 3]]])
+    evaluator = Evaluator("clrs/lcs_length")
+    (feature,) = card("clrs/lcs_length").outputs
+    rows = one_hot(feature, truth, 2)
+    assert (rows == -1).all(axis=-1).sum() == 1
+    other = rows.copy()
+    other[0, 1, 0] = [0.0, 1.0, 0.0, 0.0]  # a prediction where nothing counts
+    assert evaluator.evaluate(rows, other).primary == evaluator.evaluate(truth, rows).primary == 1
+    marked = np.where((rows == -1).all(axis=-1, keepdims=True), [0.0, 0.0, 0.0, -1.0], rows)  # the reference's way
+    assert evaluator.evaluate(marked, rows) == evaluator.evaluate(marked, marked) == evaluator.evaluate(truth, truth)
+    for wrong, message in (
+        (rows[..., :3], "has 3 values per item; 'b' has 4 classes, one each"),
+        (np.where(rows == 1, np.nan, rows), "holds nan at row 0"),
+        (rows[:, :1], r"has shape \(1, 1, 2\); give \[B, n, n\]"),
+    ):
+        with pytest.raises(EvaluationError, match=message):
+            evaluator.evaluate(truth, wrong)
+    with pytest.raises(EvaluationError, match="holds -1 at row 0, column 0, 1"):
+        evaluator.evaluate(truth, np.where(np.eye(2, dtype=bool)[None, ::-1, :, None], -1.0, rows))
+
+
+def test_further_metrics_of_traces_equal_scikit_learn():
+    (feature,) = card("clrs/graham_scan").outputs
+    rng = np.random.default_rng(4)
+    truth, predicted = rng.integers(0, 2, (12, 5)), rng.integers(0, 2, (12, 5))
+    predicted[:3] = truth[:3]
+    truth[rng.random(truth.shape) < 0.2] = -1
+    truth[5] = -1  # nothing counts in this sample, so it is none of accuracy_per_graph
+    counted = truth != -1
+    metrics = ("f1", "precision", "recall", "accuracy", "accuracy_per_graph")
+    evaluator = TraceEvaluator([feature], "score", metrics)
+    for part in (slice(0, 4), slice(4, 12)):
+        evaluator.update({feature.name: truth[part]}, {feature.name: predicted[part]})
+    found = evaluator.compute()
+    assert list(found) == ["score", *metrics] and found.graphs == 12
+    pair = (truth[counted], predicted[counted])
+    assert found["score"] == found["f1"] == pytest.approx(sk.f1_score(*pair), rel=1e-12)
+    assert found["precision"] == pytest.approx(sk.precision_score(*pair), rel=1e-12)
+    assert found["recall"] == pytest.approx(sk.recall_score(*pair), rel=1e-12)
+    assert found["accuracy"] == pytest.approx(sk.accuracy_score(*pair), rel=1e-12)
+    own = [sk.accuracy_score(t[c], p[c]) == 1 for t, p, c in zip(truth, predicted, counted, strict=True) if c.any()]
+    assert found["accuracy_per_graph"] == pytest.approx(np.mean(own)) and 0 < np.mean(own) < 1
+
+
+def test_further_metrics_of_several_outputs_and_weights():
+    outputs = card("clrs/topological_sort").outputs
+    rng = np.random.default_rng(5)
+    truth = {"topo": rng.integers(0, 4, (9, 4)), "topo_head": rng.integers(0, 4, 9)}
+    wrong = {"topo": truth["topo"].copy(), "topo_head": np.where(np.arange(9) < 4, truth["topo_head"], 3)}
+    wrong["topo"][2:5, 1] = (wrong["topo"][2:5, 1] + 1) % 4
+    score = TraceEvaluator(outputs, "score", ("accuracy", "accuracy_per_graph")).evaluate(truth, wrong)
+    expected = {
+        name: sk.accuracy_score(truth[name].ravel(), wrong[name].ravel()) for name in ("topo", "topo_head")
+    }  # fmt: skip
+    assert {name: score[f"accuracy_{name}"] for name in expected} == pytest.approx(expected)
+    assert score["accuracy"] == score["score"] == pytest.approx(np.mean(list(expected.values())))
+    assert score["accuracy_per_graph_topo"] == pytest.approx(6 / 9)
+    weighted = TraceEvaluator(outputs, weights={"topo": 3.0}).evaluate(truth, wrong)
+    assert weighted.primary == pytest.approx((3 * expected["topo"] + expected["topo_head"]) / 4)
+    with pytest.raises(EvaluationError, match="the metric 'macro_f1' cannot score 'topo'"):
+        TraceEvaluator(outputs, "score", ("macro_f1",))
+
+
+def test_the_registered_score_is_f1_of_masks():
+    mask = Feature.parse("m", ["output", "node", "mask"])
+    evaluator = Evaluator.from_features(mask, "score", ("f1", "accuracy"))
+    truth, predicted = np.array([1, 1, 0, 0, 0]), np.array([1, 0, 1, 0, 0])
+    score = evaluator.evaluate(truth, predicted)
+    assert score.primary == score["f1"] == pytest.approx(sk.f1_score(truth, predicted)) != score["accuracy"]
+    nothing = np.zeros(4, int)
+    empty = evaluator.evaluate(nothing, nothing)
+    assert (empty.primary, empty["f1"]) == (1, 0)  # the reference's convention, and that of F1 alone
+    assert evaluator.evaluate(nothing, nothing + 1).primary == 0
+    both = {"in_hull": np.zeros((2, 3), int)}
+    assert Evaluator("clrs/graham_scan").evaluate(both, both).primary == 1
+    pointer = Feature.parse("p", ["output", "node", "pointer"])
+    assert Evaluator.from_features(pointer, "score").evaluate([0, 1, 2], [0, 1, 1]).primary == pytest.approx(2 / 3)
+    with pytest.raises(EvaluationError, match="the metric 'score' cannot score 'v', which is a scalar"):
+        Evaluator.from_features(Feature.parse("v", ["output", "node", "scalar"]), "score")
+
+
 def test_bad_outputs_are_named():
-    scores = OutputScores(card("clrs/topological_sort").outputs)
+    scores = TraceEvaluator(card("clrs/topological_sort").outputs)
     with pytest.raises(EvaluationError, match="before any update"):
         scores.compute()
     truth = {"topo": np.zeros((2, 5)), "topo_head": np.zeros(2)}
@@ -138,7 +249,7 @@ def test_what_is_masked_may_be_predicted_masked():
 
 
 def test_a_mask_without_positives_scores_one_as_in_the_reference():
-    scores = OutputScores(card("clrs/bridges").outputs)
+    scores = TraceEvaluator(card("clrs/bridges").outputs)
     nothing = {"is_bridge": np.full((1, 3, 3), -1)}
     scores.update(nothing, {"is_bridge": np.zeros((1, 3, 3))})
     assert scores.compute().primary == 1

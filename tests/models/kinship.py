@@ -17,7 +17,7 @@ from graphbench.data.store import Manifest, write_arrays
 from graphbench.data.texts import Texts, stored_arrays
 from graphbench.loader import Splits
 from graphbench.models.build import ModelConfig, StoryModelConfig, build_model
-from graphbench.models.story.model import with_vocabulary
+from graphbench.models.story.model import completed
 
 CLASSES, POOL = 22, 32
 SPEC = {
@@ -90,9 +90,9 @@ def graph_model(processor: str, **settings: Any) -> torch.nn.Module:
 
 def story_model(batch: Batch, **settings: Any) -> torch.nn.Module:
     """Return a small story model with the words of a batch."""
-    small = {"kind": "story", "embedding": 12, "hidden": 8, "decoder_hidden": 16}
+    small = {"kind": "story", "text": "tokens", "embedding": 12, "hidden": 8, "decoder_hidden": 16}
     config = StoryModelConfig.model_validate({**small, **settings})
-    return build_model(with_vocabulary(config, FEATURES, [batch]), FEATURES, directed=True)
+    return build_model(completed(config, FEATURES, [batch]), FEATURES, directed=True)
 
 
 def make_card() -> Card:

@@ -11,7 +11,7 @@ from graphbench.catalog.features import Feature, parse_features
 from graphbench.core.errors import ConfigError
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.graphs import segment_argmax, segment_log_softmax
-from graphbench.models.losses import loss, predictions
+from graphbench.models.losses import loss, loss_weights, losses, predictions
 
 from .conftest import batch_of
 
@@ -109,9 +109,9 @@ def test_losses_of_several_outputs_add_up() -> None:
 
 
 def test_several_values_per_item() -> None:
-    features = parse_features({"inputs": ["input", "node", "scalar"], "t": ["output", "node", "scalar"]})
+    features = parse_features({"inputs": ["input", "node", "scalar(5)"], "t": ["output", "node", "scalar(2)"]})
     config = ModelConfig(layers=1, hidden=8, processor="mlp")
-    model = build_model(config, features, directed=False, widths={"inputs": 5, "t": 2})
+    model = build_model(config, features, directed=False)
     batch = batch_with(inputs=[torch.randn(n, 5) for n in SIZES], t=[torch.randn(n, 2) for n in SIZES])
     model.fit_normalisation(batch)
     outputs = model(batch)
@@ -126,3 +126,39 @@ def test_segment_functions_agree_with_loops() -> None:
     torch.testing.assert_close(result[:2], values[:2].log_softmax(0))
     torch.testing.assert_close(result[2:], values[2:].log_softmax(0))
     assert segment_argmax(values, segment, 3)[[0, 2]].tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("location", "kind"),
+    [
+        ("node", "mask"), ("edge", "mask"), ("node", "scalar"), ("node", "scalar(2)"), ("graph", "scalar"),
+        ("graph", "categorical(4)"), ("node", "mask_one"), ("graph", "pointer"), ("node", "pointer"),
+    ],
+)  # fmt: skip
+def test_the_losses_of_parts_add_up_with_their_weights(location: str, kind: str) -> None:
+    features = feature(location, kind)
+    rows = {"node": list(SIZES), "edge": [2] * 3, "graph": [1] * 3}[location]
+    width = features[0].width if features[0].width > 1 else None
+    if kind == "mask_one":
+        targets = [F.one_hot(torch.tensor(n - 1), n) for n in SIZES]
+    elif kind == "mask":
+        targets = [torch.randint(0, 2, (count,)) for count in rows]
+    elif kind.startswith("scalar"):
+        targets = [torch.randn(count, *([width] if width else [])) for count in rows]
+    else:
+        targets = [torch.randint(0, 3, (count,)) for count in rows]
+    whole = batch_with(t=targets)
+    items = list(SIZES) if kind in ("mask_one", "pointer") else rows
+    columns = {"categorical(4)": [4], "scalar(2)": [2]}.get(
+        kind, [max(SIZES)] if (location, kind) == ("node", "pointer") else []
+    )
+    raw = torch.randn(sum(items), *columns)
+    parts = [whole[i] for i in range(3)]
+    total = weights = 0.0
+    for part, own in zip(parts, raw.split(items), strict=True):
+        part = batch_of([part])
+        weight = float(loss_weights(part, features)["t"])
+        total += weight * losses({"t": own}, part, features)["t"]
+        weights += weight
+    assert weights == float(loss_weights(whole, features)["t"])
+    torch.testing.assert_close(total / weights, losses({"t": raw}, whole, features)["t"])

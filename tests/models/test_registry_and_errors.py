@@ -11,9 +11,11 @@ from torch import nn
 
 from graphbench.catalog.features import parse_features
 from graphbench.core.errors import ConfigError, UnknownModel
+from graphbench.models import processor_registry
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.layers import Dropout, StochasticDepth
-from graphbench.models.processors import PROCESSORS, Context, Processed, Processor, State, register_processor
+from graphbench.models.processor_registry import processor_class, processor_forms, register_processor
+from graphbench.models.processors import Context, Processed, Processor, State
 
 from .conftest import features_of, random_batch
 
@@ -36,9 +38,21 @@ def test_a_user_can_add_a_processor() -> None:
         batch = random_batch("steiner_tree")
         assert model(batch)["in_tree"].shape == (batch.edge_index.shape[1],)
         with pytest.raises(ValueError, match="taken"):
-            register_processor("doubling")(PROCESSORS["gin"])
+            register_processor("doubling")(processor_class("gin", "sparse"))
     finally:
-        del PROCESSORS["doubling"]
+        processor_registry._REGISTRIES["sparse"].remove("doubling")
+
+
+def test_one_name_may_stand_for_several_kinds_of_input() -> None:
+    assert set(processor_forms("gat")) == {"sparse", "dense"} and processor_forms("oak") == []
+    assert processor_class("gat", "dense", "sparse") is not processor_class("gat", "sparse")
+    assert processor_class("gin", "dense", "sparse") is processor_class("gin", "sparse")
+    with pytest.raises(ValueError, match="consumes='trees' is unknown"):
+        register_processor("oak", consumes="trees")  # type: ignore[arg-type]
+    with pytest.raises(
+        UnknownModel, match="the processor 'mpnn' consumes dense inputs, this kind of model feeds sparse"
+    ):
+        build_model(ModelConfig(processor="mpnn"), features_of("mst"), directed=False)
 
 
 def test_an_unknown_processor_is_named_and_a_near_one_suggested() -> None:
@@ -94,7 +108,7 @@ def test_an_input_of_another_width_is_refused() -> None:
     model = build_model(ModelConfig(hidden=8, layers=1), features_of("mst"), directed=False)
     batch = random_batch("mst")
     batch.weight = torch.rand(batch.edge_index.shape[1], 3)
-    with pytest.raises(ConfigError, match="widths"):
+    with pytest.raises(ConfigError, match=r"scalar\(k\)"):
         model(batch)
 
 

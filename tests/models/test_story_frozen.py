@@ -51,7 +51,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def frozen_model(path: Path, **settings: Any) -> torch.nn.Module:
     frozen = {"path": str(path), **settings.pop("frozen", {})}
-    values = {"encoder": "frozen", "hidden": 8, "decoder_hidden": 16, "frozen": frozen, **settings}
+    values = {"encoder": "frozen", "text": "tokens", "hidden": 8, "decoder_hidden": 16, "frozen": frozen, **settings}
     return build_model(StoryModelConfig.model_validate(values), FEATURES, directed=True)
 
 
@@ -180,11 +180,11 @@ def test_stories_that_cannot_be_read(bert: Path) -> None:
 
 def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.socket", None)
-    unset = StoryModelConfig.model_validate({"encoder": "frozen"})
+    unset = StoryModelConfig.model_validate({"encoder": "frozen", "text": "tokens"})
     with pytest.raises(ConfigError, match=r"path is not set.*graphbench\[text\].*--set model\.frozen\.path=/path"):
         build_model(unset, FEATURES, directed=True)
     for path in ("bert-base-uncased", str(tmp_path / "absent")):
-        config = StoryModelConfig.model_validate({"encoder": "frozen", "frozen": {"path": path}})
+        config = StoryModelConfig.model_validate({"encoder": "frozen", "text": "tokens", "frozen": {"path": path}})
         with pytest.raises(ConfigError, match=rf"model\.frozen\.path = '{path}', does not exist"):
             build_model(config, FEATURES, directed=True)
     (tmp_path / "empty").mkdir()

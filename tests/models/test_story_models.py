@@ -14,7 +14,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.build import StoryModelConfig, build_model
 from graphbench.models.losses import loss
 from graphbench.models.story.base import query_states
-from graphbench.models.story.model import with_vocabulary
+from graphbench.models.story.model import completed
 from graphbench.models.story.relation_network import cut_into_sentences, ordered_pairs
 from graphbench.models.story.vocabulary import PAD, UNKNOWN, Vocabulary, words_of
 
@@ -196,10 +196,11 @@ def test_the_vocabulary_is_made_of_the_words_of_training() -> None:
     samples = puzzles(6)
     words = words_of([s["tokens"] for s in samples])
     assert words == tuple(sorted({t for s in samples for t in s["tokens"].split() if not t.startswith("@ent")}))
-    config = with_vocabulary(StoryModelConfig(), FEATURES, [batch_of(samples[:3]), batch_of(samples[3:])])
+    config = completed(StoryModelConfig(text="tokens"), FEATURES, [batch_of(samples[:3]), batch_of(samples[3:])])
     assert config.vocabulary == words
-    assert with_vocabulary(config, FEATURES, []) is config
-    assert with_vocabulary(StoryModelConfig(encoder="frozen"), FEATURES, []).vocabulary == ()
+    assert (config.text, config.entity) == ("tokens", "entity")
+    assert completed(config, FEATURES, []) == config
+    assert completed(StoryModelConfig(text="tokens", encoder="frozen"), FEATURES, []).vocabulary == ()
 
 
 def test_tokens_are_numbered() -> None:
@@ -225,7 +226,7 @@ def test_all_unknown_words_are_alike() -> None:
 @pytest.mark.parametrize(("words", "message"), [(("a", "a"), "distinct"), (("@ent3",), "@ent3")])
 def test_malformed_vocabularies(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        build_model(StoryModelConfig(vocabulary=words), FEATURES, directed=True)
+        build_model(StoryModelConfig(text="tokens", vocabulary=words), FEATURES, directed=True)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +327,16 @@ def test_a_relation_network_is_the_sum_over_pairs_written_out() -> None:
 def test_data_that_are_no_stories(change: dict[str, Any], message: str) -> None:
     spec = {name: words for name, words in {**SPEC, **change}.items() if words is not None}
     with pytest.raises(ConfigError, match=message):
-        build_model(StoryModelConfig(vocabulary=("a",)), parse_features(spec), directed=True)
+        build_model(
+            StoryModelConfig(text="tokens", entity="entity", vocabulary=("a",)), parse_features(spec), directed=True
+        )
+
+
+def test_the_inputs_are_chosen_by_type_where_there_is_one_of_each() -> None:
+    spec = {name: words for name, words in SPEC.items() if name != "story"}
+    assert build_model(StoryModelConfig(vocabulary=("a",)), parse_features(spec), directed=True).text.name == "tokens"
+    with pytest.raises(ConfigError, match=r"2 inputs, where one is needed, .* \(there: .*\); set model.text"):
+        build_model(StoryModelConfig(vocabulary=("a",)), FEATURES, directed=True)
 
 
 def test_another_text_can_be_read() -> None:
@@ -340,7 +350,7 @@ def test_another_text_can_be_read() -> None:
 
 def test_a_model_without_words_is_refused() -> None:
     with pytest.raises(ConfigError, match="no vocabulary"):
-        build_model(StoryModelConfig(), FEATURES, directed=True)
+        build_model(StoryModelConfig(text="tokens"), FEATURES, directed=True)
 
 
 def test_a_batch_without_stories_is_refused() -> None:

@@ -13,15 +13,15 @@ from graphbench.catalog.resources import baselines_dir
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.loader import Splits
 from graphbench.models.build import build_model, count_parameters
-from graphbench.models.story.model import with_vocabulary
+from graphbench.models.story.model import completed
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_run, load_run
-from graphbench.training.trainer import train
+from graphbench.training.run import train
 
 from .kinship import FEATURES, batch_of, make_splits, puzzles
 
 TINY = """
-model: {kind: story, encoder: %s, embedding: 8, hidden: 8, layers: 1, decoder_hidden: 16}
+model: {kind: story, text: tokens, encoder: %s, embedding: 8, hidden: 8, layers: 1, decoder_hidden: 16}
 training: {steps: 6, batch_size: 16, lr: 1.0e-2, weight_decay: 0.0, eval_every: 3}
 """
 GRAPH = ("gat", "gat_small", "gin", "gt")
@@ -65,7 +65,9 @@ def test_an_interrupted_run_ends_with_the_same_bits(toys: Splits, tmp_path: Path
 def test_a_run_with_other_words_is_not_continued(toys: Splits, tmp_path: Path) -> None:
     path = tiny(tmp_path)
     train(data=toys, model=path, output=tmp_path / "run", evaluate=(), steps=2)
-    with pytest.raises(CheckpointError, match="another configuration"):
+    with pytest.raises(
+        CheckpointError, match=r"belongs to another run .*: model.vocabulary \[.*\.\.\. -> \['a', 'has', 'called'\]"
+    ):
         own = {"model.vocabulary": ["a", "has", "called"]}
         train(data=toys, model=path, output=tmp_path / "run", evaluate=(), steps=2, overrides=own)
 
@@ -96,7 +98,7 @@ def test_shipped_configurations(name: str) -> None:
             build_model(config.model, FEATURES, directed=True)
         return
     batch = batch_of(puzzles(4))
-    own = with_vocabulary(config.model, FEATURES, [batch]) if name in STORY else config.model
+    own = completed(config.model, FEATURES, [batch]) if name in STORY else config.model
     model = build_model(own, FEATURES, directed=True)
     assert model(batch)["answer"].shape == (4, 22)
 
@@ -106,7 +108,7 @@ def test_the_papers_widths_reach_the_models() -> None:
 
     def model(name: str) -> torch.nn.Module:
         config = load_config("clutrr/gen_23", name).model
-        own = with_vocabulary(config, FEATURES, [batch]) if name in STORY else config
+        own = completed(config, FEATURES, [batch]) if name in STORY else config
         return build_model(own, FEATURES, directed=True)
 
     lstm = model("bilstm_mean")

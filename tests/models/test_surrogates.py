@@ -22,7 +22,7 @@ from graphbench.models.surrogates import (
 
 SURE = 40.0  # sigmoid and softmax of such logits are 0 or 1 up to 1e-17
 LOSSES = {
-    "mis": (independent_set_loss, {"beta": 1.7}, ()),
+    "independent_set": (independent_set_loss, {"beta": 1.7}, ()),
     "max_cut": (max_cut_loss, {}, ()),
     "coloring": (coloring_loss, {"weight": 0.6}, (4,)),
 }
@@ -79,7 +79,7 @@ def test_colourings_at_0_and_1(seed):
         assert coloring_loss(scores, data, weight=0.5).item() == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["mis", "max_cut"])
+@pytest.mark.parametrize("name", ["independent_set", "max_cut"])
 def test_the_loss_is_the_mean_over_independent_draws(name):
     found = nx.gnp_random_graph(7, 0.5, seed=3)
     data, scores = as_data(found), scores_for(name, 7)
@@ -88,7 +88,7 @@ def test_the_loss_is_the_mean_over_independent_draws(name):
         chance = np.prod([p[v] if bit else 1 - p[v] for v, bit in enumerate(bits)])
         inside = {v for v in found if bits[v]}
         within = found.subgraph(inside).number_of_edges()
-        expected += chance * (1.7 * within - len(inside) if name == "mis" else -nx.cut_size(found, inside))
+        expected += chance * (1.7 * within - len(inside) if name == "independent_set" else -nx.cut_size(found, inside))
     assert loss_of(name, scores, data).item() == pytest.approx(expected, abs=1e-9)
 
 
@@ -156,7 +156,7 @@ def test_autocast_changes_nothing(name):
 def test_following_the_gradient_solves_small_problems():
     found = nx.petersen_graph()
     data = as_data(found)
-    best = {"mis": 4, "max_cut": 12}
+    best = {"independent_set": 4, "max_cut": 12}
     for name, optimum in best.items():
         reached = []
         for seed in range(5):
@@ -164,7 +164,7 @@ def test_following_the_gradient_solves_small_problems():
             optimizer = torch.optim.Adam([scores], 0.1)
             for _ in range(300):
                 optimizer.zero_grad()
-                loss = SURROGATES[name](scores, data)
+                loss = SURROGATES.find(name).loss(scores, data)
                 loss.backward()
                 optimizer.step()
             reached.append(-loss.item())
@@ -173,9 +173,9 @@ def test_following_the_gradient_solves_small_problems():
 
 def test_bad_arguments_are_named():
     data = graph([(0, 1)], 2)
-    for name in ("mis", "max_cut"):
+    for name in ("independent_set", "max_cut"):
         with pytest.raises(ConfigError, match=r"shape \[2, 1\]; give \[2\]"):
-            SURROGATES[name](torch.zeros(2, 1), data)
+            SURROGATES.find(name).loss(torch.zeros(2, 1), data)
     with pytest.raises(ConfigError, match=r"shape \[3\]; give \[2\]"):
         independent_set_loss(torch.zeros(3), data)
     with pytest.raises(ConfigError, match=r"shape \[2\]; give \[2, colours\]"):
@@ -189,12 +189,13 @@ def test_bad_arguments_are_named():
 def test_settings_of_a_loss_are_checked_and_used() -> None:
     batch = Batch.from_data_list([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)])
     scores = torch.tensor([0.3, -0.2])
-    assert torch.equal(surrogate_of("mis", {"beta": 2.0})(scores, batch), independent_set_loss(scores, batch, beta=2.0))
-    with pytest.raises(ConfigError, match=r"training\.surrogate\.gamma: the loss of mis has beta"):
-        surrogate_of("mis", {"gamma": 1.0})
-    with pytest.raises(ConfigError, match="max_cut has no settings"):
+    found = surrogate_of("independent_set", {"beta": 2.0})(scores, batch)
+    assert torch.equal(found, independent_set_loss(scores, batch, beta=2.0))
+    with pytest.raises(ConfigError, match=r"training\.surrogate\.gamma: the loss 'independent_set' has beta"):
+        surrogate_of("independent_set", {"gamma": 1.0})
+    with pytest.raises(ConfigError, match="'max_cut' has no settings"):
         surrogate_of("max_cut", {"beta": 1.0})
-    with pytest.raises(ConfigError, match="'sudoku' has no loss"):
+    with pytest.raises(ConfigError, match="unknown surrogate loss 'sudoku'"):
         surrogate_of("sudoku", {})
 
 
@@ -230,8 +231,8 @@ def test_one_arc_without_its_reverse_among_many_is_found(reversed_arcs):
 
 def test_settings_are_refused_before_there_are_data():
     for task, settings, message in (
-        ("mis", {"beta": 0.5}, r"training\.surrogate: beta = 0\.5; give a number from 1 on"),
-        ("mis", {"beta": float("inf")}, r"training\.surrogate: beta = inf"),
+        ("independent_set", {"beta": 0.5}, r"training\.surrogate: beta = 0\.5; give a number from 1 on"),
+        ("independent_set", {"beta": float("inf")}, r"training\.surrogate: beta = inf"),
         ("coloring", {"weight": float("inf")}, r"training\.surrogate: weight = inf"),
         ("coloring", {"weight": float("nan")}, r"training\.surrogate: weight = nan"),
     ):

@@ -7,7 +7,9 @@ import torch
 from torch import nn
 
 from graphbench.core.errors import CheckpointError, StoreError
+from graphbench.core.files import write_json
 from graphbench.training import checkpoint
+from graphbench.training.config import load_config
 
 
 def small_model(width=4):
@@ -120,9 +122,19 @@ def test_weights_of_another_model_are_refused_in_one_line(tmp_path):
     assert len(str(refused.value)) < 250 and "\n" not in str(refused.value)
 
 
-def test_another_fingerprint_is_refused(tmp_path):
-    checkpoint.require_fingerprint({"fingerprint": "a"}, "a", tmp_path)
+def test_another_fingerprint_is_refused_with_the_settings_that_differ(tmp_path):
+    path, config = tmp_path / "c.safetensors", load_config("algoreas/mst_easy", "gin_small", steps=8)
+    checkpoint.require_fingerprint({"fingerprint": "a"}, "a", path, config)
     with pytest.raises(
-        CheckpointError, match=r"another configuration.*resume=False \(on the command line --no-resume\)"
+        CheckpointError,
+        match=r"belongs to another run .*its data are others.*resume=False \(on the command line --no-resume\)",
     ):
-        checkpoint.require_fingerprint({"fingerprint": "a"}, "b", tmp_path)
+        checkpoint.require_fingerprint({"fingerprint": "a"}, "b", path, config)
+    changes = {"training.log_every": 3, "training.eval_batch_size": 5, "model.hidden": 8}
+    before = load_config("algoreas/mst_easy", "gin_small", steps=6, data_seed=3, overrides=changes)
+    write_json(tmp_path / "config.json", before.to_dict())
+    with pytest.raises(CheckpointError) as refused:
+        checkpoint.require_fingerprint({"fingerprint": "a"}, "b", path, config)
+    hidden = config.model.hidden
+    told = f"data_seed 3 -> 0, model.hidden 8 -> {hidden}, training.steps 6 -> 8; choose another output folder"
+    assert told in str(refused.value)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from graphbench.catalog import resources
 from graphbench.core.errors import ConfigError, UnknownModel
-from graphbench.training import config as config_module
 from graphbench.training.config import fingerprint, list_configs, load_config, parse_overrides
 from graphbench.training.settings import TrainingConfig
 
@@ -24,7 +24,7 @@ def baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / f"{name}.yaml"
         path.parent.mkdir(exist_ok=True)
         path.write_text(yaml.safe_dump(FILE))
-    monkeypatch.setattr(config_module, "baselines_dir", lambda: tmp_path)
+    monkeypatch.setattr(resources, "data_dir", lambda name: tmp_path)
     return tmp_path
 
 

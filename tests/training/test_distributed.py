@@ -13,14 +13,14 @@ from graphbench.core.errors import ConfigError
 from graphbench.evaluation.results import read_record
 from graphbench.training import checkpoint
 from graphbench.training.distributed import World, choose_device, join_world
-from graphbench.training.trainer import train
+from graphbench.training.run import train
 
 OPTIONS = ["model.dropout=0", "training.lr=1e-3", "training.accumulate=2"]
 
 SCRIPT = """
 import importlib.util, sys
 from pathlib import Path
-from graphbench.training.trainer import train
+from graphbench.training.run import train
 
 conftest, toys, config, output, *options = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("toys", conftest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from graphbench.domains.clrs_text import Renderer
 from graphbench.evaluation.language import dataset_prompts
 from graphbench.evaluation.results import aggregate, read_record
 from graphbench.training.config import load_config
-from graphbench.training.evaluate import evaluate_run, load_config_of_run
-from graphbench.training.trainer import default_output, train
-from graphbench.training.trajectory_trainer import train_together
+from graphbench.training.evaluate import evaluate_run
+from graphbench.training.folders import default_output, load_config_of_run
+from graphbench.training.run import train
 
 SMALL = {"model.hidden": 8, "model.layers": 1, "training.batch_size": 16}
 TINY = {"model.hidden": 8, "training.batch_size": 4, "training.train_split": "train_multi_size"}
@@ -64,8 +65,10 @@ def test_a_run_is_scored_on_its_own_draw(canonical, drawn, root, caplog):
 
 
 def test_a_run_does_not_continue_on_another_draw(canonical, drawn, root):
-    for result, data_seed in ((canonical, 3), (drawn, None), (drawn, 4)):
-        with pytest.raises(CheckpointError, match="another configuration, seed or dataset"):
+    for result, data_seed, change in ((canonical, 3, "0 -> 3"), (drawn, None, "3 -> 0"), (drawn, 4, "3 -> 4")):
+        with pytest.raises(
+            CheckpointError, match=f"belongs to another run .*: data_seed {change}, training.steps 2 -> 4"
+        ):
             run(root, result.path, data_seed, steps=4)
     assert read_record(drawn.path / "record.json") == drawn.record
 
@@ -84,25 +87,26 @@ def test_data_seeds_that_are_refused(bad, tmp_path):
     with pytest.raises(CardError, match=f"data_seed is {bad!r}"):
         train("bridges_easy", "gin_small", data_seed=bad, output=tmp_path)
     with pytest.raises(CardError, match=f"data_seed is {bad!r}"):
-        train_together("clrs/minimum", data_seed=bad, output=tmp_path)
+        train(["clrs/minimum", "clrs/bfs"], data_seed=bad, output=tmp_path)
     with pytest.raises(ConfigError, match="data_seed"):
         load_config("algoreas/mst_easy", "gin", data_seed=-1)
 
 
 def test_folders_and_configurations_of_draws():
     plain, other = (load_config("algoreas/mst_easy", "gin", seed=2, data_seed=k) for k in (0, 3))
-    assert default_output(plain) == Path("runs/algoreas/mst_easy/gin-seed2")
-    assert default_output(other) == Path("runs/algoreas/mst_easy/gin-seed2-draw3")
+    names = [default_output(config).name for config in (plain, other)]
+    assert re.fullmatch(r"gin-[0-9a-f]{8}-seed2", names[0]) and re.fullmatch(r"gin-[0-9a-f]{8}-seed2-draw3", names[1])
+    assert {default_output(config).parent for config in (plain, other)} == {Path("runs/algoreas/mst_easy")}
     assert other.to_dict() == plain.to_dict() | {"data_seed": 3}
     assert other.overridden == () and not other.is_small
 
 
 def test_endless_data_of_another_draw_do_not_continue_a_run(root, tmp_path):
     options = {"steps": 2, "root": root, "workers": 1, "device": "cpu", "overrides": TINY, "evaluate": "none"}
-    first = train_together(["clrs/minimum"], "mpnn", data_seed=1, output=tmp_path, **options)["clrs/minimum"]
+    first = train(["clrs/minimum"], "mpnn", data_seed=1, output=tmp_path, **options)["clrs/minimum"]
     assert first.record.data_seed == 1 and first.record.data_fingerprint.endswith("-draw1")
-    with pytest.raises(CheckpointError, match="another configuration, seed or dataset"):
-        train_together(["clrs/minimum"], "mpnn", data_seed=2, output=tmp_path, **{**options, "steps": 3})
+    with pytest.raises(CheckpointError, match=r"belongs to another run .*: data_seed 1 -> 2"):
+        train(["clrs/minimum"], "mpnn", data_seed=2, output=tmp_path, **{**options, "steps": 3})
     assert evaluate_run(first.path, "val", root=root, device="cpu").keys() == {"val"}
 
 

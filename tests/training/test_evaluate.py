@@ -7,16 +7,16 @@ import torch
 from torch import nn
 
 from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
-from graphbench.evaluation.evaluator import Evaluator
 from graphbench.evaluation.results import save_record
-from graphbench.training import scoring
+from graphbench.models import base
+from graphbench.models.base import TaskModel, largest_batch
+from graphbench.tasks.evaluator import Evaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
-from graphbench.training.scoring import evaluation_batch_size
+from graphbench.training.run import train
 from graphbench.training.splits import split_names
-from graphbench.training.trainer import train
 
 
-class Guess(nn.Module):
+class Guess(TaskModel):
     """Calls an edge heavy when its weight is above ``limit``; fails on batches above ``most`` graphs."""
 
     def __init__(self, limit: float = 0.3, most: int = 10**9) -> None:
@@ -25,7 +25,7 @@ class Guess(nn.Module):
         self.most = most
         self.seen: list[int] = []
 
-    def forward(self, batch):
+    def forward(self, batch, task_id=None):
         self.seen.append(batch.num_graphs)
         if batch.num_graphs > self.most:
             raise torch.OutOfMemoryError("out of memory")
@@ -71,11 +71,11 @@ def test_memory_errors_halve_the_batch(toys):
 
 def test_batches_shrink_with_the_graphs(toys, monkeypatch):
     largest = max(batch.num_nodes + batch.num_edges for batch in toys.test.batches(1))
-    assert evaluation_batch_size(Guess(), toys.test) == 1024
-    monkeypatch.setattr(scoring, "_ITEMS", 7 * largest + 1)
-    assert evaluation_batch_size(Guess(), toys.test) == 7
-    monkeypatch.setattr(scoring, "_ITEMS", 1)
-    assert evaluation_batch_size(Guess(), toys.test) == 1
+    assert largest_batch(Guess(), toys.test) == 1024
+    monkeypatch.setattr(base, "_ITEMS", 7 * largest + 1)
+    assert largest_batch(Guess(), toys.test) == 7
+    monkeypatch.setattr(base, "_ITEMS", 1)
+    assert largest_batch(Guess(), toys.test) == 1
 
 
 def test_predictions_that_are_not_finite_are_an_error(toys):

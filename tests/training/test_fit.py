@@ -9,8 +9,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.loader import Splits
 from graphbench.training import checkpoint
 from graphbench.training.config import fingerprint, load_config
-from graphbench.training.fit import fit
-from graphbench.training.trainer import train
+from graphbench.training.run import fit, train
 
 
 def weights(path):
@@ -51,13 +50,19 @@ def test_fit_ends_with_the_weights_and_validations_of_train(only_own, toys, conf
     whole = train(data=toys, model=tiny, output=tmp_path / "train", overrides=overrides, evaluate="val", device="cpu")
     for name in ("checkpoint.safetensors", "best.safetensors"):
         assert same(weights(tmp_path / "fit" / name), weights(tmp_path / "train" / name))
-    assert [tuple(point) for point in whole.record.curves["val_f1"]] == list(found.curve)
-    assert [step for step, _ in found.curve] == [4, 6, 11, 12, 18, 24]
+    assert [tuple(point) for point in whole.record.curves["val_f1"]] == list(found.summary.curve)
+    assert [step for step, _ in found.summary.curve] == [4, 6, 11, 12, 18, 24]
     assert found.best() == (whole.record.best_step, whole.scores["val"].primary)
-    assert (found.metric, found.higher_is_better, found.started_at, found.steps) == ("f1", True, 0, 24)
+    summary = found.summary
+    assert (summary.metric, summary.higher_is_better, summary.started_at, summary.steps) == ("f1", True, 0, 24)
     assert same(found.model.state_dict(), whole.model.state_dict()) and not found.model.training
     left = {path.name for path in (tmp_path / "fit").iterdir()}
-    assert {"best.safetensors", "checkpoint.safetensors", "config.json"} <= left and "record.json" not in left
+    assert {
+        "best.safetensors",
+        "checkpoint.safetensors",
+        "config.json",
+        "data.json",
+    } <= left and "record.json" not in left
 
 
 def test_a_run_in_three_stages_is_that_of_one(only_own, config, tmp_path):
@@ -65,8 +70,8 @@ def test_a_run_in_three_stages_is_that_of_one(only_own, config, tmp_path):
     starts = []
     for steps in (4, 11, 24):
         staged = fit(config(steps), only_own, tmp_path / "staged", device="cpu")
-        starts.append(staged.started_at)
-        assert staged.curve == tuple(point for point in whole.curve if point[0] <= steps)
+        starts.append(staged.summary.started_at)
+        assert staged.summary.curve == tuple(point for point in whole.summary.curve if point[0] <= steps)
         assert staged.best() == whole.best(steps)
     assert starts == [0, 4, 11]
     for name in ("checkpoint.safetensors", "best.safetensors"):
@@ -84,15 +89,15 @@ def test_without_further_validations_the_stages_differ_and_records_stay_as_they_
     whole = fit(config(**plain), only_own, tmp_path / "whole", device="cpu")
     fit(config(11, **plain), only_own, tmp_path / "staged", device="cpu")
     staged = fit(config(**plain), only_own, tmp_path / "staged", device="cpu")
-    assert {step for step, _ in staged.curve} - {step for step, _ in whole.curve} == {11}
+    assert {step for step, _ in staged.summary.curve} - {step for step, _ in whole.summary.curve} == {11}
 
 
 def test_fit_starts_anew_where_it_is_told_to(only_own, config, tmp_path):
     first = fit(config(11), only_own, tmp_path, device="cpu")
     again = fit(config(11), only_own, tmp_path, device="cpu")
     anew = fit(config(11), only_own, tmp_path, device="cpu", resume=False)
-    assert (first.started_at, again.started_at, anew.started_at) == (0, 11, 0)
-    assert first.curve == again.curve == anew.curve
+    assert [found.summary.started_at for found in (first, again, anew)] == [0, 11, 0]
+    assert first.summary.curve == again.summary.curve == anew.summary.curve
 
 
 def test_of_equal_validations_the_best_is_the_first_or_the_last(only_own, config, tmp_path, monkeypatch):

@@ -15,17 +15,17 @@ from graphbench.data.generation import ensure_split
 from graphbench.domains.clrs_text import exact_match
 from graphbench.evaluation.language import evaluate_language_model
 from graphbench.evaluation.results import read_record
-from graphbench.evaluation.texts import TextSamples
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextGenerator, TextModel, decode, encode
 from graphbench.models.language_config import TextModelConfig
+from graphbench.tasks.prompts import Corpus, Prompts
+from graphbench.tasks.registry import task_of
 from graphbench.training import checkpoint
 from graphbench.training.config import load_config
 from graphbench.training.distributed import World
-from graphbench.training.evaluate import evaluate_run, load_run
-from graphbench.training.language import Corpus, text_loop
-from graphbench.training.language_scores import _batches, score_texts
-from graphbench.training.trainer import train
+from graphbench.training.evaluate import evaluate_run, evaluate_splits, load_run, write_run_predictions
+from graphbench.training.learners.torch_learner import TorchLearner
+from graphbench.training.run import checked_tasks, make_context, train
 
 COUNTS = {"train": 6, "val": 4, "test": 7}
 TINY = """
@@ -71,7 +71,12 @@ def tiny(tmp_path):
 def loop_of(texts, tiny, folder, **overrides):
     config = load_config("clrs_text/minimum", tiny, overrides=overrides)
     torch.manual_seed(0)
-    return text_loop(config, texts, World(0, 1, torch.device("cpu")), folder)
+    tasks, data = checked_tasks(config, {texts.card.address: texts.card}), {texts.card.address: texts}
+    return TorchLearner(make_context(config, tasks, data, folder, World(0, 1, torch.device("cpu")))).loop
+
+
+def prompts_of(split):
+    return Prompts.of(split, "prompt", "reference")
 
 
 def weights(folder, file="checkpoint"):
@@ -93,7 +98,7 @@ def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, t
         "train_n4": 1.0,
         "train_n5": 1.0,
     }
-    samples = TextSamples.of(texts.train)
+    samples = prompts_of(texts.train)
     answers = evaluate_language_model(
         TextGenerator(load_run(result.path)), texts.train, tmp_path / "answers.jsonl", batch_size=4
     )
@@ -102,7 +107,7 @@ def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, t
 
 def test_a_run_leaves_a_record_with_a_score_for_every_size(texts, tiny, tmp_path):
     result = train(data=texts, model=tiny, output=tmp_path / "run")
-    assert sorted(p.name for p in result.path.iterdir()) == [
+    assert sorted(p.name for p in result.path.glob("[!.]*")) == [
         "best.safetensors",
         "checkpoint.safetensors",
         "config.json",
@@ -166,9 +171,10 @@ def test_parts_of_a_batch_add_up_to_it(texts, tiny, tmp_path):
 
 
 def test_the_loss_is_on_the_references_alone(texts):
-    samples = TextSamples.of(texts.train)
-    corpus = Corpus.of(samples, 160)
-    tokens, targets = corpus.batch(np.array([3, 0]))
+    samples = prompts_of(texts.train)
+    model = TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=160))
+    batch = model.prepare(Corpus.of(samples, 160).prompts.take(np.array([3, 0])))
+    tokens, targets = batch.tokens, batch.targets
     assert tokens.shape == targets.shape
     for row, number in enumerate((3, 0)):
         prompt, reference = samples.prompts[number], samples.references[number]
@@ -188,35 +194,18 @@ def test_the_validation_loss_is_the_mean_over_all_characters(kind, texts, tiny, 
     assert loop.model.training
     if kind:
         return
-    samples, losses = TextSamples.of(texts.val), []
+    samples, losses = prompts_of(texts.val), []
     with torch.inference_mode():
         for prompt, reference in zip(samples.prompts, samples.references, strict=True):
             tokens = torch.from_numpy(encode(prompt + reference).astype(np.int64))
-            shares = loop.model(tokens[None], loop.model.text_positions(1, len(tokens)))[0].log_softmax(-1)
+            shares = loop.model.logits(tokens[None], loop.model.text_positions(1, len(tokens)))[0].log_softmax(-1)
             places = range(len(prompt), len(tokens))
             losses += [-float(shares[place - 1, tokens[place]]) for place in places]
     assert found == pytest.approx(sum(losses) / len(losses), rel=1e-5)
 
 
-def made_up(lengths, reference="a\n\n"):
-    return TextSamples(["q" * length for length in lengths], [reference] * len(lengths), [4] * len(lengths))
-
-
-def test_batches_have_one_size_and_texts_of_similar_length():
-    lengths = np.random.RandomState(0).randint(1, 90, 150)
-    corpus = Corpus.of(made_up(lengths.tolist()), 160)
-    batches = corpus.batches(16, 7, 0)
-    assert [len(batch) for batch in batches] == [16] * 9
-    assert len(set(np.concatenate(batches).tolist())) == 144
-    assert max(np.ptp(lengths[batch]) for batch in batches) < 30
-    again, other = corpus.batches(16, 7, 0), corpus.batches(16, 7, 1)
-    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
-    assert set(np.concatenate(batches).tolist()) != set(np.concatenate(other).tolist())
-    assert [sorted(batch) for batch in Corpus.of(made_up([3, 1, 2]), 160).batches(16, 0, 0)] == [[0, 1, 2]]
-
-
 def test_prompts_that_do_not_fit_are_told(texts, tiny, tmp_path, caplog):
-    samples = TextSamples.of(texts.train)
+    samples = prompts_of(texts.train)
     shortest = min(len(p + r) for p, r in zip(samples.prompts, samples.references, strict=True))
     with caplog.at_level(logging.WARNING):
         corpus = Corpus.of(samples, shortest)
@@ -240,8 +229,19 @@ def test_prompts_beyond_the_models_positions_count_as_wrong(root, tiny, tmp_path
     assert "prompts longer than the model's positions, counted as wrong: 2 of test" in record.notes
 
 
+def test_latencies_are_of_few_prompts_that_the_model_can_read(texts, tiny, tmp_path, monkeypatch):
+    task = task_of(texts.card)
+    samples = prompts_of(texts.val)
+    longest = int(samples.lengths.max())
+    model = TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=longest - 1, positions="learned"))
+    kept = prompts_of(task.timed(texts.val, model))
+    assert kept.prompts == [p for p, n in zip(samples.prompts, samples.lengths, strict=True) if n < longest]
+    assert len(task.timed(texts.val, TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=160)))) == 4
+    assert task.timing == (5, 16, 1)
+
+
 def test_answers_come_in_the_order_of_the_prompts_whatever_the_batches(texts, monkeypatch):
-    samples = TextSamples.of(texts.test)
+    samples = prompts_of(texts.test)
     known = dict(zip(samples.prompts, samples.references, strict=True))
     calls = []
 
@@ -252,21 +252,11 @@ def test_answers_come_in_the_order_of_the_prompts_whatever_the_batches(texts, mo
     monkeypatch.setattr(TextGenerator, "__call__", complete)
     model = TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=160))
     for most, batches in ((256, [7]), (3, [3, 3, 1])):
-        scores = score_texts("test", model, texts.test, most, torch.device("cpu"))
+        scores = evaluate_splits(model, {"test": texts.test}, "auto" if most == 256 else most, "cpu")
         assert {name: score.primary for name, score in scores.items()} == {"test": 1.0, "test_n4": 1.0, "test_n5": 1.0}
         assert calls == batches
         calls.clear()
     assert model.training
-
-
-def test_a_batch_leaves_room_for_every_reference():
-    samples = TextSamples(["q" * 10, "q" * 60, "q" * 70], ["r" * 85, "r" * 20, "r" * 20], [4, 4, 4])
-    bounded = TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=100, positions="learned"))
-    assert list(_batches(bounded, samples, 8)) == [[0], [1, 2]]
-    free = TextModel(TextModelConfig(layers=1, hidden=8, heads=1, context=100))
-    assert list(_batches(free, samples, 8)) == [[0, 1, 2]]
-    huge = made_up([20_000] * 3)
-    assert list(_batches(free, huge, 8)) == [[0], [1], [2]]
 
 
 def test_bfloat16_scores_a_run(texts, tiny, tmp_path):
@@ -279,9 +269,9 @@ def test_bfloat16_scores_a_run(texts, tiny, tmp_path):
 def test_models_and_data_must_fit(texts, tiny, tmp_path):
     graphs = tmp_path / "graphs.yaml"
     graphs.write_text("model: {processor: gin}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match="graphs is no model that writes texts, which clrs_text/minimum asks for"):
+    with pytest.raises(ConfigError, match="graphs on clrs_text/minimum: output feature 'reference' is a text; write"):
         train(data=texts, model=graphs, output=tmp_path / "a")
-    with pytest.raises(ConfigError, match=r"tiny is a model that writes texts, .* leave kind: text out of the model"):
+    with pytest.raises(ConfigError, match="tiny on algoreas/mst_easy: models of kind text answer a text with a text"):
         train("mst_easy", tiny, limit=20, root=tmp_path, workers=1, output=tmp_path / "b")
 
 
@@ -306,6 +296,10 @@ def test_a_name_is_enough_to_train_and_evaluate(tmp_path):
     assert (result.record.dataset, result.record.model) == ("clrs_text/minimum", "transformer_small")
     assert result.record.budget.small
     assert evaluate_run(tmp_path / "run", ("val", "test"), root=tmp_path, limit=12) == result.scores
-    samples = TextSamples.of(graphbench.Loader("clrs_text/minimum", root=tmp_path, limit=12).load()["test"])
+    samples = prompts_of(graphbench.Loader("clrs_text/minimum", root=tmp_path, limit=12).load()["test"])
     outputs = TextGenerator(result.model)(samples.prompts, 200)
     assert result.scores["test"].primary == np.mean(list(map(exact_match, outputs, samples.references)))
+    (path,) = write_run_predictions(tmp_path / "run", tmp_path / "out", "test", root=tmp_path, limit=12)
+    test = graphbench.Loader("clrs_text/minimum", root=tmp_path, limit=12).load(())["test"]
+    scores = task_of(test.card).score_file(path, test)
+    assert scores == {name: score for name, score in result.scores.items() if name.startswith("test")}

@@ -10,10 +10,11 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.evaluation.solutions import SolutionEvaluator
 from graphbench.loader import Loader
-from graphbench.models.losses import loss, loss_of
+from graphbench.models.losses import losses
 from graphbench.models.surrogates import independent_set_loss
+from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
-from graphbench.training.trainer import train
+from graphbench.training.run import train
 
 
 @pytest.fixture
@@ -28,11 +29,13 @@ def test_the_loss_is_that_of_the_problem(make_labelled, tmp_path):
     card = make_labelled().with_task("mis")
     scores = torch.tensor([0.5, -1.0, 2.0])
     batch = Batch.from_data_list([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)])
-    value = loss_of(card, {"beta": 3.0})({"mis": scores}, batch, card.features)
-    assert torch.equal(value, independent_set_loss(scores, batch, beta=3.0))
-    assert loss_of(card.with_task("mis_size")) is loss
+    value = task_of(card, {"surrogate": {"beta": 3.0}}).losses({"mis": scores}, batch)
+    assert value.keys() == {"mis"} and torch.equal(value["mis"], independent_set_loss(scores, batch, beta=3.0))
+    other, guessed = card.with_task("mis_size"), {"mis_value": torch.tensor([1.5])}
+    batch.mis_value = torch.tensor([4.0])
+    assert task_of(other).losses(guessed, batch) == losses(guessed, batch, other.features)
     with pytest.raises(ConfigError, match=r"surrogate is \{'beta': 3.0\}, but co/toy:mis_size is learned from targets"):
-        loss_of(card.with_task("mis_size"), {"beta": 3.0})
+        task_of(other, {"surrogate": {"beta": 3.0}})
 
 
 def test_a_run_learns_and_its_scores_are_of_decoded_solutions(options):
@@ -115,10 +118,10 @@ def test_labels_play_no_part_in_the_loss(options):
     model = train(**options, steps=3).model
     train_split = Loader("co/toy:mis", root=options["root"], workers=1).load(())["train"]
     batch = next(iter(train_split.batches(8)))
-    of_problem = loss_of(train_split.card)
-    before = of_problem(model(batch), batch, train_split.card.features)
+    task = task_of(train_split.card)
+    before = task.losses(model(batch), batch)["mis"]
     batch.mis = 1 - batch.mis
-    assert torch.equal(of_problem(model(batch), batch, train_split.card.features), before)
+    assert torch.equal(task.losses(model(batch), batch)["mis"], before)
 
 
 def test_micro_batches_leave_the_update_the_same(options, tmp_path):

@@ -7,16 +7,17 @@ import json
 
 import pytest
 
+from graphbench.catalog import resources
 from graphbench.catalog.cards import Metrics
 from graphbench.evaluation.results import read_record
-from graphbench.training import config as config_module
-from graphbench.training.trainer import train
+from graphbench.training.run import train
 
 
 @pytest.fixture
 def shipped(tiny, monkeypatch):
     """The tiny configuration as if it were one of the package's."""
-    monkeypatch.setattr(config_module, "baselines_dir", lambda: tiny.parent)
+    folder = resources.data_dir
+    monkeypatch.setattr(resources, "data_dir", lambda name: tiny.parent if name == "baselines" else folder(name))
     return tiny
 
 

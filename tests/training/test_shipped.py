@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 import graphbench
+from graphbench.models.registry import architecture
+from graphbench.tasks.registry import task_of
 from graphbench.training.config import list_configs, load_config
-from graphbench.training.evaluate import evaluate_run
+from graphbench.training.evaluate import evaluate_run, write_run_predictions
 
 NAMES = list_configs()
 
@@ -17,7 +19,8 @@ def test_every_configuration_is_valid_for_every_dataset_of_its_domain(name):
     for dataset in graphbench.list_datasets(domain):
         card = graphbench.card(dataset)
         config = load_config(card.id, model, family=card.family)
-        assert config.reference_steps == config.training.steps
+        has_steps = architecture(config.kind).has_steps
+        assert config.reference_steps == (config.training.steps if has_steps else 0)
         assert config.is_small == model.endswith("_small")
 
 
@@ -38,3 +41,6 @@ def test_a_name_is_enough_to_train_and_evaluate(tmp_path, model):
     assert result.record.budget.small
     found = evaluate_run(tmp_path / "run", ("val", "test"), root=tmp_path, limit=32)
     assert found == result.scores
+    (path,) = write_run_predictions(tmp_path / "run", tmp_path / "out", "test", root=tmp_path, limit=32)
+    test = graphbench.Loader("mst_easy", root=tmp_path, limit=32).load(())["test"]
+    assert task_of(test.card).score_file(path, test) == {"test": result.scores["test"]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from torch import nn
@@ -11,10 +10,10 @@ from torch import nn
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.domains.co import labellers
-from graphbench.loader import Loader
+from graphbench.loader import Loader, Splits
 from graphbench.training.evaluate import evaluate_model
-from graphbench.training.splits import card_of
-from graphbench.training.trainer import train
+from graphbench.training.run import train
+from graphbench.training.splits import cards_of
 
 
 @pytest.fixture
@@ -25,12 +24,15 @@ def toy(make_labelled, monkeypatch):
 
 
 def test_data_of_one_task_are_not_those_of_another(toy):
-    data = SimpleNamespace(card=toy.with_task("mis"))
-    assert card_of("co/toy:mis", data) is card_of(None, data) is data.card
+    data = Splits(toy.with_task("mis"), None)
+    for name in ("co/toy:mis", None):
+        assert cards_of(name, data)[0] == {"co/toy:mis": data.card}
+        assert cards_of(name, data)[1] is False
     for name in ("co/toy", "co/toy:mis_size"):
         with pytest.raises(ConfigError, match=f"{name!r} is not the one of data, co/toy:mis;"):
-            card_of(name, data)
-    assert card_of("co/toy", SimpleNamespace(card=toy)).task_name == "mis_size"
+            cards_of(name, data)
+    (card,) = cards_of("co/toy", Splits(toy, None))[0].values()
+    assert card.task_name == "mis_size"
 
 
 def test_a_task_is_trained_and_recorded_under_its_address(toy, tiny, tmp_path):
@@ -40,7 +42,7 @@ def test_a_task_is_trained_and_recorded_under_its_address(toy, tiny, tmp_path):
     assert "+labels-mis-" in result.record.data_fingerprint
     assert result.record.relative_path.parts[:2] == ("co", "toy-mis_size")
     assert set(result.record.scores["test"]) == {"mae"}
-    with pytest.raises(GraphBenchError, match="belongs to a run with another"):
+    with pytest.raises(GraphBenchError, match=r"belongs to another run .*: dataset co/toy:mis_size -> co/toy:mis"):
         train("co/toy:mis", str(tiny), steps=2, **options, resume=True)
 
 

@@ -12,8 +12,10 @@ from graphbench.core.errors import CheckpointError, ConfigError, MissingDependen
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models import losses
-from graphbench.training import checkpoint, loop, trainer
-from graphbench.training.trainer import train
+from graphbench.training import checkpoint, loop
+from graphbench.training import run as driver
+from graphbench.training.config import load_config
+from graphbench.training.run import checked_tasks, make_context, train
 
 from .conftest import make_card, make_splits
 
@@ -35,7 +37,7 @@ def test_a_run_learns_and_leaves_weights_and_a_record(toys, tiny, tmp_path):
     result = train(data=toys, model=tiny, output=tmp_path / "run", steps=60)
     assert result.scores.keys() == {"val", "test", "n12"}
     assert result.scores["test"].primary > 0.9
-    assert sorted(p.name for p in result.path.iterdir()) == [
+    assert sorted(p.name for p in result.path.glob("[!.]*")) == [
         "best.safetensors",
         "checkpoint.safetensors",
         "config.json",
@@ -88,7 +90,7 @@ def interrupted_at(monkeypatch, step, number="SIGINT"):
 
         yield SimpleNamespace(update=update)
 
-    monkeypatch.setattr(trainer, "progress_bar", bar)
+    monkeypatch.setattr(driver, "progress_bar", bar)
 
 
 @pytest.mark.parametrize("step", [1, 7, 18])
@@ -117,16 +119,17 @@ def test_a_request_to_terminate_writes_a_checkpoint_and_exits(toys, tiny, tmp_pa
 
 
 def failing_loss(monkeypatch, call, result):
-    """Make the ``call``-th loss of a run ``result(loss)``."""
+    """Make the ``call``-th loss of a run ``result(loss)``; the estimate before training takes no losses here."""
     calls = 0
-    real = losses.loss
+    real = losses.losses
 
-    def loss(*args):
+    def changed(*args):
         nonlocal calls
         calls += 1
-        return result(real(*args)) if calls == call else real(*args)
+        return {name: result(value) if calls == call else value for name, value in real(*args).items()}
 
-    monkeypatch.setattr(losses, "loss", loss)
+    monkeypatch.setattr(losses, "losses", changed)
+    monkeypatch.setattr(loop.TrainingLoop, "seconds_per_update", lambda self: 0.0)
 
 
 def test_a_crash_between_checkpoints_costs_only_time(toys, tiny, tmp_path, monkeypatch):
@@ -146,7 +149,7 @@ def test_a_crash_between_checkpoints_costs_only_time(toys, tiny, tmp_path, monke
 
 def test_a_finished_run_is_not_trained_again(toys, tiny, tmp_path, monkeypatch):
     first = train(data=toys, model=tiny, output=tmp_path, evaluate="test")
-    monkeypatch.setattr(losses, "loss", None)
+    monkeypatch.setattr(losses, "losses", None)
     again = train(data=toys, model=tiny, output=tmp_path, evaluate=("test", "n12"))
     assert again.scores["test"].to_dict() == first.scores["test"].to_dict()
     assert again.record.curves == first.record.curves
@@ -163,7 +166,7 @@ def test_a_run_continues_to_a_larger_budget(toys, tiny, tmp_path):
 
 def test_another_configuration_does_not_continue_a_run(toys, tiny, tmp_path):
     train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="val")
-    with pytest.raises(CheckpointError, match=r"another configuration, seed or dataset.*resume=False"):
+    with pytest.raises(CheckpointError, match=r"belongs to another run .*: training.seed 0 -> 1; .*resume=False"):
         train(data=toys, model=tiny, steps=6, seed=1, output=tmp_path)
     anew = train(data=toys, model=tiny, steps=6, seed=1, output=tmp_path, resume=False, evaluate="val")
     assert anew.record.seed == 1
@@ -205,7 +208,7 @@ def test_cutting_a_batch_into_parts_leaves_the_update_the_same(make_toys, tiny, 
 def scripted_validation(monkeypatch, scores):
     """Let validation return ``scores`` one after the other."""
     queue = iter(scores)
-    monkeypatch.setattr(loop, "evaluate_model", lambda *args, **_: SimpleNamespace(primary=next(queue)))
+    monkeypatch.setattr(loop, "validation_score", lambda *args, **_: next(queue))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +263,15 @@ def test_too_little_memory_names_a_remedy(toys, tiny, tmp_path, monkeypatch):
         train(data=toys, model=tiny, output=tmp_path)
 
 
+def test_too_little_memory_for_the_estimate_names_the_same_remedy(toys, tiny, tmp_path, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(losses, "losses", full)
+    with pytest.raises(TrainingError, match=r"while training with 16 graphs at once; raise training.accumulate"):
+        train(data=toys, model=tiny, output=tmp_path)
+
+
 def test_what_cannot_be_trained_is_refused(toys, make_toys, tiny, tmp_path):
     with pytest.raises(ConfigError, match="neither dataset nor data"):
         train()
@@ -291,7 +303,7 @@ def other_data(make_toys, choose):
 def test_a_run_does_not_continue_on_other_data(make_toys, tiny, tmp_path):
     first = train(data=make_toys(limit=40), model=tiny, steps=4, output=tmp_path, evaluate=())
     for choose in (lambda d: d[:30], lambda d: d[1:41], lambda d: d.copy(slice(0, 40)), lambda d: d):
-        with pytest.raises(CheckpointError, match="another configuration, seed or dataset"):
+        with pytest.raises(CheckpointError, match="belongs to another run"):
             train(data=other_data(make_toys, choose), model=tiny, steps=4, output=tmp_path, evaluate=())
     same_graphs = make_toys(limit=50)
     same_graphs._opened |= {"train": same_graphs.train[:40], "val": make_toys().val}
@@ -303,7 +315,7 @@ def test_a_run_does_not_continue_on_other_data(make_toys, tiny, tmp_path):
 def test_data_and_dataset_must_agree(toys, make_toys, tiny, tmp_path):
     with pytest.raises(ConfigError, match="dataset 'flow_easy' is not the one of data, toys/heavy"):
         train("flow_easy", data=toys, model=tiny, output=tmp_path)
-    with pytest.raises(ConfigError, match=r"limit=5 is given, but data holds 70 graphs of train; .*leave limit out"):
+    with pytest.raises(ConfigError, match=r"limit=5 is given, but data holds 70 samples of train; .*leave limit out"):
         train(data=toys, model=tiny, limit=5, output=tmp_path)
     with pytest.raises(UnknownDataset):
         train("toys/hevy", data=toys, model=tiny, output=tmp_path)
@@ -317,11 +329,14 @@ def test_an_output_that_is_a_file_is_refused(toys, tiny, tmp_path):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_process_0_alone_generates(toy_folder, rank):
+def test_process_0_alone_generates(toy_folder, rank, tiny, tmp_path):
     log = []
     data = Splits(make_card(), lambda name: (log.append(name), make_splits(toy_folder)[name])[1])
-    world = SimpleNamespace(leads=rank == 0, wait=lambda: log.append("others are done"))
-    trainer._open(data, None, world)
+    world = SimpleNamespace(leads=rank == 0, size=1, wait=lambda: log.append("others are done"))
+    config = load_config(data.card.address, tiny)
+    make_context(
+        config, checked_tasks(config, {data.card.address: data.card}), {data.card.address: data}, tmp_path, world
+    )
     splits = ["train", "val"]
     assert log == ([*splits, "others are done"] if rank == 0 else ["others are done", *splits])
 

@@ -1,7 +1,6 @@
 """Training on trajectories: one algorithm, several, stored and endless data, resuming, scoring again."""
 
 import json
-from functools import partial
 
 import pytest
 import torch
@@ -11,9 +10,10 @@ from graphbench.cli import main
 from graphbench.cli.runs import train_seeds
 from graphbench.core.errors import ConfigError, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record, save_record
+from graphbench.tasks.registry import task_of
 from graphbench.training.config import load_config
-from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run
-from graphbench.training.trajectory_trainer import TrainedTask, train_together, write_records
+from graphbench.training.evaluate import evaluate_run, load_run, write_run_predictions
+from graphbench.training.splits import split_limits
 
 TINY = {"model.hidden": 8, "training.batch_size": 8, "training.eval_every": 4, "training.log_every": 2}
 
@@ -44,6 +44,9 @@ def test_a_run_leaves_a_record_and_is_scored_again_alike(root, tmp_path):
     assert 0 <= record.scores["test"]["score"] <= 1
     again = evaluate_run(tmp_path / "run", ("test", "n32"), root=root, limit=16, progress=False)
     assert {name: score.to_dict() for name, score in again.items()} == {n: record.scores[n] for n in ("test", "n32")}
+    (path,) = write_run_predictions(tmp_path / "run", tmp_path / "out", "test", root=root, limit=16, progress=False)
+    test = graphbench.Loader("clrs/bfs", root=root, limit=16).load(())["test"]
+    assert task_of(test.card).score_file(path, test) == {"test": result.scores["test"]}
     model = load_run(tmp_path / "run")
     for name, value in result.model.state_dict().items():
         torch.testing.assert_close(model.state_dict()[name], value)
@@ -87,14 +90,14 @@ def both(root, tmp_path_factory):
     """The results of a run on two algorithms together."""
     folder = tmp_path_factory.mktemp("both")
     options = {"steps": 6, "limit": 16, "evaluate": "val", "overrides": TINY, "progress": False, "workers": 1}
-    return graphbench.train_together(["clrs/bfs", "clrs/minimum"], "mpnn_small", root=root, output=folder, **options)
+    return graphbench.train(["clrs/bfs", "clrs/minimum"], "mpnn_small", root=root, output=folder, **options)
 
 
 def test_several_algorithms_share_one_model(both):
     assert set(both) == {"clrs/bfs", "clrs/minimum"}
     assert {id_: r.record.dataset for id_, r in both.items()} == {id_: id_ for id_ in both}
-    assert all("trained on 2 algorithms" in r.record.notes for r in both.values())
-    assert all(r.record.budget.label.startswith("6 steps of 8 graphs over 2 datasets") for r in both.values())
+    assert all("trained on 2 datasets, one update each in turn" in r.record.notes for r in both.values())
+    assert all(r.record.budget.label.startswith("6 steps of 8 trajectories over 2 datasets") for r in both.values())
     one, other = both.values()
     assert sorted(p.name for p in (one.path / "records").iterdir()) == ["clrs-bfs.json", "clrs-minimum.json"]
     assert one.model is other.model
@@ -104,11 +107,9 @@ def test_several_algorithms_share_one_model(both):
 
 def test_a_run_on_several_algorithms_is_scored_again_alike(both, root):
     folder = both["clrs/bfs"].path
-    again = evaluate_together(folder, ("val", "test"), root=root, limit=16, progress=False)
+    again = evaluate_run(folder, ("val", "test"), root=root, limit=16, progress=False)
     assert list(again) == ["clrs/bfs", "clrs/minimum"]
     assert {id_: scores["val"] for id_, scores in again.items()} == {i: r.scores["val"] for i, r in both.items()}
-    with pytest.raises(ConfigError, match="trained on 2 datasets together; score it with evaluate_together"):
-        evaluate_run(folder, root=root)
     data = graphbench.Loader("clrs/minimum", root=root, limit=16).load(())
     assert evaluate_run(folder, "test", data=data)["test"] == again["clrs/minimum"]["test"]
     with pytest.raises(ConfigError, match="was trained on clrs/bfs, clrs/minimum, not on clrs/dijkstra"):
@@ -116,8 +117,8 @@ def test_a_run_on_several_algorithms_is_scored_again_alike(both, root):
     changed = {"data_fingerprint": "v1-000000000000"}
     save_record(both["clrs/minimum"].record.model_copy(update=changed), path=folder / "records" / "clrs-minimum.json")
     with pytest.raises(ConfigError, match=r"was trained on clrs/minimum v1-0+, these data are"):
-        evaluate_together(folder, "val", root=root, limit=16, progress=False)
-    write_records(folder, {id_: TrainedTask(r.record, r.scores) for id_, r in both.items()})
+        evaluate_run(folder, "val", root=root, limit=16, progress=False)
+    save_record(both["clrs/minimum"].record, path=folder / "records" / "clrs-minimum.json")
 
 
 def test_the_command_line_scores_a_run_on_several_algorithms(both, root, capsys):
@@ -131,10 +132,10 @@ def test_the_command_line_scores_a_run_on_several_algorithms(both, root, capsys)
 
 @pytest.mark.parametrize("change", ["train_split=test", "train_split=val", "val_split=train", "val_split=n32"])
 def test_a_split_for_something_else_is_not_trained_on(root, tmp_path, change):
-    for command in (train, partial(train_together, workers=1)):
+    for dataset in ("clrs/bfs", ["clrs/bfs", "clrs/minimum"]):
         options = {"overrides": [f"training.{change}"], "root": root, "output": tmp_path / "run"}
         with pytest.raises(ConfigError, match=f"training.{change} is refused: clrs/bfs has (train|val) and "):
-            command(**{**options, "dataset" if command is train else "datasets": "clrs/bfs"})
+            train(**options, dataset=dataset)
     assert not (tmp_path / "run").exists()
 
 
@@ -144,16 +145,19 @@ def test_a_limit_of_the_scores_leaves_training_and_validation_whole(root, tmp_pa
         "clrs/bfs", "mpnn_generalist", eval_limit=4, output=tmp_path, evaluate=("val_multi_size", "test"), **options
     )
     assert result.record.graphs_scored == {"val_multi_size": 64, "test": 4}
-    found = []
-    common = {"seeds": None, "output": tmp_path, "limit": None, "records": None, "eval_limit": 4}
+    task = task_of(graphbench.card("clrs/bfs"))
+    found = [split_limits(load_config("clrs/bfs", model), task, None, 4) for model in ("mpnn_generalist", "mpnn")]
+    assert found[1]["val_multi_size"] == 4 and "val" not in found[1]
+    assert "val_multi_size" not in found[0] and found[0]["val"] == 4
+    given = []
     with monkeypatch.context() as patch:
-        patch.setattr("graphbench.training.trainer.train", lambda *_, data, **__: found.append(data))
-        for model in ("mpnn_generalist", "mpnn"):
-            train_seeds("clrs/bfs", model, **common, **options)
-    assert [data._limits["val_multi_size"] for data in found[1:]] == [4]
-    assert "val_multi_size" not in found[0]._limits and found[0]._limits["val"] == 4
+        patch.setattr("graphbench.training.run.train", lambda *_, **own: given.append(own))
+        common = {"seeds": None, "data_seeds": None, "output": tmp_path, "limit": None, "records": None}
+        train_seeds("clrs/bfs", "mpnn", **common, eval_limit=4, **options)
+    assert given[0]["eval_limit"] == 4
+    data = graphbench.Loader("clrs/bfs", root=root, limit=4).load(())
     with pytest.raises(ConfigError, match="eval_limit=4 and data are both given"):
-        graphbench.train(data=found[0], eval_limit=4)
+        graphbench.train(data=data, eval_limit=4)
 
 
 def test_the_generalist_protocol_is_named_and_streams(root, tmp_path, caplog):
@@ -167,16 +171,14 @@ def test_the_generalist_protocol_is_named_and_streams(root, tmp_path, caplog):
 def test_models_and_data_must_fit(root, tmp_path):
     graphs = tmp_path / "graphs.yaml"
     graphs.write_text("model: {processor: gin}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match="no model for trajectories, which clrs/bfs has"):
+    with pytest.raises(ConfigError, match="graphs on clrs/bfs: clrs/bfs has hints, which models of kind graph do not"):
         train(root, tmp_path / "a", model=graphs, overrides=None)
-    trajectories = tmp_path / "trajectories.yaml"
-    trajectories.write_text("model: {kind: trajectory}\ntraining: {steps: 5}\n")
-    with pytest.raises(ConfigError, match="leave kind: trajectory out"):
-        train(root, tmp_path / "b", "algoreas/mst_easy", trajectories, overrides=None, limit=20)
+    texts = tmp_path / "texts.yaml"
+    texts.write_text("model: {kind: text}\ntraining: {steps: 5}\n")
+    with pytest.raises(ConfigError, match=r"texts on clrs/bfs: models of kind text .*, which clrs/bfs does not ask"):
+        train(root, tmp_path / "b", model=texts, overrides=None)
     with pytest.raises(ConfigError, match=r"unknown key 'model\.hint_mod'; did you mean 'model\.hint_mode'\?"):
         load_config("clrs/bfs", "mpnn", overrides={"model.hint_mod": "none"})
-    with pytest.raises(ConfigError, match="algoreas/mst_easy has no hints"):
-        train_together(["algoreas/mst_easy"], progress=False)
 
 
 def test_every_configuration_is_valid_and_round_trips():
@@ -193,16 +195,10 @@ def test_a_loss_that_is_not_finite_stops_the_run(root, tmp_path):
         train(root, tmp_path / "run", overrides={**TINY, "training.lr": 1e30, "training.gradient_clip": None}, steps=20)
 
 
-def test_train_takes_one_dataset(tmp_path):
-    for several, number in (("clrs30", 30), (["clrs/bfs", "clrs/minimum"], 2)):
-        with pytest.raises(
-            ConfigError, match=rf"stands for {number}; graphbench\.train_together, or `graphbench train`"
-        ):
-            graphbench.train(several, output=tmp_path)
-    with pytest.raises(ConfigError, match="train them one after the other"):
-        graphbench.train("algoreas/*_easy", output=tmp_path)
-    with pytest.raises(UnknownDataset, match="did you mean 'clrs/bfs'"):
-        graphbench.train("clrs/bsf", output=tmp_path)
+def test_a_name_that_is_misspelt_is_told(tmp_path):
+    for dataset in ("clrs/bsf", ["clrs/minimum", "clrs/bsf"]):
+        with pytest.raises(UnknownDataset, match="did you mean 'clrs/bfs'"):
+            graphbench.train(dataset, output=tmp_path)
 
 
 def test_a_verbose_run_says_what_it_does(root, tmp_path, caplog):

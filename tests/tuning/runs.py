@@ -10,8 +10,9 @@ from typing import Any
 
 from ConfigSpace import Categorical, ConfigurationSpace, EqualsCondition, Float, Integer
 
+from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.search import Search
-from graphbench.tuning.trials import Asked, Status, Trial, TrialResult
+from graphbench.tuning.trials import Asked, TrialResult
 from graphbench.tuning.worker import Job, Outcome, run_job
 
 RUNGS = (1, 3, 9, 27)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from graphbench.core.errors import ConfigError, StoreError, TuningError
-from graphbench.tuning.journal import JOURNAL, read_journal
+from graphbench.reports.tuning.trials import Status
+from graphbench.tuning.journal import JOURNAL, EventKind, read_journal
 from graphbench.tuning.optimizer import Best, Optimizer
-from graphbench.tuning.resume import RESTARTED, RETRIED
-from graphbench.tuning.trials import Status, TrialResult
+from graphbench.tuning.trials import TrialResult
 
 from .runs import continuing, essence, settings
 
@@ -49,9 +49,7 @@ def _trials(output: Path) -> list[dict[str, Any]]:
 def test_a_run_whose_first_five_trials_fail_for_one_reason_ends_and_begins_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = (
-        r"the first 5 trials failed for the same reason \(raised\): ValueError: no data for .*logs\. Mend it and start"
-    )
+    words = r"the first 5 trials failed for the same reason \(raised\): ValueError: no data for .*logs\. Correct it and"
     for _ in range(2):
         with pytest.raises(TuningError, match=words):
             _optimize(tmp_path / "run", _broken())
@@ -59,7 +57,7 @@ def test_a_run_whose_first_five_trials_fail_for_one_reason_ends_and_begins_anew(
     best = _optimize(tmp_path / "run", _mended())
     assert essence(best.trials) == essence(_optimize(tmp_path / "whole", _mended()).trials)
     events = [event["event"] for event in read_journal(tmp_path / "run")]
-    assert events.count(RESTARTED) == 2 and events.count("finished") == 40
+    assert events.count(EventKind.RESTARTED) == 2 and events.count("finished") == 40
     assert not [record for record in caplog.records if "code" in record.getMessage()]
     again = _optimize(tmp_path / "run", _mended(), trials=33)
     assert essence(again.trials)[:30] == essence(best.trials)
@@ -97,7 +95,7 @@ def test_failed_trials_are_run_again_where_that_is_asked_for(tmp_path: Path, met
     assert [t for t in essence(mended.trials) if t[0] not in failed] == [
         t for t in essence(first.trials) if t[0] not in failed
     ]
-    (noted,) = [event for event in read_journal(tmp_path) if event["event"] == RETRIED]
+    (noted,) = [event for event in read_journal(tmp_path) if event["event"] == EventKind.RETRIED]
     assert set(noted["numbers"]) == failed
     more = _optimize(tmp_path, continuing(), method=method, trials=45, retry_failed=True)
     assert essence(more.trials)[:30] == essence(mended.trials) and len(more.trials) == 45
@@ -213,7 +211,7 @@ def test_a_training_method_is_checked_before_anything_is_written(tmp_path: Path)
 @pytest.mark.parametrize("inner", ["", "deep/run"])
 def test_an_output_that_is_a_file_is_named(tmp_path: Path, inner: str) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StoreError, match=rf"{tmp_path / 'file'} is a file: choose another output folder$"):
+    with pytest.raises(StoreError, match=rf"\({tmp_path / 'file'}\); move it away, or choose another output folder$"):
         _optimize(tmp_path / "file" / inner, _mended())
 
 
@@ -222,7 +220,7 @@ def test_an_output_without_permission_has_its_remedy(tmp_path: Path, monkeypatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(StoreError, match="Permission denied; you may not write there: choose an output folder of your"):
+    with pytest.raises(StoreError, match=r"the folder is read-only for this user; choose another output folder$"):
         _optimize(tmp_path / "run", _mended())
 
 

@@ -10,7 +10,7 @@ import pytest
 import graphbench
 from graphbench.core.errors import ConfigError, UnknownDataset, UnknownModel
 from graphbench.training.evaluate import evaluate_model
-from graphbench.training.fit import fit
+from graphbench.training.run import fit
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import to_plain
 from graphbench.tuning.space_file import load_tuning_file

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.live import LiveDisplay, clock
 from graphbench.tuning.records import settings_record
 from graphbench.tuning.settings import OptimizationArgs
-from graphbench.tuning.trials import Asked, Observer, Status, Trial
+from graphbench.tuning.trials import Asked, Observer
 
-from .synthetic import make_trials
+from ..reports.tuning.synthetic import make_trials
 
 WHAT = {"dataset": "algoreas/mst_easy", "model": "gin_small", "metric": "f1", "method": "smac", "seed": 3}
 SETTINGS = {"what": WHAT, "space": {}, "limits": {"trials": 80, "walltime_limit": 3600.0, "workers": 1}}

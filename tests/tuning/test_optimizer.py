@@ -15,12 +15,13 @@ from smac.runhistory import StatusType
 
 import graphbench
 from graphbench.core.errors import ConfigError, TuningError
+from graphbench.reports.tuning.history import History
+from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.execution import LOGS
-from graphbench.tuning.history import History
 from graphbench.tuning.journal import JOURNAL, open_journal, read_journal
 from graphbench.tuning.optimizer import Best, Optimizer
 from graphbench.tuning.resume import resume
-from graphbench.tuning.trials import Asked, Status, Trial, TrialResult
+from graphbench.tuning.trials import Asked, TrialResult
 
 from .runs import SPACE, continuing, essence, settings
 
@@ -279,7 +280,7 @@ def test_what_failed_trials_cost_is_told_to_the_search_the_settings_before_the_m
 
 def test_a_run_in_which_nothing_succeeds_says_why(tmp_path: Path) -> None:
     with pytest.raises(
-        TuningError, match=r"none of 3 trials succeeded; the first: the cost is nan\. .*/logs\. Mend it"
+        TuningError, match=r"none of 3 trials succeeded; the first: the cost is nan\. .*/logs\. Correct it"
     ):
         Optimizer(settings(tmp_path, method="random", trials=3), _plain(float("nan"))).optimize(report=False)
     result = json.loads((tmp_path / "result.json").read_text())

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from graphbench.tuning.journal import JOURNAL, open_journal, read_journal
+from graphbench.reports.tuning.trials import Trial
+from graphbench.tuning.journal import JOURNAL, EventKind, open_journal, read_journal
 from graphbench.tuning.loop import Loop, Stop
-from graphbench.tuning.resume import ANEW, ASKED, FINISHED, Progress, resume
+from graphbench.tuning.resume import Progress, resume
 from graphbench.tuning.search import Search, make_search
 from graphbench.tuning.settings import Method
-from graphbench.tuning.trials import Trial
 
 from .runs import RUNGS, InProcess, continuing, essence, settings
 
@@ -72,19 +72,20 @@ def test_trials_in_flight_are_run_again_first(tmp_path: Path) -> None:
     cut = next(
         place
         for place in range(20, len(events))
-        if sum(event["event"] == ASKED for event in events[:place])
-        - sum(event["event"] == FINISHED for event in events[:place])
+        if sum(event["event"] == EventKind.ASKED for event in events[:place])
+        - sum(event["event"] == EventKind.FINISHED for event in events[:place])
         == 4
     )
     before = events[:cut]
-    done = {event["trial"]["number"] for event in before if event["event"] == FINISHED}
-    in_flight = [event["number"] for event in before if event["event"] == ASKED and event["number"] not in done]
+    done = {event["trial"]["number"] for event in before if event["event"] == EventKind.FINISHED}
+    asked = [event["number"] for event in before if event["event"] == EventKind.ASKED]
+    in_flight = [number for number in asked if number not in done]
     _cut(tmp_path, cut)
     _go_on(tmp_path, "hyperband", capacity=4)
     after = read_journal(tmp_path)[cut:]
-    finished = [event["trial"]["number"] for event in after if event["event"] == FINISHED]
+    finished = [event["trial"]["number"] for event in after if event["event"] == EventKind.FINISHED]
     assert finished[:4] == in_flight
-    assert not {event["number"] for event in after if event["event"] == ASKED} & set(in_flight)
+    assert not {event["number"] for event in after if event["event"] == EventKind.ASKED} & set(in_flight)
 
 
 def test_more_or_fewer_trials_than_before(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_search_that_answers_otherwise_is_told_all_and_goes_on(
     assert [trial.number for trial in progress.trials] == list(range(45))
     pairs = Counter((trial.config_id, trial.budget) for trial in progress.trials)
     assert max(pairs.values()) == 1
-    assert [event["event"] for event in read_journal(tmp_path)].count(ANEW) == 1
+    assert [event["event"] for event in read_journal(tmp_path)].count(EventKind.REPLACED) == 1
     content = (tmp_path / JOURNAL).read_bytes()
 
     caplog.clear()
@@ -215,8 +216,8 @@ def _size(output: Path) -> int:
 
 def _check_counted_once(output: Path, trials: int) -> None:
     events = read_journal(output)
-    assert Counter(e["trial"]["number"] for e in events if e["event"] == FINISHED) == Counter(range(trials))
-    assert Counter(e["number"] for e in events if e["event"] == ASKED) == Counter(range(trials))
+    assert Counter(e["trial"]["number"] for e in events if e["event"] == EventKind.FINISHED) == Counter(range(trials))
+    assert Counter(e["number"] for e in events if e["event"] == EventKind.ASKED) == Counter(range(trials))
 
 
 def test_a_run_killed_three_times_has_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:
@@ -248,7 +249,7 @@ def test_ctrl_c_ends_promptly_and_the_run_can_go_on(tmp_path: Path, number: sign
     process.send_signal(number)
     _, errors = process.communicate(timeout=8)
     assert process.returncode != 0
-    finished = [event for event in read_journal(output) if event["event"] == FINISHED]
+    finished = [event for event in read_journal(output) if event["event"] == EventKind.FINISHED]
     if number == signal.SIGINT:
         assert errors.strip().endswith("KeyboardInterrupt")
         assert len(json.loads((output / "result.json").read_text())["trials"]) == len(finished)

@@ -16,7 +16,8 @@ from ConfigSpace import ConfigurationSpace
 from smac.intensifier.successive_halving import SuccessiveHalving
 
 from graphbench.core.errors import ConfigError
-from graphbench.tuning.settings import OptimizationArgs, ladder
+from graphbench.reports.tuning.budgets import ladder
+from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space_file import load_tuning_file
 
 SPACE = {"lr": {"type": "float", "range": [1e-6, 0.1], "log": True}}
@@ -164,9 +165,9 @@ def test_a_path_is_a_space_too(tmp_path: Path) -> None:
         ),
         (
             {"space": {"lr": {"type": "float", "range": [1, 0]}}},
-            r"^optimization_args: space: lr\.range: the lower bound",
+            r"^optimization_args: space: lr\.range: \[1, 0\] is refused: the lower bound",
         ),
-        ({"space": None}, r"optimization_args: space: expected a mapping from names"),
+        ({"space": None}, r"optimization_args: space: None is refused: expected a mapping from names"),
         ({"space": "algoreas/gni"}, r"unknown search space 'algoreas/gni'; did you mean 'algoreas/gin'\?"),
         ({"space": "missing.yaml"}, r"the search space 'missing\.yaml' does not exist"),
     ],

@@ -185,83 +185,104 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
     [
         (
             {"type": "flaot", "range": [0, 1]},
-            r"space: lr\.type: unknown type 'flaot'; did you mean 'float'\? \(types: float",
+            r"space: lr: unknown type 'flaot'; did you mean 'float'\? \(types: float",
         ),
-        ({"type": "bool"}, r"lr\.type: unknown type 'bool'; did you mean 'categorical'\?"),
-        ({"range": [0, 1]}, r"lr\.type: the key 'type' is missing \(types: float, int"),
-        ({"type": "float"}, r"space: lr: the key 'range' is missing; the type float needs it"),
-        ([0, 1], r"space: lr: expected a mapping such as \{type: float, range: \[0, 0\.5\]\}, got \[0, 1\]"),
+        ({"type": "bool"}, r"lr: unknown type 'bool'; did you mean 'categorical'\?"),
+        ({"range": [0, 1]}, r"lr: the key 'type' is missing \(types: float, int"),
+        ({"type": "float"}, r"space: lr: the key 'range' is missing"),
+        ([0, 1], r"space: lr: \[0, 1\] is refused: expected a mapping such as \{type: float, range: \[0, 0\.5\]\}"),
         (
             {"type": "float", "range": [0, 1], "lgo": True},
-            r"lr\.lgo: unknown key; did you mean 'log'\? \(keys of the type",
+            r"lr\.lgo: unknown key; did you mean 'log'\? \(keys: type, range, log",
         ),
-        ({"type": "float", "range": 3}, r"lr\.range: expected \[lower, upper\], got 3"),
-        ({"type": "float", "range": [0, 1, 2]}, r"lr\.range: expected \[lower, upper\], got \[0, 1, 2\]"),
-        ({"type": "float", "range": [0, "1"]}, r"lr\.range: expected a finite number, got '1'"),
-        ({"type": "float", "range": [0, True]}, r"lr\.range: expected a finite number, got True"),
-        ({"type": "float", "range": [0, float("inf")]}, r"lr\.range: expected a finite number, got inf"),
+        ({"type": "float", "range": 3}, r"lr\.range: 3 is refused: expected \[lower, upper\]"),
+        ({"type": "float", "range": [0, 1, 2]}, r"lr\.range: \[0, 1, 2\] is refused: expected \[lower, upper\]"),
+        ({"type": "float", "range": [0, "1"]}, r"lr\.range\[1\]: '1' is refused: expected a finite number"),
+        ({"type": "float", "range": [0, True]}, r"lr\.range\[1\]: True is refused: expected a finite number"),
+        ({"type": "float", "range": [0, float("inf")]}, r"lr\.range\[1\]: inf is refused: expected a finite number"),
         (
             {"type": "int", "range": [0, 1.5]},
-            r"lr\.range: expected a whole number, got 1\.5; round it or use the type flo",
+            r"lr\.range\[1\]: 1\.5 is refused: expected a whole number; round it or use the type flo",
         ),
         (
             {"type": "float", "range": [1, 0]},
-            r"lr\.range: the lower bound 1\.0 is above the upper bound 0\.0; swap them",
+            r"lr\.range: \[1, 0\] is refused: the lower bound 1\.0 is above the upper bound 0\.0; swap them",
         ),
-        ({"type": "int", "range": [2, 2]}, r"lr\.range: both bounds are 2; write \{type: constant, value: 2\}"),
+        (
+            {"type": "int", "range": [2, 2]},
+            r"lr\.range: \[2, 2\] is refused: both bounds are 2; write \{type: constant, value: 2\}",
+        ),
         (
             {"type": "float", "range": [0, 1], "log": True},
-            r"lr\.range: a logarithmic range needs a lower bound above 0, got",
+            r"lr\.log: True is refused: a logarithmic range needs a lower bound above 0, got",
         ),
-        ({"type": "float", "range": [0, 1], "log": "yes"}, r"lr\.log: expected true or false, got 'yes'"),
+        (
+            {"type": "float", "range": [0, 1], "log": "yes"},
+            r"lr\.log: 'yes' is refused: Input should be a valid boolean",
+        ),
         (
             {"type": "float", "range": [1e-14, 1], "log": True},
-            r"lr\.range: \[1e-14, 1\.0\] is too fine: 13 decimal places",
+            r"lr\.log: True is refused: the lower bound 1e-14 is too fine: 13 decimal places",
         ),
-        ({"type": "float", "range": [0, 1e-12]}, r"lr\.range: \[0\.0, 1e-12\] is too fine"),
+        ({"type": "float", "range": [0, 1e-12]}, r"lr\.range: \[0, 1e-12\] is refused: the range is too fine"),
         (
             {"type": "float", "range": [0, 1], "default": 2},
-            r"lr\.default: 2\.0 is outside \[0\.0, 1\.0\]; choose one inside",
+            r"lr\.default: 2 is refused: it is outside \[0\.0, 1\.0\]; choose one inside",
         ),
         (
             {"type": "int", "range": [0, 10], "quantum": 3},
-            r"lr\.quantum: the range 0 to 10 is no multiple of the quantum 3; write e\.g\. \[0, 9\]",
+            r"lr\.quantum: 3 is refused: the range 0 to 10 is no multiple of it; write e\.g\. \[0, 9\]",
         ),
         (
             {"type": "float", "range": [0, 0.5], "quantum": 2},
-            r"lr\.quantum: the range 0\.0 to 0\.5 is no multiple of the quantum 2\.0; write e\.g\. \[0\.0, 2\.0\]",
+            r"lr\.quantum: 2 is refused: the range 0\.0 to 0\.5 is no multiple of it; write e\.g\. \[0\.0, 2\.0\]",
         ),
         (
             {"type": "int", "range": [0, 5000], "quantum": 1},
-            r"lr\.quantum: 5000 steps are too many, below 1000 are allowed; enlarge or drop it",
+            r"lr\.quantum: 1 is refused: 5000 steps are too many, below 1000 are allowed; enlarge or drop it",
         ),
         (
             {"type": "int", "range": [0, 9], "quantum": 3, "default": 4},
-            r"lr\.default: no steps of 3 .* nearest value is 3",
+            r"lr\.default: 4 is refused: no steps of 3 .* nearest value is 3",
         ),
         (
             {"type": "int", "range": [1, 9], "quantum": 2, "log": True},
-            r"lr\.quantum: a logarithmic range has no equal steps",
+            r"lr\.quantum: 2 is refused: a logarithmic range has no equal steps",
         ),
-        ({"type": "int", "range": [0, 9], "quantum": -3}, r"lr\.quantum: expected a step above 0, got -3"),
-        ({"type": "categorical", "choices": "ab"}, r"lr\.choices: expected a list of at least two values, got 'ab'"),
-        ({"type": "categorical", "choices": ["a"]}, r"lr\.choices: expected a list .* one value alone is a constant"),
-        ({"type": "categorical", "choices": ["a", "b", "a"]}, r"lr\.choices: the value 'a' stands there twice"),
+        ({"type": "int", "range": [0, 9], "quantum": -3}, r"lr\.quantum: -3 is refused: expected a step above 0"),
+        (
+            {"type": "categorical", "choices": "ab"},
+            r"lr\.choices: 'ab' is refused: expected a list of at least two values",
+        ),
+        (
+            {"type": "categorical", "choices": ["a"]},
+            r"lr\.choices: \['a'\] is refused: expected a list .* one value alone is a constant",
+        ),
+        (
+            {"type": "categorical", "choices": ["a", "b", "a"]},
+            r"lr\.choices: .* is refused: the value 'a' stands there twice",
+        ),
         (
             {"type": "categorical", "choices": [True, 1]},
-            r"lr\.choices: the value 1 stands there twice \(true equals 1\)",
+            r"lr\.choices: .* is refused: the value 1 stands there twice \(true equals 1\)",
         ),
         (
             {"type": "categorical", "choices": ["a", len]},
-            r"lr\.choices: <built-in function len> is no text, truth value",
+            r"lr\.choices\[1\]: <built-in function len> is refused: expected text, a truth value",
         ),
         (
             {"type": "ordinal", "sequence": ["low", "high"], "default": "hihg"},
             r"lr\.default: 'hihg' .* did you mean 'high'\?",
         ),
-        ({"type": "ordinal", "sequence": [0, 1], "default": False}, r"lr\.default: False is none of them"),
+        (
+            {"type": "ordinal", "sequence": [0, 1], "default": False},
+            r"lr\.default: False is refused: it is none of the values",
+        ),
         ({"type": "ordinal", "choices": [0, 1]}, r"lr\.choices: unknown key .*type, sequence, default"),
-        ({"type": "constant", "value": float("nan")}, r"lr\.value: nan is no text, truth value, finite number"),
+        (
+            {"type": "constant", "value": float("nan")},
+            r"lr\.value: nan is refused: expected text, a truth value, a number",
+        ),
     ],
 )
 def test_mistakes_of_hyperparameters_are_named(spec: Any, message: str) -> None:
@@ -271,12 +292,12 @@ def test_mistakes_of_hyperparameters_are_named(spec: Any, message: str) -> None:
 
 @pytest.mark.parametrize("written", [{}, [], None, "lr"])
 def test_a_space_is_a_mapping(written: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^space: expected a mapping from names to hyperparameters, e\.g\."):
+    with pytest.raises(ConfigError, match=r"^space: .*expected a mapping from names to hyperparameters, e\.g\."):
         space_from(written)
 
 
 def test_names_are_text() -> None:
-    with pytest.raises(ConfigError, match=r"space: 3: a name must be text, got 3; quote it"):
+    with pytest.raises(ConfigError, match=r"space: a name must be text, got 3; quote it"):
         space_from({3: LR})  # type: ignore[dict-item]
 
 
@@ -310,7 +331,7 @@ BASE = {
         ),
         (
             [{"child": "k", "parent": "kind", "values": "lpe"}],
-            r"\.values: expected a list of values of kind, got 'lpe'",
+            r"\.values: 'lpe' is refused: Input should be a valid list",
         ),
         (
             [{"child": "k", "parent": "kind", "values": ["lep"]}],
@@ -335,7 +356,7 @@ BASE = {
             r"conditions\[2\]\.parent: kind would depend on itself: kind -> k -> n -> kind; remove one",
         ),
         ({"child": "k"}, r"space: conditions: expected a list such as \[\{child: a, parent: b"),
-        (["k"], r"conditions\[0\]: expected a mapping such as \{child: a"),
+        (["k"], r"conditions\[0\]: 'k' is refused: expected a mapping such as \{child: a"),
     ],
 )
 def test_mistakes_of_conditions_are_named(conditions: Any, message: str) -> None:
@@ -352,7 +373,7 @@ def test_mistakes_of_conditions_are_named(conditions: Any, message: str) -> None
         ([{"kind": []}], r"forbidden\[0\]\.kind: expected a value or a list of values"),
         ([{"k": 3}, {"kind": "none"}], r"forbidden\[1\]: \{'kind': 'none'\} forbids the defaults; change a default"),
         ([{}], r"forbidden\[0\]: expected a mapping such as \{a: 1, b: 2\}"),
-        ("kind", r"forbidden: expected a list such as"),
+        ("kind", r"forbidden: 'kind' is refused: expected a list such as"),
     ],
 )
 def test_mistakes_of_forbidden_combinations_are_named(forbidden: Any, message: str) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import ConfigError, TrainingError
+from graphbench.reports.tuning.trials import Status
 from graphbench.tuning import worker
-from graphbench.tuning.trials import Status, TrialResult
+from graphbench.tuning.trials import TrialResult
 from graphbench.tuning.worker import Job, optional_arguments, reason_of, require_training_method, run_job, status_of
 
 

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class ToldPuzzles:
+class PuzzlesWithStories:
     """Puzzles with their stories, one after the other.
 
     Attributes:
@@ -43,7 +43,7 @@ class ToldPuzzles:
     texts: dict[str, Sequence[str]]
 
 
-def chosen_samples(parts: Sequence[ToldPuzzles], chosen: NDArray[np.int64]) -> Samples:
+def chosen_samples(parts: Sequence[PuzzlesWithStories], chosen: NDArray[np.int64]) -> Samples:
     """Return the chosen puzzles, numbered through all parts, in the form that is stored."""
     nodes = np.concatenate([part.num_nodes for part in parts])
     edges = np.concatenate([part.num_edges for part in parts])

@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import redrawn_seed
-from graphbench.domains.clutrr.official_dataset import OFFICIAL
 
 if TYPE_CHECKING:
-    from graphbench.domains.clutrr.arrays import ToldPuzzles
+    from graphbench.domains.clutrr.arrays import PuzzlesWithStories
     from graphbench.domains.clutrr.puzzles import PuzzleParameters, Puzzles
 
 _SHARD = 2048
@@ -108,18 +107,18 @@ def _generate(
     places, told = [], []
     for mine, puzzles in _drawn(parameters, key, indices, attempts):
         places.append(mine)
-        told.append(_told(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters))
+        told.append(_with_stories(puzzles, story_seeds(key, indices[mine], attempts[mine]), parameters))
     return chosen_samples(told, np.argsort(np.concatenate(places)))
 
 
-def _told(puzzles: Puzzles, seeds: NDArray[np.uint64], parameters: StoryParameters) -> ToldPuzzles:
-    from graphbench.domains.clutrr.arrays import ToldPuzzles, marks
+def _with_stories(puzzles: Puzzles, seeds: NDArray[np.uint64], parameters: StoryParameters) -> PuzzlesWithStories:
+    from graphbench.domains.clutrr.arrays import PuzzlesWithStories, marks
     from graphbench.domains.clutrr.stories import write_stories
 
     nodes, facts = puzzles.num_nodes, (puzzles.relation, puzzles.gender, puzzles.role, puzzles.step)
     wording, wording_seed = parameters.wording, parameters.wording_seed
     stories = write_stories(nodes, puzzles.num_edges, puzzles.edges, *facts, seeds, wording, wording_seed=wording_seed)
-    return ToldPuzzles(
+    return PuzzlesWithStories(
         nodes,
         puzzles.num_edges,
         puzzles.edges,
@@ -198,4 +197,4 @@ _PUZZLES = Generator(
 )
 
 
-GENERATORS: Mapping[str, Generator] = {"puzzles": _PUZZLES, "official": OFFICIAL}
+GENERATORS: Mapping[str, Generator] = {"puzzles": _PUZZLES}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -86,17 +85,15 @@ def _job(module: str, kernel: str, run: Any) -> CompileJob:
     return CompileJob(f"{__package__}.{module}:{kernel}", run)
 
 
-COMPILE_JOBS: Mapping[str, tuple[CompileJob, ...]] = {
-    "mis": (
-        CompileJob("graphbench.domains.algoreas.clique_search:estimate_nodes", compile_set_bounds),
-        _job("cover_search", "search_independent_set", compile_set_search),
-    ),
-    "max_cut": (
-        _job("cut_elimination", "heaviest_cut", compile_cut_elimination),
-        _job("cut_search", "search_cut", compile_cut_search),
-    ),
-    "coloring": (
-        _job("colouring_search", "use_fewer_colours", compile_colouring_search),
-        CompileJob("graphbench.domains.algoreas.clique_local_search:improve_clique", compile_first_colourings),
-    ),
-}
+SET_JOBS = (
+    CompileJob("graphbench.domains.algoreas.clique_search:estimate_nodes", compile_set_bounds),
+    _job("cover_search", "search_independent_set", compile_set_search),
+)
+CUT_JOBS = (
+    _job("cut_elimination", "heaviest_cut", compile_cut_elimination),
+    _job("cut_search", "search_cut", compile_cut_search),
+)
+COLOURING_JOBS = (
+    _job("colouring_search", "use_fewer_colours", compile_colouring_search),
+    CompileJob("graphbench.domains.algoreas.clique_local_search:improve_clique", compile_first_colourings),
+)

@@ -22,7 +22,6 @@ draws a side with probability sigmoid(score / temperature).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ from graphbench.domains.co.decoding_graphs import UndirectedGraphs
 from graphbench.domains.co.decoding_kernels import Noise, colourings_by_score, cuts_by_score, sets_by_score
 
 Solution = NDArray[np.int32]
-Decoder = Callable[..., Solution]
 
 
 def decode_independent_sets(
@@ -122,13 +120,6 @@ def decode_colourings(
     if most is not None:
         _refuse_many_colours(np.maximum.reduceat(found, graphs.ptr[:-1]) + 1, most)
     return found
-
-
-DECODERS: Mapping[str, Decoder] = {
-    "mis": decode_independent_sets,
-    "max_cut": decode_cuts,
-    "coloring": decode_colourings,
-}
 
 
 def _refuse_many_colours(used: NDArray[np.int32], most: int) -> None:

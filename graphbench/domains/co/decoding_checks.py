@@ -15,26 +15,39 @@ _Ints = NDArray[np.int64]
 _ANY = -1
 
 
-def solution_values(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the objective of a feasible solution of every graph, int64 ``[G]``.
-
-    That is the number of members of an independent set, of edges of a cut, or of colours of a colouring.
+def set_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of members of an independent set of every graph, int64 ``[G]``.
 
     Args:
-        problem: ``mis``, ``max_cut`` or ``coloring``.
         graphs: The graphs.
-        solution: Integers or booleans ``[N]``: 1 for members, or the side (0, 1), or the colour (any number from 0).
+        solution: Integers or booleans ``[N]``: 1 for members.
 
     Raises:
         DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
     """
-    values = _checked_form(problem, graphs, solution)
-    if problem == "max_cut":
-        return _cut_sizes(graphs.edge_index, graphs.graph, values, len(graphs))
-    if problem == "mis":
-        broken = _first_edge_within(graphs.edge_index, values, 1)
-        _refuse_edge(graphs, broken, "joins two members of the independent set")
-        return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
+    values = _checked_form(graphs, solution, highest=1)
+    broken = _first_edge_within(graphs.edge_index, values, 1)
+    _refuse_edge(graphs, broken, "joins two members of the independent set")
+    return np.bincount(graphs.graph[values == 1], minlength=len(graphs))
+
+
+def cut_sizes(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of edges of a cut of every graph, int64 ``[G]``; the solution is the side, 0 or 1, of nodes.
+
+    Raises:
+        DecodingError: If the solution has another form; the message names node and graph.
+    """
+    values = _checked_form(graphs, solution, highest=1)
+    return _cut_sizes(graphs.edge_index, graphs.graph, values, len(graphs))
+
+
+def colour_counts(graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of colours of every graph, int64 ``[G]``; the solution is the colour of nodes, any from 0 on.
+
+    Raises:
+        DecodingError: If the solution has another form or is infeasible; the message names node or edge, and graph.
+    """
+    values = _checked_form(graphs, solution, highest=np.iinfo(np.int32).max)
     broken = _first_edge_within(graphs.edge_index, values, _ANY)
     _refuse_edge(graphs, broken, "joins two nodes of one colour")
     width = int(values.max()) + 1
@@ -61,14 +74,13 @@ def _first_edge_within(edge_index: _Ints, values: _Ints, value: int) -> int:
     return -1
 
 
-def _checked_form(problem: str, graphs: UndirectedGraphs, solution: NDArray[Any]) -> NDArray[np.int64]:
+def _checked_form(graphs: UndirectedGraphs, solution: NDArray[Any], *, highest: int) -> NDArray[np.int64]:
     if solution.shape != (graphs.num_nodes,) or solution.dtype.kind not in "biu":
         raise DecodingError(
             f"the solution is {solution.dtype} {list(solution.shape)}; give integers or booleans [{graphs.num_nodes}], "
             "one per node"
         )
     values = solution.astype(np.int64)
-    highest = np.iinfo(np.int32).max if problem == "coloring" else 1
     outside = (values < 0) | (values > highest)
     if outside.any():
         node = int(outside.argmax())

@@ -52,6 +52,33 @@ class RightCounts:
         self.total += items.truth.size
 
 
+class OutputSums:
+    """The sums behind the score of an algorithm's output: hits and misses of masks, or right items."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.part = self.whole = 0
+        self.of_mask = False
+
+    def add(self, items: Items) -> None:
+        """Take one update of arrays of one dtype: bool (masks) or integers (classes, pointers)."""
+        truth, predicted = items.truth, items.predicted
+        if truth.dtype.kind == "b":
+            self.of_mask = True
+            self.part += 2 * int(np.count_nonzero(truth & predicted))
+            self.whole += int(np.count_nonzero(truth)) + int(np.count_nonzero(predicted))
+        else:
+            self.part += int(np.count_nonzero(truth == predicted))
+            self.whole += truth.size
+
+    @property
+    def value(self) -> float:
+        """F1 of masks (1 if nothing is or is predicted positive), or share of right items."""
+        if not self.whole:
+            return 1.0 if self.of_mask else 0.0
+        return self.part / self.whole
+
+
 class GraphRightCounts:
     """Graphs all of whose items are predicted exactly, and all graphs."""
 

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
+from graphbench.core.plugins import about_broken, calling_module
+from graphbench.core.registry import Registry
 from graphbench.evaluation.metrics.accumulators import (
     BinaryCounts,
     Confusion,
     ErrorSums,
     GraphF1Sum,
     GraphRightCounts,
+    OutputSums,
     Pairs,
     RightCounts,
 )
@@ -37,6 +40,7 @@ _DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
 _CLASSES = frozenset({Kind.CATEGORICAL})
 _REAL = frozenset({Kind.SCALAR})
 _TEXT = frozenset({Kind.TEXT})
+_ROUNDING = 1e-9
 _SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
 
 
@@ -82,6 +86,10 @@ def _recall(counts: BinaryCounts) -> float:
 
 def _share_right(counts: RightCounts | GraphRightCounts) -> float:
     return _ratio(counts.right, counts.total)
+
+
+def _output_score(sums: OutputSums) -> float:
+    return sums.value
 
 
 def _graph_f1(sums: GraphF1Sum) -> float:
@@ -154,8 +162,9 @@ def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> flo
 _ALL = (
     Metric(
         "score", True, 0, 1,
-        "Mean over an algorithm's outputs: F1 of masks, share of positions predicted exactly of all others.",
-        _DISCRETE | _REAL, RightCounts, _share_right,
+        "Mean over an algorithm's outputs: F1 of masks (1 if nothing is or is predicted positive), share of positions "
+        "predicted exactly of all others; masked positions are left out.",
+        _DISCRETE, OutputSums, _output_score,
     ),
     Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
     Metric(
@@ -246,7 +255,20 @@ _ALL = (
     ),
 )  # fmt: skip
 
-METRICS: dict[str, Metric] = {entry.name: entry for entry in _ALL}
+METRICS: Registry[Metric] = Registry("metric", EvaluationError)
+for _entry in _ALL:
+    METRICS.add(_entry.name, _entry, __name__)
+
+
+def register_metric(metric: Metric) -> Metric:
+    """Make a metric available to cards and evaluators by its name, and return it.
+
+    Raises:
+        PluginError: If another metric has the name.
+    """
+    METRICS.add(metric.name, metric, calling_module())
+    return metric
+
 
 _DEFAULTS: dict[Kind, tuple[str, ...]] = {
     Kind.MASK: ("f1", "accuracy", "f1_per_graph"),
@@ -269,10 +291,12 @@ def metric(name: str, feature: Feature | None = None) -> Metric:
     Raises:
         EvaluationError: If there is no such metric (the nearest name is suggested) or it cannot score the feature.
     """
+    if not isinstance(name, str):
+        raise EvaluationError(f"a metric is named by a string, got {name!r}; use one of {', '.join(METRICS)}")
     if name not in METRICS:
         near = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(METRICS)}"
-        raise EvaluationError(f"unknown metric {name!r}; {hint}")
+        raise EvaluationError(f"unknown metric {name!r}; {hint}{about_broken()}")
     found = METRICS[name]
     if feature is not None and feature.kind not in found.kinds:
         able = ", ".join(m.name for m in METRICS.values() if feature.kind in m.kinds)
@@ -280,6 +304,19 @@ def metric(name: str, feature: Feature | None = None) -> Metric:
             f"the metric {name!r} cannot score {feature.name!r}, which is a {feature.kind.value}; use one of {able}"
         )
     return found
+
+
+def range_problem(name: str, value: float) -> str | None:
+    """Return why a number is no score of a metric, or None; a name that is not registered takes any finite number.
+
+    The last bits of a sum may lie beyond the range.
+    """
+    if not math.isfinite(value):
+        return f"{name} is {value}; a score is a finite number"
+    found = METRICS.get(name)
+    if found is None or found.lowest - _ROUNDING <= value <= found.highest + _ROUNDING:
+        return None
+    return f"{name} is {value:g}, outside its range from {found.lowest:g} to {found.highest:g}"
 
 
 def default_metrics(feature: Feature) -> tuple[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What a processor receives and returns, and the registry of processors.
+"""What a processor of sparse graphs receives and returns.
 
 A processor of your own is a subclass of :class:`Processor`, registered by name::
 
@@ -19,14 +19,11 @@ common encoder and decoders. ``config.options`` is free for its own settings.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
-from graphbench.core.errors import UnknownModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 
@@ -36,7 +33,8 @@ class Context:
     """What a processor must know of the data and the outputs when it is built.
 
     Attributes:
-        directed: Whether each column of ``edge_index`` is an arc of its own.
+        directed: Whether each column of ``edge_index`` is an arc of its own; where tasks share the processor, whether
+            it is in any of them (``State.layout.directed`` is of the batch).
         edge_tokens: Whether :attr:`State.edge_tokens` will be given and must be processed.
         graph_token: Whether :attr:`Processed.graph` is read (``pooling: cls``).
     """
@@ -100,41 +98,3 @@ class Processor(nn.Module):
     def forward(self, state: State) -> Processed:
         """Return the processed embeddings."""
         raise NotImplementedError
-
-
-PROCESSORS: dict[str, type[Processor]] = {}
-
-_P = TypeVar("_P", bound=type[Processor])
-
-
-def register_processor(name: str) -> Callable[[_P], _P]:
-    """Return a class decorator that makes a processor available as ``ModelConfig(processor=name)``.
-
-    Raises:
-        ValueError: If another class already has the name.
-    """
-
-    def register(cls: _P) -> _P:
-        present = PROCESSORS.get(name)
-        if present is not None and present.__qualname__ != cls.__qualname__:
-            raise ValueError(f"processor name {name!r} is taken by {present.__qualname__}; choose another name")
-        PROCESSORS[name] = cls
-        return cls
-
-    return register
-
-
-def processor_class(name: str) -> type[Processor]:
-    """Return the processor registered under a name.
-
-    Raises:
-        UnknownModel: If there is none; the message suggests the nearest name.
-    """
-    if name in PROCESSORS:
-        return PROCESSORS[name]
-    near = difflib.get_close_matches(name, PROCESSORS, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnknownModel(
-        f"unknown processor {name!r}{hint} (known: {', '.join(sorted(PROCESSORS))}; "
-        "register_processor adds one of your own)"
-    )

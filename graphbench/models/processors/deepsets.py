@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, segment_mean
 from graphbench.models.layers import Dropout, FeedForward
-from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State
 
 
 class DeepSetsLayer(nn.Module):

@@ -13,7 +13,8 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout
-from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State
 
 
 class GATOptions(BaseModel):

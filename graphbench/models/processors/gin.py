@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
-from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State
 
 
 class GINLayer(nn.Module):

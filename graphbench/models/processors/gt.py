@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, FeedForward, StochasticDepth, learned_vector
+from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.attention import (
     ArcBias,
     Attention,
@@ -17,7 +18,7 @@ from graphbench.models.processors.attention import (
     RelationBias,
     attention_function,
 )
-from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State
 
 
 class GTLayer(nn.Module):

@@ -6,7 +6,8 @@ from torch import nn
 
 from graphbench.models.config import ModelConfig
 from graphbench.models.layers import FeedForward
-from graphbench.models.processors.base import Context, Processed, Processor, State, register_processor
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State
 
 
 @register_processor("mlp")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from graphbench.models.config import ArchitectureConfig, layers_size
 
 
 class RelationConfig(BaseModel):
@@ -54,7 +57,7 @@ class FrozenConfig(BaseModel):
     remember: float = Field(default=8.0, ge=0.0)
 
 
-class StoryModelConfig(BaseModel):
+class StoryModelConfig(ArchitectureConfig):
     """A model that reads a story as tokens (CLUTRR paper, section 4.1 and appendix 1.1).
 
     Attributes:
@@ -62,7 +65,7 @@ class StoryModelConfig(BaseModel):
         encoder: ``lstm``, ``relation_network``, ``mac`` or ``frozen`` (a pretrained encoder, an LSTM on top).
         reading: lstm, frozen: how states become one vector: their ``mean``, or an ``attention`` that knows the query.
         embedding: Width of the vectors of words and entities; frozen: the pretrained encoder's instead.
-        entities: Vectors of entities (appendix 1.5): ``fixed`` as drawn, ``learned``, or ``random``: drawn anew for
+        entities: Vectors of entities (appendix 1.5): ``fixed`` as drawn, ``learned``, or ``random``: regenerated for
             every batch in training, and fixed in evaluation.
         hidden: Width of an LSTM's state, per direction.
         layers: Layers of the LSTM; 0 for none.
@@ -72,13 +75,13 @@ class StoryModelConfig(BaseModel):
         relation: Settings of a relation network.
         mac: Settings of a MAC network.
         frozen: Settings of a pretrained encoder.
-        text: Input that holds the stories: tokens between single spaces, entities as ``@ent7``.
-        entity: Categorical input of nodes that holds each one's number in the story.
+        text: Input that holds the stories: tokens between single spaces, entities as ``@ent7``. None for the only text
+            of graphs among the inputs.
+        entity: Categorical input of nodes that holds each one's number in the story. None for the only one among the
+            inputs.
         vocabulary: The words that have a vector; empty to take those of the training split when training begins. It is
             written to the run's ``config.json``, so that the model can be built again without the data.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["story"] = "story"
     encoder: Literal["lstm", "relation_network", "mac", "frozen"] = "lstm"
@@ -93,9 +96,17 @@ class StoryModelConfig(BaseModel):
     relation: RelationConfig = RelationConfig()
     mac: MACConfig = MACConfig()
     frozen: FrozenConfig = FrozenConfig()
-    text: str = "tokens"
-    entity: str = "entity"
+    text: str | None = None
+    entity: str | None = None
     vocabulary: tuple[str, ...] = ()
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        widths = [*self.relation.pair, *self.relation.total]
+        networks = sum(first * second for first, second in pairwise(widths))
+        heads = self.hidden * self.decoder_hidden + self.embedding
+        return heads + networks + layers_size(self.layers, 4 * self.hidden**2) + layers_size(self.mac.iterations, 0)
 
     @property
     def reads_words(self) -> bool:

@@ -14,7 +14,7 @@ EntityPolicy = Literal["fixed", "learned", "random"]
 
 
 class EntityTable(nn.Module):
-    """One vector per entity, drawn from N(0, 1): fixed, learned, or drawn anew at every step of training.
+    """One vector per entity, drawn from N(0, 1): fixed, learned, or regenerated at every step of training.
 
     Fixed vectors, and those that a ``random`` table has in evaluation, are saved with the weights.
     """

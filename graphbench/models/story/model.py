@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.models.base import TaskModel
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.story.base import Setting, StoryEncoder
@@ -29,7 +30,7 @@ _ENCODERS: dict[str, type[Any]] = {
 }
 
 
-class StoryModel(nn.Module):
+class StoryModel(TaskModel):
     """A model for one dataset of stories: ``model(batch)`` returns the logits of every output.
 
     It reads three things of a batch: the stories, the numbers that stand for people in them, and which people the
@@ -51,26 +52,24 @@ class StoryModel(nn.Module):
         if not self.marks:
             raise ConfigError("a story model answers a question on marked nodes, but no input is a mask_one of nodes")
         if config.reads_words and not config.vocabulary:
-            raise ConfigError("the story model has no vocabulary; take the words of training data: with_vocabulary")
+            raise ConfigError("the story model has no vocabulary; take the words of training data: completed")
         setting = Setting(Vocabulary(config.vocabulary, self.entity.classes), len(self.marks))
         self.encoder: StoryEncoder = _ENCODERS[config.encoder](config, setting)
         outputs = select(features, Stage.OUTPUT)
         self.decoders = nn.ModuleDict({f.name: _decoder(f, self.encoder.width, config) for f in outputs})
 
-    def forward(self, batch: Data) -> dict[str, Tensor]:
+    def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
         """Return the logits of every output, float32 [B, classes].
 
         Args:
             batch: A PyG ``Batch`` with the stories as a list of strings, and the node inputs.
+            task_id: Not read: the model has one task.
         """
         stories = getattr(batch, self.text.name, None)
         if stories is None:
             raise ConfigError(f"the batch has no {self.text.name!r}; build the model with the features of the data")
         encoded = self.encoder([stories] if isinstance(stories, str) else stories, self._query(batch)).float()
         return {name: decoder(encoded).float() for name, decoder in self.decoders.items()}
-
-    def fit_normalisation(self, batch: Data) -> None:
-        """Do nothing: these models read and predict no scalars."""
 
     def _query(self, batch: Data) -> Tensor:
         """Return the numbers of the entities that the questions are about, int64 [B, Q]."""
@@ -80,45 +79,47 @@ class StoryModel(nn.Module):
         return segment_sum(marks * numbers, layout.graph, layout.num_graphs)
 
 
-def with_vocabulary(config: StoryModelConfig, features: Sequence[Feature], batches: Iterable[Any]) -> StoryModelConfig:
-    """Return a configuration with the words of training data, or as it is where it has words or needs none.
+def completed(config: StoryModelConfig, features: Sequence[Feature], batches: Iterable[Any]) -> StoryModelConfig:
+    """Return a configuration with what it takes from the data: the inputs it reads, and the words of training data.
 
     Args:
-        config: The configuration.
+        config: The configuration. What it says already stays; one that needs no words gets none.
         features: The dataset's features.
         batches: Batches of the training split.
 
     Raises:
-        ConfigError: If the features hold no text of the configured name.
+        ConfigError: If the features hold no such inputs, or several and the configuration names none.
     """
-    name = text_feature(config, features).name
-    if config.vocabulary or not config.reads_words:
-        return config
-    words = words_of(story for batch in batches for story in batch[name])
-    return config.model_copy(update={"vocabulary": words})
+    text, entity = text_feature(config, features).name, _entity_feature(config, features).name
+    words = config.vocabulary
+    if config.reads_words and not words:
+        words = words_of(story for batch in batches for story in batch[text])
+    return config.model_copy(update={"text": text, "entity": entity, "vocabulary": words})
 
 
 def text_feature(config: StoryModelConfig, features: Sequence[Feature]) -> Feature:
     """Return the input that holds the stories.
 
     Raises:
-        ConfigError: If there is no such text.
+        ConfigError: If there is no such text, or there are several and the configuration names none.
     """
     texts = [f for f in select(features, Stage.INPUT, Location.GRAPH) if f.kind is Kind.TEXT]
-    return _named(texts, config.text, "text", "a text of graphs")
+    return _chosen(texts, config.text, "text", "a text of graphs")
 
 
 def _entity_feature(config: StoryModelConfig, features: Sequence[Feature]) -> Feature:
     classes = [f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.CATEGORICAL]
-    return _named(classes, config.entity, "entity", "a class of nodes")
+    return _chosen(classes, config.entity, "entity", "a class of nodes")
 
 
-def _named(candidates: Sequence[Feature], name: str, key: str, description: str) -> Feature:
-    for feature in candidates:
-        if feature.name == name:
-            return feature
+def _chosen(candidates: Sequence[Feature], name: str | None, key: str, description: str) -> Feature:
+    """Return the candidate of a name, or the only one where none is named."""
+    named = [feature for feature in candidates if name in (None, feature.name)]
+    if len(named) == 1:
+        return named[0]
     known = ", ".join(f.name for f in candidates) or "none"
-    raise ConfigError(f"the data have no input {name!r} that is {description} (there: {known}); set model.{key}")
+    wanted = f"no input {name!r} that is" if name is not None else f"{len(named)} inputs, where one is needed, that are"
+    raise ConfigError(f"the data have {wanted} {description} (there: {known}); set model.{key}")
 
 
 def _decoder(feature: Feature, width: int, config: StoryModelConfig) -> nn.Module:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from graphbench.models.config import ArchitectureConfig, layers_size
 
 
-class TrajectoryModelConfig(BaseModel):
+class TrajectoryModelConfig(ArchitectureConfig):
     """A model that predicts hints and outputs of algorithms.
 
     Attributes:
         kind: Always ``trajectory``: what tells these models from those on single graphs.
-        processor: ``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``, ``triplet_gmpnn``, ``gat``, ``gatv2``, ``deepsets``,
-            ``memnet``, ``gin`` or ``gt``.
+        processor: One of dense pairs of nodes: ``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``, ``triplet_gmpnn``,
+            ``gat``, ``gatv2``, ``deepsets``, ``memnet``; else one of sparse graphs, such as ``gin`` or ``gt``, which
+            is applied to the neighbours of each step.
         hidden: Width ``h`` of all vectors.
         heads: Attention heads (gat, gatv2, gt); must divide ``hidden``.
         nb_triplet_features: Width of the triplets' features.
@@ -27,11 +30,21 @@ class TrajectoryModelConfig(BaseModel):
         encoder_init: Spread of the encoders' initial weights; ``xavier_on_scalars`` makes those of scalar hints smaller
             by the square root of ``hidden``.
         permutations: Predict the outputs of sorting as permutations, with a Sinkhorn operator; else as pointers.
-        constant_hints_as_inputs: Make the hint ``pred_h`` an input where it never changes.
-        random_positions: Replace positions by sorted random numbers, in training and validation.
+        constant_hints_as_inputs: Make inputs of the hints that the card's ``task.options.constant_hints`` names.
+        random_positions: Replace the input that ``task.options.positions`` names by sorted random numbers, in training
+            and validation.
+        steps: How often the processor is applied to samples of tasks without hints.
+        layers: Layers of a processor of sparse graphs, all within a step; so are the settings below.
+        dropout: Dropout rate on the output of each residual branch.
+        activation: Activation of the feed-forward networks.
+        stochastic_depth: gt: see ``ModelConfig``.
+        attention: gt: see ``ModelConfig``.
+        options: Settings of one processor.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    added: ClassVar[frozenset[str]] = frozenset(
+        {"steps", "layers", "dropout", "activation", "stochastic_depth", "attention", "options"}
+    )
 
     kind: Literal["trajectory"] = "trajectory"
     processor: str = "mpnn"
@@ -46,6 +59,18 @@ class TrajectoryModelConfig(BaseModel):
     permutations: bool = True
     constant_hints_as_inputs: bool = True
     random_positions: bool = True
+    steps: int = Field(default=6, ge=1)
+    layers: int = Field(default=1, ge=1)
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    activation: Literal["gelu", "relu"] = "relu"
+    stochastic_depth: float = Field(default=0.0, ge=0.0, lt=1.0)
+    attention: Literal["auto", "sdpa", "chunked", "flex"] = "auto"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        return self.hidden * (self.hidden + self.nb_triplet_features) + layers_size(self.layers, self.hidden**2)
 
     @model_validator(mode="after")
     def _heads_divide_hidden(self) -> TrajectoryModelConfig:

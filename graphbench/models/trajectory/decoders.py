@@ -13,7 +13,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.trajectory.encoders import POINTERS, PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
-from graphbench.models.trajectory.processors.base import Processor
+from graphbench.models.trajectory.processors.base import DenseProcessor
 from graphbench.models.trajectory.sinkhorn import log_sinkhorn
 
 
@@ -27,7 +27,7 @@ class Decodable:
         processor: The processor, for its messages.
     """
 
-    def __init__(self, nodes: Tensor, pairs: PairVectors, graph: Tensor, processor: Processor) -> None:
+    def __init__(self, nodes: Tensor, pairs: PairVectors, graph: Tensor, processor: DenseProcessor) -> None:
         self.nodes, self.pairs, self.graph, self.processor = nodes, pairs, graph, processor
         self._messages: Tensor | None = None
 
@@ -73,7 +73,7 @@ class FeatureDecoder(nn.Module):
         self.feature, self.reads_messages = feature, messages
         wide = 2 * hidden if messages else hidden
         pointer = feature.kind in POINTERS
-        out = hidden if pointer else feature.classes if feature.kind is Kind.CATEGORICAL else 1
+        out = hidden if pointer else feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
         self.first = linear(3 * hidden, out)
         self.second: nn.Linear | None = None
         self.pair: nn.Linear | None = None
@@ -96,7 +96,8 @@ class FeatureDecoder(nn.Module):
             raw = self.first(state.nodes.amax(1)) + self.second(state.graph)
         else:
             raw = self._pairs(state)
-        return raw if self.feature.kind is Kind.CATEGORICAL else raw.squeeze(-1)  # type: ignore[no-any-return]
+        several = self.feature.kind is Kind.CATEGORICAL or self.feature.width > 1
+        return raw if several else raw.squeeze(-1)  # type: ignore[no-any-return]
 
     def _pairs(self, state: Decodable) -> Tensor:
         """Return the sum of linear maps of row, column and pair, ``[B, n, n, out]``."""

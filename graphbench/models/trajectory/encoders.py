@@ -29,7 +29,8 @@ def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
 
     Returns:
         Scalars and masks as they are; a mask_one ``[..., n]``, classes ``[..., k]`` and pointers ``[..., n]`` one-hot.
-        A masked class is -1 in the last place and 0 elsewhere, as in the reference.
+        A masked class is -1 in the last place and 0 elsewhere, as in the reference; that of a pair that is no edge
+        (``graphbench.data.dense_view.ABSENT``) is 0 everywhere.
     """
     if feature.kind in (Kind.SCALAR, Kind.MASK):
         return value.float()
@@ -60,6 +61,10 @@ class PairVectors:
     def loops(self) -> PairVectors:
         """Return the vectors of the pairs (v, v) alone, of columns ``[B, n, F]``."""
         return PairVectors(self.columns.diagonal(dim1=1, dim2=2).transpose(1, 2), self.weight, self.bias)
+
+    def at(self, graphs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Return the vectors of some pairs ``[P, h]``: of the rows and columns of graphs, each int64 ``[P]``."""
+        return thin_linear(self.columns[graphs, rows, columns], self.weight.t().contiguous(), self.bias)
 
     def full(self) -> Tensor:
         """Return the vectors themselves ``[B, n, n, h]``."""
@@ -120,13 +125,13 @@ def _place(feature: Feature) -> tuple[Location, int]:
         return Location.EDGE, 1
     if feature.kind in POINTERS and feature.location is Location.EDGE:
         return Location.EDGE, 2
-    return feature.location, feature.classes if feature.kind is Kind.CATEGORICAL else 1
+    return feature.location, feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
 
 
 def _columns(feature: Feature, value: Tensor) -> Tensor:
     if feature.kind in POINTERS and feature.location is Location.EDGE:  # [B, i, j, k]: averaged over i, and over j
         return torch.stack([value.mean(1), value.mean(2)], -1)
-    return value if feature.kind is Kind.CATEGORICAL else value.unsqueeze(-1)
+    return value if feature.kind is Kind.CATEGORICAL or feature.width > 1 else value.unsqueeze(-1)
 
 
 def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tensor | None:

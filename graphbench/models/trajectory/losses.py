@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphbench.catalog.features import Feature, Kind
+from graphbench.catalog.features import Feature, Kind, Stage, select
+from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.models.base import Predicted
+from graphbench.models.trajectory.decoders import head_of
 from graphbench.models.trajectory.sinkhorn import cyclic_form
+
+HINT = "hint:"  # what stands before the names of hints among the losses
+
+
+def trace_losses(predicted: Predicted, batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
+    """Return the mean loss of every output, then of every hint that was predicted, as ``hint:<name>``.
+
+    A permutation's loss is that of its order and of its first node. A batch of trajectories of one step has no hint to
+    predict: the losses of its hints are 0.
+
+    Args:
+        predicted: What the model returned for ``batch``.
+        batch: What the model read.
+        features: The features of the card.
+    """
+    found = {}
+    for feature in select(features, Stage.OUTPUT):
+        raw, truth = predicted.outputs[feature.name].float(), batch.outputs[feature.name]
+        head = predicted.outputs.get(head_of(feature).name) if feature.kind is Kind.PERMUTATION else None
+        found[feature.name] = (
+            output_loss(feature, raw, truth) if head is None else permutation_loss(raw, head.float(), truth)
+        )
+    for feature in _predictable_hints(batch, features):
+        if feature.name in predicted.hints:
+            raw, truth = predicted.hints[feature.name].float(), batch.hints[feature.name]
+            found[HINT + feature.name] = hint_loss(feature, raw[: len(truth) - 1], truth, batch.lengths)
+    return found
+
+
+def trace_loss_weights(batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor | float]:
+    """Return over how many terms each of the means of :func:`trace_losses` is taken.
+
+    Hints that a model does not predict have a weight, too.
+
+    Args:
+        batch: What the model read.
+        features: The features of the card.
+    """
+    found: dict[str, Tensor | float] = {}
+    for feature in select(features, Stage.OUTPUT):
+        truth = batch.outputs[feature.name]
+        counted = _counted(feature, truth)
+        whole = float(batch.num_graphs if feature.kind is Kind.PERMUTATION else truth.numel())
+        found[feature.name] = whole if counted is None else counted.sum()
+    for feature in _predictable_hints(batch, features):
+        truth = batch.hints[feature.name][1:]
+        found[HINT + feature.name] = _hint_weights(feature, truth, batch.lengths).sum()
+    return found
+
+
+def _predictable_hints(batch: TrajectoryBatch, features: Sequence[Feature]) -> Iterator[Feature]:
+    """Yield the hints that the batch has as such; a model's input rule may have made inputs of some."""
+    return (feature for feature in select(features, Stage.HINT) if feature.name in batch.hints)
 
 
 def output_loss(feature: Feature, raw: Tensor, truth: Tensor) -> Tensor:
@@ -18,7 +76,7 @@ def output_loss(feature: Feature, raw: Tensor, truth: Tensor) -> Tensor:
         raw: Raw values ``[B, ...]``.
         truth: As in a ``TrajectoryBatch``.
     """
-    losses, counted = _losses(feature, raw, truth)
+    losses, counted = _losses(feature, raw, truth), _counted(feature, truth)
     return losses.mean() if counted is None else (losses * counted).sum() / counted.sum().clamp(min=1)
 
 
@@ -43,21 +101,30 @@ def hint_loss(feature: Feature, raw: Tensor, truth: Tensor, lengths: Tensor) -> 
         truth: The hint ``[T, B, ...]``.
         lengths: int64 ``[B]``.
     """
-    losses, counted = _losses(feature, raw, truth[1:])
-    steps = torch.arange(len(losses), device=lengths.device)
-    running = (lengths > steps[:, None] + 1).float().view(*losses.shape[:2], *[1] * (losses.dim() - 2))
-    weights = running.expand_as(losses) if counted is None else running * counted
+    losses = _losses(feature, raw, truth[1:])
+    weights = _hint_weights(feature, truth[1:], lengths)
     return (losses * weights).sum() / weights.sum().clamp(min=1e-12)
 
 
-def _losses(feature: Feature, raw: Tensor, truth: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return the loss of every item, and a weight of 0 for those that are masked (None: none is)."""
+def _hint_weights(feature: Feature, truth: Tensor, lengths: Tensor) -> Tensor:
+    """Return the weight of each item of a hint ``[T - 1, B, ...]``: 0 where it is masked or the sample has ended."""
+    steps = torch.arange(len(truth), device=lengths.device)
+    running = (lengths > steps[:, None] + 1).float().view(*truth.shape[:2], *[1] * (truth.dim() - 2))
+    counted = _counted(feature, truth)
+    return running.expand_as(truth) if counted is None else running * counted
+
+
+def _counted(feature: Feature, truth: Tensor) -> Tensor | None:
+    """Return a weight of 0 for every item that is masked and 1 for the others, or None where none can be masked."""
+    return (truth != -1).float() if feature.kind in (Kind.MASK, Kind.CATEGORICAL) else None
+
+
+def _losses(feature: Feature, raw: Tensor, truth: Tensor) -> Tensor:
+    """Return the loss of every item; those of masked items mean nothing."""
     if feature.kind is Kind.SCALAR:
-        return (raw - truth.float()).square(), None
+        return (raw - truth.float()).square()
     if feature.kind is Kind.MASK:
         scored = (truth != -1).float()
-        return F.binary_cross_entropy_with_logits(raw, truth.float() * scored, reduction="none"), scored
-    scored = truth != -1
+        return F.binary_cross_entropy_with_logits(raw, truth.float() * scored, reduction="none")
     chosen = truth.long().clamp(min=0).unsqueeze(-1)
-    losses = -raw.log_softmax(-1).gather(-1, chosen).squeeze(-1)
-    return losses, scored.float() if feature.kind is Kind.CATEGORICAL else None
+    return -raw.log_softmax(-1).gather(-1, chosen).squeeze(-1)

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.data.trajectory_batch import TrajectoryBatch
-from graphbench.data.trajectory_inputs import InputRule, order_is_constant
+from graphbench.data.trajectory_inputs import InputRule
+from graphbench.models.base import Predicted, TaskFeatures, TaskModel, module_key, of_task
+from graphbench.models.processors import Processor, processor_class
+from graphbench.models.trajectory.adapter import SparseAdapter
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.decoders import Decodable, Decoders, decided, decided_order, head_of, soften
-from graphbench.models.trajectory.encoders import Encoder, PairVectors, adjacency, dense
-from graphbench.models.trajectory.losses import hint_loss, output_loss, permutation_loss
-from graphbench.models.trajectory.processors import Processor, Step, processor_class
+from graphbench.models.trajectory.decoders import Decodable, decided, decided_order, head_of, soften
+from graphbench.models.trajectory.encoders import PairVectors, adjacency, dense
+from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
+from graphbench.models.trajectory.losses import trace_losses
+from graphbench.models.trajectory.processors import DenseProcessor, Step
 
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
 
-@dataclass
-class Predicted:
-    """Raw values of a run.
-
-    Attributes:
-        outputs: Output name -> raw values ``[B, ...]``; of permutations also ``<name>_mask``.
-        hints: Hint name -> raw values of all steps ``[T - 1, B, ...]``; empty where hints are ignored.
-    """
-
-    outputs: dict[str, Tensor]
-    hints: dict[str, Tensor]
+_PAIRS = 2**14  # pairs of nodes of a batch: each holds a few vectors of the hidden width, which fit the cache
+_STEP_CELLS = 2**24  # cells of all hints of a batch over time
+_MOST_GRAPHS = 256
 
 
 @dataclass
@@ -38,95 +38,75 @@ class Fixed:
 
     Attributes:
         columns: The inputs' columns by location.
-        neighbours: bool ``[B, n, n]``: the neighbours that the inputs tell of; the diagonal is set.
+        neighbours: bool ``[B, n, n]``: the neighbours according to the inputs; the diagonal is set.
     """
 
     columns: dict[Location, Tensor]
     neighbours: Tensor
 
 
-class AlgorithmHeads(nn.Module):
-    """The encoders and decoders of one algorithm.
+class TrajectoryModel(TaskModel):
+    """One processor, shared by one task or several, with encoders and decoders for each.
 
-    Args:
-        config: The model's configuration.
-        features: The algorithm's features.
-        messages: Whether the processor makes vectors of pairs.
-    """
-
-    def __init__(self, config: TrajectoryModelConfig, features: Sequence[Feature], *, messages: bool) -> None:
-        super().__init__()
-        self.inputs = select(features, Stage.INPUT)
-        self.hints = select(features, Stage.HINT) if config.hint_mode != "none" else ()
-        self.outputs = select(features, Stage.OUTPUT)
-        fed = self.hints if config.hint_mode == "encoded_decoded" else ()
-        xavier = config.encoder_init == "xavier_on_scalars"
-        self.input_encoder = Encoder(self.inputs, config.hidden)
-        self.hint_encoder = Encoder(fed, config.hidden, xavier_on_scalars=xavier)
-        self.hint_decoders = Decoders(self.hints, config.hidden, messages=messages)
-        self.output_decoders = Decoders(
-            self.outputs, config.hidden, messages=messages, permutations=config.permutations
-        )
-
-
-class TrajectoryModel(nn.Module):
-    """One processor, shared by one algorithm or several, with encoders and decoders for each.
-
-    A step is one graph without branches on data, so ``model.step = torch.compile(model.step)`` compiles it.
+    Tasks with hints are followed step by step; samples of the others, PyG batches, are answered after a fixed number of
+    steps. A step is one graph without branches on data, so ``model.step = torch.compile(model.step)`` compiles it.
 
     Args:
         config: The configuration.
-        algorithms: Name -> features, in the order in which weights are drawn.
+        tasks: Task id -> what the model is told of it, in the order in which weights are drawn.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
-        ConfigError: If no algorithm is given, or a feature has no decoder.
+        ConfigError: If no task is given, or a feature has no encoder or decoder.
     """
 
-    def __init__(self, config: TrajectoryModelConfig, algorithms: Mapping[str, Sequence[Feature]]) -> None:
+    def __init__(self, config: TrajectoryModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
         super().__init__()
-        if not algorithms:
-            raise ConfigError("a trajectory model needs the features of at least one algorithm")
+        if not tasks:
+            raise ConfigError("a trajectory model needs the features of at least one task")
         self.config = config
-        kind = processor_class(config.processor)
-        self.processor: Processor = kind(config)
-        self.heads = nn.ModuleDict(
-            {
-                _key(name): AlgorithmHeads(config, features, messages=kind.makes_messages)
-                for name, features in algorithms.items()
-            }
-        )
+        self.rules = {id_: input_rule(config, task) for id_, task in tasks.items()}
+        kind = processor_class(config.processor, "dense", "sparse")
+        self.processor: DenseProcessor = SparseAdapter(config, kind) if issubclass(kind, Processor) else kind(config)
+        self.heads = nn.ModuleDict({module_key(id_): self._new_heads(id_, task) for id_, task in tasks.items()})
 
-    def forward(self, batch: TrajectoryBatch, algorithm: str) -> Predicted:
+    def forward(self, batch: Any, task_id: str | None = None) -> Any:
         """Return the raw values of outputs and hints.
 
-        The processor runs T - 1 times (once at least), T being the length of the longest trajectory; a sample's output
-        is the one after its own last step.
+        Of trajectories: the processor runs T - 1 times (once at least), T being the length of the longest one; a
+        sample's output is the one after its own last step. Of tasks without hints: it runs ``config.steps`` times.
+
+        Args:
+            batch: A ``TrajectoryBatch`` as :meth:`prepare` returned it; of tasks without hints a PyG batch.
+            task_id: Id of the task.
+
+        Returns:
+            :class:`Predicted`; of tasks without hints what :meth:`graphbench.models.build.Model.forward` returns.
         """
-        heads = self._heads(algorithm)
+        heads = self._heads(task_id)
+        if isinstance(heads, SingleShotHeads):
+            groups = heads.groups(batch)
+            raw = [heads.output_decoders(self._run(heads, group.batch)[0]) for group in groups]
+            return heads.gathered(batch, groups, raw)
         final, raw_hints = self._run(heads, batch)
         hints = {f.name: torch.stack([raw[f.name] for raw in raw_hints]) for f in heads.hints}
         return Predicted(heads.output_decoders(final), hints)
 
-    def loss(self, batch: TrajectoryBatch, algorithm: str) -> Tensor:
+    def loss(self, batch: TrajectoryBatch, task_id: str | None = None) -> Tensor:
         """Return the sum of the mean losses of all outputs and hints, a scalar float32."""
-        heads, predicted = self._heads(algorithm), self(batch, algorithm)
-        total = torch.zeros((), device=batch.lengths.device)
-        for feature in heads.outputs:
-            raw, truth = predicted.outputs[feature.name].float(), batch.outputs[feature.name]
-            if self.config.permutations and feature.kind is Kind.PERMUTATION:
-                total = total + permutation_loss(raw, predicted.outputs[head_of(feature).name].float(), truth)
-            else:
-                total = total + output_loss(feature, raw, truth)
-        if _length(batch) > 1:
-            for feature in heads.hints:
-                raw, truth = predicted.hints[feature.name].float(), batch.hints[feature.name]
-                total = total + hint_loss(feature, raw, truth, batch.lengths)
-        return total
+        heads = self._heads(task_id)
+        losses = trace_losses(self(batch, task_id), batch, (*heads.outputs, *heads.hints))
+        return sum(losses.values(), torch.zeros((), device=batch.lengths.device))
 
-    def predict(self, batch: TrajectoryBatch, algorithm: str) -> dict[str, Tensor]:
-        """Return the outputs in the form of a ``TrajectoryBatch``; masks are probabilities."""
-        heads = self._heads(algorithm)
+    def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
+        """Return the outputs in the form of a ``TrajectoryBatch``; masks are probabilities.
+
+        Of tasks without hints the raw outputs.
+        """
+        heads = self._heads(task_id)
+        if isinstance(heads, SingleShotHeads):
+            outputs: dict[str, Tensor] = self(batch, task_id)
+            return outputs
         final, _ = self._run(heads, batch, keep_hints=False)
         raw = heads.output_decoders(final)
         found = {}
@@ -137,21 +117,49 @@ class TrajectoryModel(nn.Module):
                 found[feature.name] = decided(feature, raw[feature.name].float())
         return found
 
-    @property
-    def rule(self) -> InputRule:
-        """How batches become this model's inputs."""
-        return input_rule(self.config)
+    def prepare(
+        self,
+        batch: Any,
+        task_id: str | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        training: bool = False,
+    ) -> Any:
+        """Return the batch with constant hints as inputs, and with random positions where there is a generator."""
+        if isinstance(self._heads(task_id), SingleShotHeads):
+            return batch
+        return of_task(self.rules, task_id).batch(batch, generator)
 
-    def _heads(self, algorithm: str) -> AlgorithmHeads:
-        if _key(algorithm) not in self.heads:
-            known = ", ".join(name.replace("__", "/") for name in self.heads)
-            raise ConfigError(f"the model was not built for {algorithm!r}; it knows {known}")
-        found = self.heads[_key(algorithm)]
-        assert isinstance(found, AlgorithmHeads)
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return how many samples of a split fit into memory at once."""
+        flat = dataset.flat
+        nodes = int(np.diff(flat.node_ptr).max())
+        size = min(_MOST_GRAPHS, _PAIRS // max(nodes, 1) ** 2)
+        if flat.hints is not None:
+            cells = sum(nodes**2 if f.location is Location.EDGE else nodes for f in dataset.card.hints)
+            size = min(size, _STEP_CELLS // max(cells * int(flat.hints.lengths.max()), 1))
+        return max(1, size)
+
+    def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
+        """Standardise the scalars of a task without hints; those of trajectories stay as they are."""
+        heads = self._heads(task_id)
+        if isinstance(heads, SingleShotHeads):
+            heads.fit_normalisation(batch)
+
+    def _new_heads(self, id_: str, task: TaskFeatures) -> TaskHeads:
+        messages = self.processor.makes_messages
+        if not select(task.features, Stage.HINT):
+            return SingleShotHeads(self.config, task, messages=messages)
+        features = self.rules[id_].features(task.features)
+        return TaskHeads(self.config, features, messages=messages, permutations=self.config.permutations)
+
+    def _heads(self, task_id: str | None) -> TaskHeads:
+        found = of_task({id_: self.heads[module_key(id_)] for id_ in self.rules}, task_id)
+        assert isinstance(found, TaskHeads)
         return found
 
     def _run(
-        self, heads: AlgorithmHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
+        self, heads: TaskHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
     ) -> tuple[Decodable, list[dict[str, Tensor]]]:
         """Return what the output decoders read, and the raw hints of all steps, or of the last one alone."""
         samples, nodes = len(batch.lengths), batch.num_nodes
@@ -170,7 +178,7 @@ class TrajectoryModel(nn.Module):
         return final, raw_hints
 
     def step(
-        self, heads: AlgorithmHeads, fixed: Fixed, fed: Mapping[str, Tensor], before: Tensor
+        self, heads: TaskHeads, fixed: Fixed, fed: Mapping[str, Tensor], before: Tensor
     ) -> tuple[Tensor, Decodable, dict[str, Tensor]]:
         """Return the state after a step, what decoders read, and the raw hints.
 
@@ -191,7 +199,7 @@ class TrajectoryModel(nn.Module):
         return after, now, heads.hint_decoders(now)
 
     def _fed(
-        self, heads: AlgorithmHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
+        self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
     ) -> dict[str, Tensor]:
         """Return the hints that step t reads: the true ones at first, then the predicted or, forced, the true ones."""
         features, nodes = heads.hint_encoder.features, batch.num_nodes
@@ -214,7 +222,7 @@ class TrajectoryModel(nn.Module):
         return predicted
 
     def _encoded(
-        self, heads: AlgorithmHeads, location: Location, fixed: Fixed, hints: Mapping[Location, Tensor], like: Tensor
+        self, heads: TaskHeads, location: Location, fixed: Fixed, hints: Mapping[Location, Tensor], like: Tensor
     ) -> Tensor:
         """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``: 0, shaped as ``like``, if nothing lies there."""
         total: Tensor | None = None
@@ -227,7 +235,7 @@ class TrajectoryModel(nn.Module):
 
     def _pairs(
         self,
-        heads: AlgorithmHeads,
+        heads: TaskHeads,
         fixed: Mapping[Location, Tensor],
         hints: Mapping[Location, Tensor],
         samples: int,
@@ -249,24 +257,10 @@ class TrajectoryModel(nn.Module):
         return PairVectors(torch.cat(columns, -1), torch.cat(weights, -1), bias)
 
 
-def input_rule(config: TrajectoryModelConfig) -> InputRule:
-    """Return how batches become the inputs of a model of this configuration."""
-    return InputRule(config.constant_hints_as_inputs, config.random_positions)
-
-
-def build_trajectory_model(config: TrajectoryModelConfig, features: Mapping[str, Sequence[Feature]]) -> TrajectoryModel:
-    """Return a model for datasets, freshly initialised from torch's generator.
-
-    Args:
-        config: The configuration.
-        features: Dataset id -> the features of its card.
-    """
-    rule = input_rule(config)
-    return TrajectoryModel(config, {id_: rule.features(own, order_is_constant(own)) for id_, own in features.items()})
-
-
-def _key(algorithm: str) -> str:
-    return algorithm.replace("/", "__")
+def input_rule(config: TrajectoryModelConfig, task: TaskFeatures) -> InputRule:
+    """Return how batches of a task become the inputs of a model: what the card names, where the configuration asks."""
+    constant = task.options.get("constant_hints", {}) if config.constant_hints_as_inputs else {}
+    return InputRule(constant, task.options.get("positions") if config.random_positions else None)
 
 
 def _either(first: Tensor, second: Tensor | None) -> Tensor:

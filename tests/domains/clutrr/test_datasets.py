@@ -323,7 +323,7 @@ def test_published_files_and_generated_data_lie_apart(published, tmp_path):
 def test_published_files_are_one_draw(published, tmp_path):
     source = {"root": tmp_path / "root", "source": "official", "folder": published}
     with pytest.raises(
-        CardError, match="data_seed=3 is refused: published files cannot be drawn anew; leave data_seed"
+        CardError, match="data_seed=3 is refused: the samples of files cannot be regenerated; leave data_seed"
     ):
         graphbench.Loader("clutrr/gen_23", data_seed=3, **source)
     other = graphbench.Loader("clutrr/gen_23", **source).load().card.with_data_seed(3)
@@ -332,13 +332,16 @@ def test_published_files_are_one_draw(published, tmp_path):
 
 
 def test_sources_that_do_not_exist(published, tmp_path):
-    with pytest.raises(ValueError, match="source='offical' is unknown; use 'generated' or 'official'"):
+    with pytest.raises(
+        ValueError,
+        match=r"'offical' is unknown for clutrr/gen_23; did you mean 'official'\? \(there are 'generated', 'official'",
+    ):
         graphbench.Loader("clutrr/gen_23", source="offical", folder=published)
     with pytest.raises(ValueError, match="source='official' needs folder="):
         graphbench.Loader("clutrr/gen_23", source="official")
-    with pytest.raises(ValueError, match="add source='official'"):
+    with pytest.raises(ValueError, match="such as source='official'"):
         graphbench.Loader("clutrr/gen_23", folder=published)
-    with pytest.raises(CardError, match="published files of clrs are not read; only those of clutrr are"):
+    with pytest.raises(ValueError, match=r"source='official' is unknown for clrs/bfs \(there are 'generated';"):
         graphbench.Loader("clrs/bfs", source="official", folder=published)
     with pytest.raises(StoreError, match="is not a folder"):
         graphbench.Loader("clutrr/gen_23", source="official", folder=tmp_path / "nowhere")

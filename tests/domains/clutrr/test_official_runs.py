@@ -8,8 +8,8 @@ import pytest
 from graphbench import Loader
 from graphbench.cli import main
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.training.evaluate import evaluate_run, evaluate_together, load_run
-from graphbench.training.trainer import train
+from graphbench.training.evaluate import evaluate_run, load_run, scores_of_run
+from graphbench.training.run import train
 
 from .test_official import cells, write
 
@@ -35,12 +35,14 @@ def test_a_run_is_scored_on_the_files_it_was_trained_on(run, tmp_path, finished)
     assert facts["data_fingerprint"] == run.record.data_fingerprint
     if not finished:
         (run.path / "record.json").unlink()
-        (run.path / "best.safetensors").unlink()
     found = evaluate_run(run.path, ("test", "k2"), root=tmp_path, device="cpu")
     assert found["test"].graphs == found["k2"].graphs == 4
-    assert found["test"] == run.scores["test"] if finished else found.keys() == {"test", "k2"}
-    assert evaluate_together(run.path, "test", root=tmp_path, device="cpu")["clutrr/gen_23"]["test"].graphs == 4
+    assert found.keys() == {"test", "k2"} and found["test"] == run.scores["test"]
+    assert scores_of_run(run.path, "test", root=tmp_path, device="cpu")["clutrr/gen_23"]["test"].graphs == 4
     load_run(run.path)
+    (run.path / "best.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"best\.safetensors is missing.*put the file back, or train the model"):
+        evaluate_run(run.path, "test", root=tmp_path, device="cpu")
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -51,17 +53,18 @@ def test_a_run_is_not_scored_on_files_that_changed_or_are_gone(run, tmp_path, fi
     with pytest.raises(ConfigError, match=r"cannot be read from .*files any more: .*put them back there"):
         evaluate_run(run.path, "test", root=tmp_path)
     published(tmp_path / "files", words=("father", "son"))
-    with pytest.raises(ConfigError, match=r"\(published files in .*other files.*put the files .* back there"):
+    with pytest.raises(ConfigError, match=r"\(files in .*other files.*put the files .* back there"):
         evaluate_run(run.path, "test", root=tmp_path)
     with pytest.raises(ConfigError, match="put the files"):
-        evaluate_together(run.path, "test", root=tmp_path)
+        scores_of_run(run.path, "test", root=tmp_path)
 
 
 def test_generated_data_in_place_of_the_files_are_told(run, tmp_path, caplog):
     (run.path / "record.json").unlink()
     data = Loader("clutrr/gen_23", limit=8, root=tmp_path, workers=1).load(["test"])
     with pytest.raises(
-        CheckpointError, match="on published files of clutrr/gen_23 and cannot be scored on generated data: relation"
+        CheckpointError,
+        match=r"on files \(source='official'\) of clutrr/gen_23 and cannot be scored on generated data: relation",
     ):
         evaluate_run(run.path, "test", data=data)
     folder = published(tmp_path / "elsewhere", words=("father", "son"))
@@ -78,7 +81,7 @@ def test_files_in_place_of_the_generated_data_are_told_before_anything_is_scored
     with pytest.raises(CheckpointError) as caught:
         evaluate_run(run.path, "test", data=data)
     told = str(caught.value)
-    assert "was trained on generated data of clutrr/gen_23 and cannot be scored on published files: relation" in told
+    assert "on generated data of clutrr/gen_23 and cannot be scored on files (source='official'): relation" in told
     assert "22 classes there and 23 here; train a model on these data (source='official')" in told
     with pytest.raises(SystemExit) as end:
         main(["evaluate", str(run.path), "--source", "official", "--folder", str(folder)])

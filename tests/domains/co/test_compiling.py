@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphbench.domains.co.compiling import COMPILE_JOBS
+from graphbench.domains.co.solving import SOLVERS
 
 CODE = """
 import json, sys
@@ -14,8 +14,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from graphbench import card
 from graphbench.data.generation import draw_samples
-from graphbench.domains.co.compiling import COMPILE_JOBS
-from graphbench.domains.co.tasks import TASKS
+from graphbench.domains.co.solving import SOLVERS
 
 def compiled():
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("graphbench.domains")]
@@ -24,20 +23,20 @@ def compiled():
 
 drawn = [draw_samples(card(f"co/{name}").graphs, "train", np.arange(2)) for name in ("ba_small", "rb_small")]
 first = compiled()
-for job in COMPILE_JOBS[sys.argv[1]]:
+for job in SOLVERS[sys.argv[1]].compile_jobs:
     job.run(None)
     assert job.is_done(), job.kernel
 second = compiled()
 for graphs in drawn:
     for i in range(2):
         edges = graphs.edges[graphs.edge_ptr[i] : graphs.edge_ptr[i + 1]]
-        TASKS[sys.argv[1]].solve(int(graphs.num_nodes[i]), edges, None, i)
+        SOLVERS[sys.argv[1]].solve(int(graphs.num_nodes[i]), edges, None, i)
 print(json.dumps([first, second, compiled()]))
 """
 SHORT = {"eigenvalue_bound", "pack_odd_cycles", "number_by_first_use"}  # compiled in a moment
 
 
-@pytest.mark.parametrize("task", COMPILE_JOBS)
+@pytest.mark.parametrize("task", SOLVERS)
 def test_the_jobs_compile_what_the_solver_calls(task):
     answer = subprocess.run([sys.executable, "-c", CODE, task], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr

@@ -14,7 +14,7 @@ from graphbench.data.generation import draw_samples
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Samples, find_generator
 from graphbench.domains.co.labellers import LABELLERS
-from graphbench.domains.co.tasks import TASKS
+from graphbench.domains.co.solving import SOLVERS
 from graphbench.verification import check_card
 
 IDS = [f"co/{family}_{size}" for family in ("rb", "er", "ba") for size in ("small", "large")]
@@ -132,7 +132,7 @@ def test_labels_are_what_the_solver_finds(drawn: Callable[..., list[tuple[int, n
         for n, edges in drawn("ba_small", 2):
             graph = Samples(np.array([n]), np.array([len(edges)]), edges.astype(np.uint16))
             values = labeller.label(labeller.effort(), 5, graph)
-            solved = TASKS[task].solve(n, edges, seed=5)
+            solved = SOLVERS[task].solve(n, edges, seed=5)
             np.testing.assert_array_equal(values[name], solved.solution)
             assert (values[f"{name}_value"], values[f"{name}_bound"]) == (solved.value, solved.bound)
             assert values[f"{name}_proved"] == int(solved.proved)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.core.errors import DecodingError
-from graphbench.domains.co.decoding import DECODERS, decode_colourings, decode_cuts, decode_independent_sets
-from graphbench.domains.co.decoding_checks import solution_values
+from graphbench.domains.co.decoding import decode_colourings, decode_cuts, decode_independent_sets
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs
+from graphbench.domains.co.problems import PROBLEMS
 from graphbench.domains.co.solvers import Label
-from graphbench.domains.co.tasks import TASKS
+from graphbench.domains.co.solving import SOLVERS
 
 SOLVED_BY = {"mis": "mis", "max_cut": "max_cut", "coloring": "coloring"}
 OPTIONS = {
@@ -44,7 +44,7 @@ def check_with_the_checker(task, graphs, solution, values, exact_cut=False):
     starts = np.cumsum([n for n, _ in graphs])[:-1]
     for (n, edges), own, value in zip(graphs, np.split(solution, starts), values.tolist(), strict=True):
         bound = 1 if task == "coloring" else 10**6
-        problems = TASKS[SOLVED_BY[task]].check(n, edges, Label(value, own, bound, "decoder"))
+        problems = SOLVERS[SOLVED_BY[task]].check(n, edges, Label(value, own, bound, "decoder"))
         assert [p for p in problems if exact_cut or not p.startswith("moving node")] == []
 
 
@@ -62,8 +62,8 @@ def test_solutions_are_feasible(graphs, seed, case, ties):
     task, options = case
     batch = flat(graphs)
     scores = scores_for(task, batch.num_nodes, seed, colours=12)
-    solution = DECODERS[task](batch, np.round(scores) if ties else scores, **options)
-    values = solution_values(task, batch, solution)
+    solution = PROBLEMS[task].decode(batch, np.round(scores) if ties else scores, **options)
+    values = PROBLEMS[task].objectives(batch, solution)
     check_with_the_checker(task, graphs, solution, values, exact_cut=options.get("local_search", False))
 
 
@@ -72,8 +72,8 @@ def test_solutions_are_feasible(graphs, seed, case, ties):
 def test_solutions_of_the_families(drawn, family, task, options):
     graphs = drawn(family, 3)
     batch = flat(graphs)
-    solution = DECODERS[task](batch, scores_for(task, batch.num_nodes), **options)
-    values = solution_values(task, batch, solution)
+    solution = PROBLEMS[task].decode(batch, scores_for(task, batch.num_nodes), **options)
+    values = PROBLEMS[task].objectives(batch, solution)
     check_with_the_checker(task, graphs, solution, values, exact_cut=options.get("local_search", False))
 
 
@@ -106,8 +106,8 @@ def test_cuts_are_thresholds_and_local_search_improves_them(drawn):
     scores[7] = 0.0
     plain = decode_cuts(batch, scores)
     np.testing.assert_array_equal(plain, scores > 0)
-    better = solution_values("max_cut", batch, decode_cuts(batch, scores, local_search=True))
-    assert (better > solution_values("max_cut", batch, plain)).all()
+    better = PROBLEMS["max_cut"].objectives(batch, decode_cuts(batch, scores, local_search=True))
+    assert (better > PROBLEMS["max_cut"].objectives(batch, plain)).all()
 
 
 @given(st.lists(small_graphs(), min_size=1, max_size=4), st.integers(0, 10), st.floats(0.0, 20.0))
@@ -116,7 +116,7 @@ def test_cuts_by_conditional_expectation_keep_what_scores_promise(graphs, seed, 
     batch = flat(graphs)
     scores = scale * scores_for("max_cut", batch.num_nodes, seed)
     solution = decode_cuts(batch, scores, conditional=True)
-    values = solution_values("max_cut", batch, solution)
+    values = PROBLEMS["max_cut"].objectives(batch, solution)
     start = 0
     for (n, edges), value in zip(graphs, values.tolist(), strict=True):
         p = 1 / (1 + np.exp(-scores[start : start + n]))
@@ -174,7 +174,7 @@ def best_fit_colours(n, edges, scores):
 def test_colourings_are_the_better_of_best_and_first_fit(drawn):
     better = set()
     for n, edges in drawn("ba_small", 6) + drawn("er_small", 2):
-        solved = TASKS["coloring"].solve(n, edges).solution
+        solved = SOLVERS["coloring"].solve(n, edges).solution
         for scores in (scores_for("coloring", n), scores_for("coloring", n, 1, 8), 6.0 * np.eye(20)[solved]):
             scores = scores + 0.4 * scores_for("coloring", n, 2, scores.shape[1])
             confidence = np.exp(scores).max(1) / np.exp(scores).sum(1)
@@ -189,8 +189,8 @@ def test_colourings_are_the_better_of_best_and_first_fit(drawn):
 def test_local_search_never_needs_more_colours(drawn):
     batch = flat(drawn("rb_small", 4) + drawn("ba_small", 4))
     scores = scores_for("coloring", batch.num_nodes)
-    plain = solution_values("coloring", batch, decode_colourings(batch, scores))
-    better = solution_values("coloring", batch, decode_colourings(batch, scores, local_search=True))
+    plain = PROBLEMS["coloring"].objectives(batch, decode_colourings(batch, scores))
+    better = PROBLEMS["coloring"].objectives(batch, decode_colourings(batch, scores, local_search=True))
     assert (better <= plain).all()
     assert better.sum() < plain.sum()
 
@@ -201,11 +201,11 @@ def test_scores_of_an_optimum_give_an_optimum(atlas, options, largest_set, heavi
     batch = flat(graphs)
     best = {"mis": largest_set, "max_cut": heaviest, "coloring": chromatic_number}
     for task, solve in best.items():
-        solver = TASKS[SOLVED_BY[task]].solve
+        solver = SOLVERS[SOLVED_BY[task]].solve
         known = np.concatenate([solver(n, edges).solution for n, edges in graphs])
         scores = 5.0 * np.eye(8)[known] if task == "coloring" else known - 0.5
-        chosen = {key: value for key, value in options.items() if key in DECODERS[task].__kwdefaults__}
-        found = solution_values(task, batch, DECODERS[task](batch, scores, **chosen))
+        chosen = {key: value for key, value in options.items() if key in PROBLEMS[task].options}
+        found = PROBLEMS[task].objectives(batch, PROBLEMS[task].decode(batch, scores, **chosen))
         np.testing.assert_array_equal(found, [solve(n, edges) for n, edges in graphs])
 
 
@@ -213,9 +213,9 @@ def test_scores_of_an_optimum_give_an_optimum(atlas, options, largest_set, heavi
 def test_a_graph_is_solved_as_if_it_were_alone(drawn, task, options):
     graphs = drawn("ba_small", 2) + drawn("rb_small", 1) + [(1, np.empty((0, 2), np.int32))] + drawn("er_small", 1)
     scores = scores_for(task, sum(n for n, _ in graphs))
-    together = DECODERS[task](flat(graphs), scores, **options)
+    together = PROBLEMS[task].decode(flat(graphs), scores, **options)
     parts = np.split(scores, np.cumsum([n for n, _ in graphs])[:-1])
-    alone = [DECODERS[task](flat([graph]), part, **options) for graph, part in zip(graphs, parts, strict=True)]
+    alone = [PROBLEMS[task].decode(flat([graph]), part, **options) for graph, part in zip(graphs, parts, strict=True)]
     np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
@@ -228,24 +228,24 @@ def test_names_of_nodes_do_not_matter(drawn, task, options):
         moved[new] = scores
         pairs = np.sort(new[edges], axis=1)
         renamed = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].astype(np.int32)
-        first = DECODERS[task](flat([(n, edges)]), scores, **options)
-        second = DECODERS[task](flat([(n, renamed)]), moved, **options)[new]
+        first = PROBLEMS[task].decode(flat([(n, edges)]), scores, **options)
+        second = PROBLEMS[task].decode(flat([(n, renamed)]), moved, **options)[new]
         if task == "coloring":
             assert len(set(zip(first.tolist(), second.tolist(), strict=True))) == first.max() + 1 == second.max() + 1
         else:
             np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("task", list(DECODERS))
+@pytest.mark.parametrize("task", list(PROBLEMS))
 def test_restarts_keep_the_best_and_follow_their_seed(drawn, task):
     batch = flat(drawn("er_small", 6))
     scores = scores_for(task, batch.num_nodes)
     sign = -1 if task == "coloring" else 1
 
     def found(**options):
-        return DECODERS[task](batch, scores, **options)
+        return PROBLEMS[task].decode(batch, scores, **options)
 
-    one, eight = (sign * solution_values(task, batch, found(restarts=r)) for r in (1, 8))
+    one, eight = (sign * PROBLEMS[task].objectives(batch, found(restarts=r)) for r in (1, 8))
     assert (eight >= one).all()
     assert eight.sum() > one.sum()
     np.testing.assert_array_equal(found(restarts=8), found(restarts=8, seed=0))
@@ -255,20 +255,20 @@ def test_restarts_keep_the_best_and_follow_their_seed(drawn, task):
 
 def test_noise_draws_sides_with_the_probability_of_their_logits():
     batch, scores = flat([(2, np.array([[0, 1]], np.int32))]), np.array([-1.0, -1.0])
-    cut = [solution_values("max_cut", batch, decode_cuts(batch, scores, restarts=2, seed=s))[0] for s in range(400)]
+    cut = [PROBLEMS["max_cut"].objectives(batch, decode_cuts(batch, scores, restarts=2, seed=s))[0] for s in range(400)]
     p = 1 / (1 + np.exp(1))
     assert np.mean(cut) == pytest.approx(2 * p * (1 - p), abs=0.08)
 
 
-@pytest.mark.parametrize("task", list(DECODERS))
+@pytest.mark.parametrize("task", list(PROBLEMS))
 def test_the_order_of_edges_does_not_matter(drawn, task):
     batch = flat(drawn("ba_small", 3))
     scores = scores_for(task, batch.num_nodes)
-    expected = DECODERS[task](batch, scores)
+    expected = PROBLEMS[task].decode(batch, scores)
     shuffled = batch.edge_index[:, np.random.default_rng(0).permutation(batch.edge_index.shape[1])]
     for order in (shuffled, batch.edge_index[:, np.lexsort((batch.edge_index[1], batch.edge_index[0]))]):
         again = UndirectedGraphs.checked(batch.ptr, order.astype(np.int32))
-        np.testing.assert_array_equal(DECODERS[task](again, scores), expected)
+        np.testing.assert_array_equal(PROBLEMS[task].decode(again, scores), expected)
 
 
 @given(small_graphs(), st.data())
@@ -331,7 +331,7 @@ def test_bad_arguments_are_named():
     ]
     for task, scores, options, message in refused:
         with pytest.raises(DecodingError, match=message):
-            DECODERS[task](batch, scores, **options)
+            PROBLEMS[task].decode(batch, scores, **options)
 
 
 def test_too_few_colours_name_the_graph():
@@ -341,16 +341,16 @@ def test_too_few_colours_name_the_graph():
         decode_colourings(batch, np.zeros((9, 2)))
     for scores, options in ((np.zeros((9, 2)), {"num_colors": 3}), (np.zeros((9, 3)), {}), (np.zeros(9), {})):
         solution = decode_colourings(batch, scores, **options)
-        np.testing.assert_array_equal(solution_values("coloring", batch, solution), [2, 3, 3])
+        np.testing.assert_array_equal(PROBLEMS["coloring"].objectives(batch, solution), [2, 3, 3])
 
 
 def test_objectives_are_those_of_networkx(random_edges):
     graphs = [(n, random_edges(n, 0.3, n)) for n in range(2, 15)]
     batch, rng = flat(graphs), np.random.default_rng(0)
     side = rng.integers(0, 2, batch.num_nodes)
-    cuts = solution_values("max_cut", batch, side.astype(bool))
+    cuts = PROBLEMS["max_cut"].objectives(batch, side.astype(bool))
     colours = decode_colourings(batch, rng.normal(size=batch.num_nodes)) * 7 + 2
-    numbers = solution_values("coloring", batch, colours)
+    numbers = PROBLEMS["coloring"].objectives(batch, colours)
     for g, (n, edges) in enumerate(graphs):
         own = slice(batch.ptr[g], batch.ptr[g] + n)
         found = nx.empty_graph(n)
@@ -372,4 +372,4 @@ def test_infeasible_solutions_have_no_value():
     ]
     for task, solution, message in refused:
         with pytest.raises(DecodingError, match=message):
-            solution_values(task, batch, np.array(solution))
+            PROBLEMS[task].objectives(batch, np.array(solution))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.models.base import TaskFeatures
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.model import TrajectoryModel
 
@@ -45,6 +46,7 @@ def test_more_padding_changes_nothing():
         {name: torch.cat([hint, hint[-1:].expand(4, *hint.shape[1:])]) for name, hint in batch.hints.items()},
         batch.outputs,
         batch.lengths,
+        batch.num_nodes,
     )
     model = build(features).eval()
     torch.testing.assert_close(model.loss(padded, "a"), model.loss(batch, "a"))
@@ -58,7 +60,7 @@ def test_a_seed_fixes_weights_noise_and_forcing():
     def loss(seed):
         torch.manual_seed(seed)
         config = TrajectoryModelConfig(hidden=16, hint_teacher_forcing=0.5)
-        return TrajectoryModel(config, {"a": features}).loss(batch, "a")
+        return TrajectoryModel(config, {"a": TaskFeatures(features)}).loss(batch, "a")
 
     assert torch.equal(loss(0), loss(0))
     assert not torch.equal(loss(0), loss(1))
@@ -70,7 +72,7 @@ def test_small_integers_give_what_large_ones_do():
     def cast(values):
         return {k: v if v.is_floating_point() else v.long() for k, v in values.items()}
 
-    large = TrajectoryBatch(cast(batch.inputs), cast(batch.hints), cast(batch.outputs), batch.lengths)
+    large = TrajectoryBatch(cast(batch.inputs), cast(batch.hints), cast(batch.outputs), batch.lengths, 16)
     assert any(v.dtype is torch.int8 for v in batch.hints.values())
     model = build(features)
     assert torch.equal(model.loss(batch, "a"), model.loss(large, "a"))

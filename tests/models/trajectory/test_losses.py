@@ -8,9 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphbench import card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.data.generation import draw_samples
+from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.models.base import TaskFeatures
+from graphbench.models.losses import trace_loss_weights, trace_losses
+from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import decided_order
 from graphbench.models.trajectory.losses import hint_loss, output_loss, permutation_loss
+from graphbench.models.trajectory.model import TrajectoryModel
 from graphbench.models.trajectory.sinkhorn import cyclic_form, log_sinkhorn
 
 GOLDEN = np.load(Path(__file__).parents[2] / "domains" / "clrs" / "golden" / "eval.npz")
@@ -87,3 +94,47 @@ def test_masked_items_count_in_no_loss():
     torch.testing.assert_close(output_loss(feature("mask"), changed, truth), only)
     expected = torch.nn.functional.softplus(-raw[:, 0, 1]).mean()
     torch.testing.assert_close(only, expected)
+
+
+def part_of(batch, chosen):
+    """Return some samples of a batch, their hints cut after the longest one."""
+    lengths = batch.lengths[chosen]
+    return TrajectoryBatch(
+        {name: value[chosen] for name, value in batch.inputs.items()},
+        {name: value[: int(lengths.max()), chosen] for name, value in batch.hints.items()},
+        {name: value[chosen] for name, value in batch.outputs.items()},
+        lengths,
+        batch.num_nodes,
+    )
+
+
+@pytest.mark.parametrize("name", ["bfs", "dijkstra", "strongly_connected_components", "insertion_sort", "minimum"])
+def test_the_losses_of_parts_add_up_with_their_weights(name):
+    about = card(f"clrs/{name}")
+    samples = draw_samples(about, "train", np.arange(6))
+    torch.manual_seed(0)
+    model = TrajectoryModel(TrajectoryModelConfig(hidden=8), {about.id: TaskFeatures.of(about)}).eval()
+    batch = model.prepare(batch_of_samples(samples, about.features))
+    whole = trace_losses(model(batch), batch, about.features)
+    weights = trace_loss_weights(batch, about.features)
+    assert list(whole) == list(weights)
+    assert sum(whole.values()) == model.loss(batch)
+    totals = dict.fromkeys(whole, 0.0)
+    for chosen in ([0, 3, 5], [1], [2, 4]):
+        part = part_of(batch, chosen)
+        own = trace_loss_weights(part, about.features)
+        for key, value in trace_losses(model(part), part, about.features).items():
+            totals[key] += value.item() * float(own[key])
+    for key, value in whole.items():
+        assert totals[key] / float(weights[key]) == pytest.approx(value.item(), rel=1e-4, abs=1e-6)
+
+
+def test_trajectories_of_one_step_have_no_loss_of_hints():
+    about = card("clrs/bfs")
+    model = TrajectoryModel(TrajectoryModelConfig(hidden=8), {about.id: TaskFeatures.of(about)})
+    batch = batch_of_samples(draw_samples(about, "train", np.arange(2)), about.features)
+    hints = {name: value[:1] for name, value in batch.hints.items()}
+    short = TrajectoryBatch(batch.inputs, hints, batch.outputs, torch.ones(2, dtype=torch.int64), batch.num_nodes)
+    found = trace_losses(model(short), short, about.features)
+    assert found["hint:pi_h"] == 0 and trace_loss_weights(short, about.features)["hint:pi_h"] == 0
+    assert found["pi"] > 0

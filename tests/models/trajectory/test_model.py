@@ -9,11 +9,14 @@ from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.data.generation import draw_samples
 from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.models.base import TaskFeatures
+from graphbench.models.processors import processor_names
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import Encoder, PairVectors, dense
 from graphbench.models.trajectory.model import TrajectoryModel
-from graphbench.models.trajectory.processors import PROCESSORS
 from graphbench.models.trajectory.processors.message_passing import max_plus
+
+PROCESSORS = [name for name in processor_names("dense", "sparse") if name != "mlp"]  # which looks at no pairs
 
 
 def batch_of(name, count=3, split="train"):
@@ -24,7 +27,7 @@ def batch_of(name, count=3, split="train"):
 def build(features, **options):
     torch.manual_seed(0)
     config = TrajectoryModelConfig(**{"hidden": 16, "heads": 2, "permutations": False, **options})
-    return TrajectoryModel(config, {"a": features})
+    return TrajectoryModel(config, {"a": TaskFeatures(features)})
 
 
 def relabelled(features, batch, order):
@@ -45,7 +48,7 @@ def relabelled(features, batch, order):
     changed = {
         stage: {f.name: change(f, part[f.name]) for f in features if f.stage is stage} for stage, part in parts.items()
     }
-    return TrajectoryBatch(changed[Stage.INPUT], changed[Stage.HINT], changed[Stage.OUTPUT], batch.lengths)
+    return TrajectoryBatch(changed[Stage.INPUT], changed[Stage.HINT], changed[Stage.OUTPUT], batch.lengths, 16)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,7 @@ def test_outputs_are_those_of_a_sample_s_own_last_step():
             {k: v[: batch.lengths[i], i : i + 1] for k, v in batch.hints.items()},
             {k: v[i : i + 1] for k, v in batch.outputs.items()},
             batch.lengths[i : i + 1],
+            batch.num_nodes,
         )
         torch.testing.assert_close(model(one, "a").outputs["pi"][0], together[i], rtol=1e-4, atol=1e-5)
 
@@ -105,7 +109,7 @@ def test_hint_modes(mode):
     predicted = model(batch, "a")
     assert set(predicted.hints) == (set() if mode == "none" else {"reach_h", "pi_h"})
     changed = TrajectoryBatch(
-        batch.inputs, {**batch.hints, "reach_h": 1 - batch.hints["reach_h"]}, batch.outputs, batch.lengths
+        batch.inputs, {**batch.hints, "reach_h": 1 - batch.hints["reach_h"]}, batch.outputs, batch.lengths, 16
     )
     differ = not torch.equal(model(changed, "a").outputs["pi"], predicted.outputs["pi"])
     assert differ == (mode == "encoded_decoded")
@@ -119,7 +123,7 @@ def test_teacher_forcing_feeds_the_truth_in_training_alone():
     # With the truth fed, later hints matter; without, the first alone does.
     later = {k: v.clone() for k, v in batch.hints.items()}
     later["reach_h"][1:] = 1 - later["reach_h"][1:]
-    changed = TrajectoryBatch(batch.inputs, later, batch.outputs, batch.lengths)
+    changed = TrajectoryBatch(batch.inputs, later, batch.outputs, batch.lengths, 16)
     assert torch.equal(free(changed, "a").outputs["pi"], free(batch, "a").outputs["pi"])
     forced.train()
     assert not torch.equal(forced(changed, "a").outputs["pi"], forced(batch, "a").outputs["pi"])
@@ -137,7 +141,9 @@ def test_hard_hints_carry_no_gradient():
 def test_several_algorithms_share_the_processor_alone():
     names = ("bfs", "minimum")
     known = {name: batch_of(name) for name in names}
-    model = TrajectoryModel(TrajectoryModelConfig(hidden=16), {name: features for name, (features, _) in known.items()})
+    model = TrajectoryModel(
+        TrajectoryModelConfig(hidden=16), {name: TaskFeatures(features) for name, (features, _) in known.items()}
+    )
     model.loss(known["bfs"][1], "bfs").backward()
     touched = {n.split(".")[1] for n, p in model.named_parameters() if p.grad is not None and n.startswith("heads")}
     assert touched == {"bfs"}

@@ -17,6 +17,7 @@ from safetensors.torch import load
 from graphbench import card
 from graphbench.catalog.features import Kind, Stage
 from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.models.base import TaskFeatures
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.model import TrajectoryModel
 
@@ -30,16 +31,15 @@ def part(case, name):
 
 
 def batch_of(case):
-    return TrajectoryBatch(
-        part(case, "input"), part(case, "hint"), part(case, "output"), GOLDEN[f"{case}/lengths"].long()
-    )
+    inputs, lengths = part(case, "input"), GOLDEN[f"{case}/lengths"].long()
+    return TrajectoryBatch(inputs, part(case, "hint"), part(case, "output"), lengths, inputs["pos"].shape[1])
 
 
 def model_of(case):
     algorithm, processor, mode = case.split("-")
     config = TrajectoryModelConfig(processor=processor, hidden=4, heads=2, nb_triplet_features=4, hint_repred_mode=mode)
-    features = [f for f in card(f"clrs/{algorithm}").features if f.stage is not Stage.META]
-    model = TrajectoryModel(config, {"a": features})
+    features = tuple(f for f in card(f"clrs/{algorithm}").features if f.stage is not Stage.META)
+    model = TrajectoryModel(config, {"a": TaskFeatures(features)})
     model.load_state_dict(part(case, "weight"))
     return model.eval()
 

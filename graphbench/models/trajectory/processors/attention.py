@@ -1,4 +1,4 @@
-"""Attention: GAT (Velickovic et al., 2018), GATv2 (Brody et al., 2022) and the suite's graph transformer.
+"""Attention: GAT (Velickovic et al., 2018) and GATv2 (Brody et al., 2022).
 
 Row u of the pairs is here the receiver of what its neighbours send: node u looks along its own pairs (u, v).
 """
@@ -11,14 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import cut_normal_, linear
-from graphbench.models.trajectory.processors.base import NEVER, Processor, Step
+from graphbench.models.trajectory.processors.base import NEVER, DenseProcessor, Step
 
 _SLOPE = 0.01
 
 
-class GAT(Processor):
+@register_processor("gat", consumes="dense")
+class GAT(DenseProcessor):
     """Attention over neighbours, whose logits are sums of linear maps of receiver, sender, pair and graph."""
 
     def __init__(self, config: TrajectoryModelConfig) -> None:
@@ -48,6 +50,7 @@ class GAT(Processor):
         return total
 
 
+@register_processor("gatv2", consumes="dense")
 class GATv2(GAT):
     """GAT whose logits are networks of the sums, so that receivers may rank their senders differently."""
 
@@ -65,31 +68,3 @@ class GATv2(GAT):
     def logits(self, total: Tensor) -> Tensor:
         """Return the logits ``[B, n, n, heads]`` of the sums."""
         return torch.einsum("bijhd,hd->bijh", total.view(*total.shape[:3], *self.rank.shape), self.rank)
-
-
-class GraphTransformer(Processor):
-    """One layer of a transformer over all nodes, the pairs as a bias of the attention, in pre-norm form."""
-
-    def __init__(self, config: TrajectoryModelConfig) -> None:
-        super().__init__(config)
-        hidden = config.hidden
-        self.embed = linear(2 * hidden, hidden)
-        self.graph = linear(hidden, hidden)
-        self.bias = linear(hidden, config.heads)
-        self.first_norm, self.second_norm = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
-        self.projections = linear(hidden, 3 * hidden)
-        self.mix = linear(hidden, hidden)
-        self.network = nn.Sequential(linear(hidden, 2 * hidden), nn.GELU(), linear(2 * hidden, hidden))
-
-    def forward(self, step: Step) -> Tensor:
-        """Return the nodes after one layer, ``[B, n, h]``."""
-        nodes = self.embed(step.nodes) + self.graph(step.graph).unsqueeze(1)
-        query, key, value = (
-            part.unflatten(-1, (self.config.heads, -1)).transpose(1, 2)
-            for part in self.projections(self.first_norm(nodes)).chunk(3, -1)
-        )
-        bias = step.pairs.project(self.bias).permute(0, 3, 1, 2)  # [B, heads, receiver, sender]
-        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
-        nodes = nodes + self.mix(attended.transpose(1, 2).flatten(-2))
-        new: Tensor = self.norm(nodes + self.network(self.second_norm(nodes)))
-        return new

@@ -1,4 +1,4 @@
-"""What all processors of trajectory models share."""
+"""What all processors of dense pairs share."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Step:
     neighbours: Tensor
 
 
-class Processor(nn.Module):
-    """One step on the vectors of all nodes, the same at every step of a trajectory.
+class DenseProcessor(nn.Module):
+    """Base class of processors of dense pairs: one step on the vectors of all nodes, the same at every step.
 
     Subclasses implement ``forward``, which returns what ``norm`` makes of the new nodes.
 

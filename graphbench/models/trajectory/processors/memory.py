@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
-from graphbench.models.trajectory.processors.base import Processor, Step
+from graphbench.models.trajectory.processors.base import DenseProcessor, Step
 
 
-class MemoryNetwork(Processor):
+@register_processor("memnet", consumes="dense")
+class MemoryNetwork(DenseProcessor):
     """A node's query is matched with the keys of its pairs; their contents are added to it.
 
     As in the benchmark's paper, section 4.1, the memory of a node are its pairs, 0 where there is no neighbour, and

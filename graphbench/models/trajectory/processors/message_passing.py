@@ -1,4 +1,4 @@
-"""Message passing: MPNN (Gilmer et al., 2017), PGN (Velickovic et al., 2020), Deep Sets, GIN, Triplet-GMPNN.
+"""Message passing: MPNN (Gilmer et al., 2017), PGN (Velickovic et al., 2020), Deep Sets, Triplet-GMPNN.
 
 A message is a two-layer network of the sum of linear maps of sender, receiver, pair and graph; a node takes the
 maximum over its senders. The linear maps are summed as they are, so nothing of the width 4h is ever put together.
@@ -11,17 +11,21 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import linear, thin_linear
-from graphbench.models.trajectory.processors.base import NEVER, Gate, Processor, Step
+from graphbench.models.trajectory.processors.base import NEVER, DenseProcessor, Gate, Step
 from graphbench.models.trajectory.processors.maxima import max_over_senders, max_plus
 
 _GATED = ("gmpnn", "triplet_gmpnn")
 _NEIGHBOURS_ONLY = ("pgn",)
 
 
-class MessagePassing(Processor):
+@register_processor("mpnn", consumes="dense")
+@register_processor("pgn", consumes="dense")
+@register_processor("gmpnn", consumes="dense")
+class MessagePassing(DenseProcessor):
     """MPNN: all pairs of nodes send messages; PGN: neighbours alone; GMPNN: MPNN with a gate."""
 
     def __init__(self, config: TrajectoryModelConfig) -> None:
@@ -56,6 +60,8 @@ class MessagePassing(Processor):
         return messages.view(total.shape)
 
 
+@register_processor("triplet_mpnn", consumes="dense")
+@register_processor("triplet_gmpnn", consumes="dense")
 class TripletMessagePassing(MessagePassing):
     """MPNN whose pairs exchange messages too, over all triples of nodes (Dudzik and Velickovic, 2022)."""
 
@@ -86,30 +92,11 @@ class TripletMessagePassing(MessagePassing):
         return outside + max_plus(first.unsqueeze(2) + side_ij, side_ik)
 
 
+@register_processor("deepsets", consumes="dense")
 class DeepSets(MessagePassing):
-    """Deep Sets (Zaheer et al., 2017): a node hears itself alone, so only the diagonal of the pairs is computed."""
+    """Deep Sets (Zaheer et al., 2017): nodes send messages to themselves alone, along the pairs' diagonal."""
 
     def aggregate(self, step: Step) -> Tensor:
         """Return every node's message to itself ``[B, n, h]``."""
         total = self.sender(step.nodes) + self.receiver(step.nodes) + step.pairs.loops().project(self.pair)
         return self.network(total + self.graph(step.graph).unsqueeze(1))
-
-
-class GIN(Processor):
-    """The suite's GIN with edge features (Xu et al., 2019; Hu et al., 2020), on neighbours, as dense sums."""
-
-    def __init__(self, config: TrajectoryModelConfig) -> None:
-        super().__init__(config)
-        hidden = config.hidden
-        self.embed = linear(2 * hidden, hidden)
-        self.graph = linear(hidden, hidden)
-        self.epsilon = nn.Parameter(torch.zeros(()))
-        self.network = nn.Sequential(linear(hidden, 2 * hidden), nn.ReLU(), linear(2 * hidden, hidden))
-
-    def forward(self, step: Step) -> Tensor:
-        """Return the nodes after one sum over neighbours, ``[B, n, h]``."""
-        nodes = self.embed(step.nodes) + self.graph(step.graph).unsqueeze(1)
-        messages = (step.pairs.full() + nodes.unsqueeze(2)).relu_()
-        received = (messages * step.neighbours.unsqueeze(-1)).sum(1)
-        new: Tensor = self.norm(self.network((1 + self.epsilon) * nodes + received))
-        return new

@@ -1,0 +1,247 @@
+"""The commands ``train``, ``evaluate``, ``predict`` and ``report``: their options, and what they call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphbench.cli.options import Folder, Json, Limit, Root, Source, Workers, files_of
+from graphbench.core.errors import EvaluationError
+
+DefaultModel = "the domain's, see `baselines/<domain>/`"
+
+
+def train(
+    datasets: Annotated[
+        list[str],
+        typer.Argument(help="Id or alias of a dataset; several, a group or a glob for one model on all of them."),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(help="Name of a configuration in baselines/, or a YAML file.", show_default=DefaultModel),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Budget in optimizer steps.", show_default="the configuration's")
+    ] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(help="Seed; repeat the option for several runs.", show_default="the configuration's"),
+    ] = None,
+    data_seed: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=0,
+            help="Which draw of the dataset: 0 is the canonical one; every other number gives other random samples. "
+            "May be repeated.",
+            show_default="0",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Override a key, e.g. `--set model.hidden=64`; may be repeated.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the run.", show_default="runs/<dataset>/<model>-<settings>-seed<seed>"),
+    ] = None,
+    evaluate_on: Annotated[
+        str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
+    ] = "val,test,ood",
+    eval_limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Score at most N samples of each split other than train and val.", show_default="all"),
+    ] = None,
+    val_limit: Annotated[
+        int | None, typer.Option(min=1, help="Validate on at most N samples.", show_default="all")
+    ] = None,
+    save_record: Annotated[
+        Path | None,
+        typer.Option("--records", help="Also keep the run's record in this folder, for `graphbench report`."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
+    resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write a TensorBoard log beside the run.")] = False,
+    root: Root = None,
+    source: Source = "generated",
+    folder: Folder = None,
+    limit: Limit = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model, score its best weights on val, test and larger graphs, and write a record of the run.
+
+    Several datasets are trained together: one processor for all, and a record for each.
+    """
+    from graphbench.cli import show
+    from graphbench.cli.runs import train_seeds
+
+    results = train_seeds(
+        datasets[0] if len(datasets) == 1 else datasets,
+        model,
+        seeds=seed,
+        data_seeds=data_seed,
+        steps=steps,
+        overrides=set_ or [],
+        output=output,
+        evaluate=() if evaluate_on == "none" else names_in(evaluate_on),
+        eval_limit=eval_limit,
+        val_limit=val_limit,
+        records=save_record,
+        device=device,
+        resume=resume,
+        tensorboard=tensorboard,
+        root=root,
+        limit=limit,
+        workers=workers,
+        **files_of(source, folder),
+    )
+    show.runs(results, as_json, save_record)
+
+
+def evaluate(
+    target: Annotated[str, typer.Argument(help="Folder of a finished run, or a dataset (then give `--predictions`).")],
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of predictions for one split, or a folder with one file per split, named after it "
+            "(`test.npz`). `.npy`, or `.npz` with `y_pred` or an array per output: one row per item of the split, in "
+            "order. Texts, and names of a graph's class: `.jsonl` (strings, or objects with `output` or `answer`) or "
+            "`.txt`, one line per sample. `graphbench predict` writes such files."
+        ),
+    ] = None,
+    splits: Annotated[
+        str | None,
+        typer.Option(
+            help="Comma-separated splits.", show_default="test; of a folder of predictions all that it has files of"
+        ),
+    ] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            help="What floating-point predictions are: `probability`, `logit` or `label`.",
+            show_default="probability; logit for problems to solve",
+        ),
+    ] = None,
+    model_name: Annotated[
+        str | None,
+        typer.Option("--model-name", help="Name of your own model, for the record of its scores; needs `--records`."),
+    ] = None,
+    save_record: Annotated[
+        Path | None,
+        typer.Option(
+            "--records",
+            help="Write a record of the scores into this folder, for `graphbench report`; needs `--model-name`.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of your own model, for the record.")] = 0,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Optimizer steps of your own model, for the record.", show_default="not stated"),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Samples per step of your own model, for the record.", show_default="not stated"),
+    ] = None,
+    parameters: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Number of trained parameters of your own model, for the record.", show_default="not stated"
+        ),
+    ] = None,
+    notes: Annotated[str, typer.Option(help="A note for readers of the record.")] = "",
+    data_seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Which draw of the dataset the predictions are for; a run is scored on the draw it was trained on.",
+            show_default="0",
+        ),
+    ] = None,
+    root: Root = None,
+    source: Source = "generated",
+    folder: Folder = None,
+    limit: Limit = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Score a trained run, or files of predictions.
+
+    With `--model-name` and `--records` the scores of your own model are kept in a record for `graphbench report`.
+    """
+    from graphbench.cli import show
+    from graphbench.cli.predictions import Stated, score_predictions
+    from graphbench.cli.runs import refusal_of_files, score_run
+
+    files = files_of(source, folder)
+    if predictions is None:
+        if not Path(target).is_dir():
+            raise EvaluationError(
+                f"{target!r} is no folder of a run; to score predictions of a dataset add --predictions FILE"
+            )
+        if data_seed is not None:
+            raise typer.BadParameter("a run is scored on the draw it was trained on; leave --data-seed out")
+        if save_record is not None or model_name is not None:
+            raise typer.BadParameter("a run has a record of its own; --records and --model-name are for --predictions")
+        if folder is not None:
+            raise typer.BadParameter(refusal_of_files(Path(target)))
+        found = score_run(Path(target), names_in(splits or "test"), root=root, limit=limit, device=device)
+        show.scores_of_run(target, found, as_json)
+        return
+    if (save_record is None) != (model_name is None):
+        raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
+    stated = None
+    if model_name is not None:
+        stated = Stated(model_name, seed=seed, steps=steps, batch_size=batch_size, parameters=parameters, notes=notes)
+    options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
+    names = None if splits is None else names_in(splits)
+    own, path = score_predictions(target, names, predictions, scores, stated=stated, records=save_record, **options)
+    show.scores(target, own, as_json)
+    if path is not None and not as_json:
+        show.written(path)
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    splits: Annotated[str, typer.Option("--splits", "--split", help="Comma-separated splits.")] = "test",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder of the files, one per split.", show_default="<run>/predictions")
+    ] = None,
+    root: Root = None,
+    limit: Limit = None,
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Write the predictions of a trained run to files, which `graphbench evaluate --predictions` reads."""
+    from graphbench.cli.printing import print_json, print_line
+    from graphbench.training.evaluate import write_run_predictions
+
+    place = run / "predictions" if output is None else output
+    paths = write_run_predictions(run, place, names_in(splits), root=root, limit=limit, device=device)
+    if as_json:
+        print_json([str(path) for path in paths])
+        return
+    for path in paths:
+        print_line(f"wrote {path}")
+
+
+def report(
+    selector: Annotated[
+        list[str] | None, typer.Argument(help="Datasets to include (ids, aliases, groups, globs).", show_default="all")
+    ] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder to write to, or a single .md or .html file.")] = Path("report"),
+    title: Annotated[str, typer.Option(help="Heading of the report.")] = "GraphBench report",
+) -> None:
+    """Build a report from run records: Markdown, and one self-contained HTML page with plots."""
+    from graphbench.cli.runs import write_report
+
+    for path in write_report(selector, records, output, title):
+        typer.echo(f"wrote {path}")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return comma-separated names."""
+    return tuple(part.strip() for part in text.split(","))

@@ -1,0 +1,50 @@
+"""Check arguments that users pass: whole numbers and paths."""
+
+from __future__ import annotations
+
+import os
+from operator import index
+from pathlib import Path
+from typing import Any
+
+from graphbench.core.errors import ArgumentError
+
+
+def whole_number(name: str, value: Any, least: int | None = None, otherwise: str = "") -> int:
+    """Return an argument that must be a whole number, as an int; booleans are none.
+
+    Args:
+        name: Name of the argument, for messages.
+        value: Its value; NumPy integers are welcome.
+        least: The smallest value allowed; None allows any.
+        otherwise: What else the caller could do, for messages.
+
+    Raises:
+        ArgumentError: If it is no whole number or is below ``least``.
+    """
+    remedy = f"; {otherwise}" if otherwise else ""
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise ArgumentError(f"{name} must be a whole number, got {value!r}{remedy}")
+    if least is not None and number < least:
+        raise ArgumentError(f"{name} must be at least {least}, got {value}{remedy}")
+    return number
+
+
+def checked_path(name: str, value: str | os.PathLike[str]) -> Path:
+    """Return an argument that must name a file or a folder, with ``~`` replaced by the home folder.
+
+    Raises:
+        ArgumentError: If it is no path, or has characters that no file name may have (NUL, lone surrogates).
+    """
+    try:
+        path = Path(value).expanduser()
+        encoded = os.fsencode(path)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"{name} must be a path, got {value!r}: {error}") from error
+    if b"\0" in encoded:
+        raise ArgumentError(f"{name} is {str(value)!r}, which has a NUL character; no file has such a name")
+    return path

@@ -1,0 +1,190 @@
+"""Plug-ins: modules of other packages that add domains, kinds of tasks, models, metrics and folders of data.
+
+A plug-in is named by an entry point of the group ``graphbench.plugins``, whose value is a module or a function to call
+(``my_package.benchmarks`` or ``my_package.benchmarks:register``), or by the environment variable
+``GRAPHBENCH_PLUGINS=module[,module]``. All are loaded once, when the catalogue, a registry or the command line first
+needs them. A plug-in that cannot be loaded is *broken*: it is left out with a warning that names it, everything it had
+registered is removed, and messages about unknown names say why it is broken.
+
+Worker processes load the plug-ins of the process that sent the job (:func:`plugin_targets`, :func:`load_targets`). What
+a script's main module registers is known to that process alone, so datasets of such a domain are generated there.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+
+from graphbench.core.errors import GraphBenchError
+
+GROUP = "graphbench.plugins"
+VARIABLE = "GRAPHBENCH_PLUGINS"
+BUILT_IN = "graphbench"
+MAIN = "__main__"
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One plug-in.
+
+    Attributes:
+        name: Name of the entry point, or of the module.
+        target: What is loaded: ``module`` or ``module:function``.
+        origin: Where the plug-in is named, in words.
+    """
+
+    name: str
+    target: str
+    origin: str
+
+    def __str__(self) -> str:
+        """Return name and origin, for messages."""
+        return f"{self.name!r} ({self.origin})"
+
+
+class _State:
+    """What has been loaded in this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.started = False
+        self.current: Plugin | None = None
+        self.loaded: dict[str, Plugin] = {}  # target -> plug-in
+        self.broken: dict[str, str] = {}  # name -> why, and where the plug-in is named
+        self.listeners: list[Callable[[str], None]] = []
+
+
+_STATE = _State()
+
+
+def load_plugins() -> None:
+    """Load all plug-ins that are installed or named by ``GRAPHBENCH_PLUGINS``; only the first call does anything."""
+    with _STATE.lock:
+        if _STATE.started:
+            return
+        _STATE.started = True
+        for plugin in _named_plugins():
+            _load(plugin)
+
+
+def load_targets(targets: Iterable[str]) -> None:
+    """Load what another process has loaded, which sent a job to this one; what is broken here is left out as ever."""
+    load_plugins()
+    with _STATE.lock:
+        for target in targets:
+            _load(Plugin(target, target, "loaded by the process that sent the job"))
+
+
+def plugin_targets() -> tuple[str, ...]:
+    """Return what worker processes must load: the targets of all plug-ins that work here."""
+    load_plugins()
+    return tuple(target for target, plugin in _STATE.loaded.items() if plugin.name not in _STATE.broken)
+
+
+def broken_plugins() -> Mapping[str, str]:
+    """Return name -> sentence about every broken plug-in: where it is named, and why it is broken."""
+    return dict(_STATE.broken)
+
+
+def about_broken() -> str:
+    """Return the end of a message about an unknown name: the plug-ins that may have brought it, and why they did not.
+
+    Empty where every plug-in works.
+    """
+    return "".join(f"; the plug-in {sentence}" for sentence in _STATE.broken.values())
+
+
+def mark_broken(name: str, reason: object) -> None:
+    """Declare a plug-in broken and remove what it registered; a warning says so once."""
+    if name in _STATE.broken:
+        return
+    plugin = next((p for p in _STATE.loaded.values() if p.name == name), Plugin(name, name, "registered by a script"))
+    _STATE.broken[name] = f"{plugin} is broken: {reason}"
+    for forget in _STATE.listeners:
+        forget(name)
+    _LOG.warning("the plug-in %s; it is left out", _STATE.broken[name])
+
+
+@contextmanager
+def blaming(owner: str) -> Iterator[None]:
+    """Within the block, an error of what a plug-in brought declares the plug-in broken; errors of others are raised."""
+    try:
+        yield
+    except GraphBenchError as error:
+        if not is_plugin(owner):
+            raise
+        mark_broken(owner, error)
+
+
+def is_plugin(owner: str) -> bool:
+    """Return whether an owner is a plug-in, as opposed to this package or a script."""
+    return any(plugin.name == owner for plugin in _STATE.loaded.values())
+
+
+def on_broken(forget: Callable[[str], None]) -> None:
+    """Call a function with the name of every plug-in that turns out to be broken."""
+    _STATE.listeners.append(forget)
+
+
+def owner_of(module: str) -> str:
+    """Return who registers something that a module defines: this package, the plug-in being loaded, or the module."""
+    if module == BUILT_IN or module.startswith(f"{BUILT_IN}."):
+        return BUILT_IN
+    return module if _STATE.current is None else _STATE.current.name
+
+
+def calling_module() -> str:
+    """Return the name of the module that called the function from which this one is called."""
+    return str(sys._getframe(2).f_globals.get("__name__", MAIN))
+
+
+def owner_in_words(owner: str) -> str:
+    """Return what messages call an owner."""
+    if owner == BUILT_IN:
+        return "graphbench itself"
+    if owner == MAIN:
+        return "this script"
+    return f"the plug-in {owner!r}" if is_plugin(owner) else f"the module {owner!r}"
+
+
+def _named_plugins() -> Iterator[Plugin]:
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        package = "an installed package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+        yield Plugin(point.name, point.value, f"an entry point of {package}")
+    for name in os.environ.get(VARIABLE, "").split(","):
+        if name.strip():
+            yield Plugin(name.strip(), name.strip(), f"named by ${VARIABLE}")
+
+
+def _load(plugin: Plugin) -> None:
+    if plugin.target in _STATE.loaded:
+        return
+    namesake = next((other for other in _STATE.loaded.values() if other.name == plugin.name), None)
+    if namesake is not None:
+        plugin = Plugin(plugin.target, plugin.target, plugin.origin)
+    _STATE.loaded[plugin.target] = plugin
+    with _loading(plugin):
+        try:
+            target = EntryPoint(plugin.name, plugin.target, GROUP).load()
+            if not isinstance(target, ModuleType):
+                target()
+        except (Exception, SystemExit) as error:
+            mark_broken(plugin.name, f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _loading(plugin: Plugin) -> Iterator[None]:
+    before, _STATE.current = _STATE.current, plugin
+    try:
+        yield
+    finally:
+        _STATE.current = before

@@ -1,0 +1,143 @@
+"""The words for what pydantic refuses: every problem with its key, the offending value and, where known, a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+from graphbench.core.errors import GraphBenchError
+from graphbench.core.suggestions import closest
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+Place = tuple[str | int, ...]
+"""Keys and list indices that lead to a value."""
+
+
+def explain(
+    error: ValidationError,
+    schema: type[BaseModel] | None = None,
+    *,
+    where: str = "",
+    at: Callable[[Place], str] | None = None,
+    keys: Callable[[Place], Iterable[str]] | None = None,
+    suggest: Callable[[str], str] | None = None,
+) -> str:
+    """Return all problems of a validation, separated by semicolons; unknown keys, which may be missing ones, first.
+
+    Args:
+        error: What pydantic raised.
+        schema: The model that refused the content; with it an unknown key is followed by the nearest known key and the
+            list of all, and places do not show which alternative of a union was tried.
+        where: What was read, e.g. a file; each problem begins with it.
+        at: Returns the words for a place, e.g. file, line and key, with which a problem begins instead of ``where`` and
+            the key.
+        keys: Returns the keys that may be written at the place of an unknown one, where these are not those of the
+            schema (some keys are not for authors).
+        suggest: Returns the suggestion for an unknown key, given in full with dots, instead of the nearest key beside
+            it; see :func:`graphbench.core.suggestions.closest`.
+    """
+    return "; ".join(
+        _problem(item, schema, where=where, at=at, keys=keys, suggest=suggest)
+        for item in sorted(error.errors(include_url=False), key=lambda item: bool(item["type"] != "extra_forbidden"))
+    )
+
+
+def keys_at(schema: type[BaseModel], place: Place) -> list[str]:
+    """Return the keys of the model that stands at a place inside another one; none where no model stands there."""
+    return _keys(_walk([schema], place)[1])
+
+
+def dotted(place: Place) -> str:
+    """Return a place as text: ``splits.train.counts[2]``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+
+
+def _problem(
+    item: Any,
+    schema: type[BaseModel] | None,
+    *,
+    where: str,
+    at: Callable[[Place], str] | None,
+    keys: Callable[[Place], Iterable[str]] | None,
+    suggest: Callable[[str], str] | None,
+) -> str:
+    unknown = item["type"] == "extra_forbidden"
+    place, types = _walk([schema], item["loc"][:-1] if unknown else item["loc"])
+    place = (*place, item["loc"][-1]) if unknown else place
+    missing = item["type"] == "missing"
+    start = where if at is None else at(place[:-1] if missing else place)
+    start = f"{start}: " if start else ""
+    key = "" if at is not None else dotted(place)
+    if unknown:
+        known = list(keys(place) if keys is not None else _keys(types))
+        hint = closest(place[-1], known) if suggest is None else suggest(dotted(place))
+        listed = f" (keys: {', '.join(known)})" if known else ""
+        return f"{start}unknown key{f' {key!r}' if key else ''}{hint}{listed}"
+    if missing:
+        return f"{start}the key {str(place[-1]) if at is not None else key!r} is missing"
+    cause = item.get("ctx", {}).get("error")
+    own = isinstance(cause, GraphBenchError)
+    message = str(cause) if own else item["msg"].removeprefix("Value error, ")
+    if own or (item["type"] == "value_error" and (not place or isinstance(item["input"], dict))):
+        return f"{start}{key}: {message}" if key and not own else f"{start}{message}"
+    return f"{start}{f'{key} = ' if key else ''}{item['input']!r:.200} is refused: {message}"
+
+
+def _walk(types: list[Any], place: Place) -> tuple[Place, list[Any]]:
+    """Return a place without the alternatives of unions that pydantic puts into it, and the types that stand there."""
+    shown: list[str | int] = []
+    if types == [None]:
+        return place, []
+    for part in place:
+        options = [option for kind in types for option in _options(kind)]
+        tagged = [kind for tags, kind in options if part in tags]
+        inside = [found for _, kind in options for found in _inside(kind, part)]
+        if len(options) > 1 and (tagged or not inside):
+            types = tagged or [kind for _, kind in options]
+        else:
+            types = inside
+            shown.append(part)
+    return tuple(shown), types
+
+
+def _options(kind: Any, tags: frozenset[Any] = frozenset()) -> Iterator[tuple[frozenset[Any], Any]]:
+    """Yield the alternatives of a type, each with the tags by which pydantic names it."""
+    from pydantic import BaseModel, Tag
+
+    if get_origin(kind) is Annotated:
+        inner, *rest = get_args(kind)
+        yield from _options(inner, tags | {item.tag for item in rest if isinstance(item, Tag)})
+    elif get_origin(kind) in (Union, UnionType):
+        for option in get_args(kind):
+            if option is not type(None):
+                yield from _options(option)
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = kind.model_fields.values()
+        words = {word for f in fields if get_origin(f.annotation) is Literal for word in get_args(f.annotation)}
+        yield tags | words, kind
+    else:
+        yield tags, kind
+
+
+def _inside(kind: Any, part: str | int) -> Iterator[Any]:
+    """Yield the types of what stands at a key or index of a value of a type."""
+    if _is_model(kind):
+        for name, item in kind.model_fields.items():
+            if part in (name, item.alias):
+                yield Annotated[item.annotation, *item.metadata] if item.metadata else item.annotation
+    elif (arguments := get_args(kind)) and get_origin(kind) is not Literal:
+        yield arguments[-1] if isinstance(part, str) else arguments[0]
+
+
+def _keys(types: Iterable[Any]) -> list[str]:
+    models = [kind for each in types for _, kind in _options(each) if _is_model(kind)]
+    return list(dict.fromkeys(item.alias or name for model in models for name, item in model.model_fields.items()))
+
+
+def _is_model(kind: Any) -> bool:
+    from pydantic import BaseModel
+
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

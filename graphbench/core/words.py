@@ -1,0 +1,32 @@
+"""Numbers, times and sizes as people read them."""
+
+from __future__ import annotations
+
+
+def counted(count: object, noun: str) -> str:
+    """Return a number with its noun: ``1 seed``, ``2,000 seeds``."""
+    text = f"{count:,}" if isinstance(count, int) else str(count)
+    return f"{text} {noun}" if count == 1 else f"{text} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people: seconds below two minutes, minutes below two hours, else hours."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def human_number(value: float) -> str:
+    """Return ``value`` in at most four characters and a suffix, e.g. ``12.3k``."""
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{suffix}"
+    return f"{value:.3g}"
+
+
+def human_bytes(count: float) -> str:
+    """Return a number of bytes for people, e.g. ``188 MB`` (powers of 1000)."""
+    for limit, suffix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= limit:
+            return f"{count / limit:.3g} {suffix}"
+    return f"{count:.0f} B"

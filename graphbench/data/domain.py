@@ -1,0 +1,153 @@
+"""Domains: what each brings, in one object that names it, and where to find it.
+
+A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
+imported when first asked for. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from graphbench.core.errors import CardError, PluginError
+from graphbench.core.plugins import BUILT_IN, about_broken, calling_module, is_plugin, owner_in_words, owner_of
+from graphbench.core.registry import Registry
+from graphbench.core.suggestions import closest
+
+if TYPE_CHECKING:
+    from graphbench.data.problems import Problem
+    from graphbench.data.samples import Generator, Labeller
+    from graphbench.data.sources import FileSource
+
+T = TypeVar("T")
+
+Listing = Mapping[str, T] | str
+"""Things by their names in the domain, or where such a mapping is: ``module:NAME``, imported when first needed."""
+
+Kind = Literal["generator", "labeller", "source", "problem"]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain brings; cards name each part as ``<domain>.<name>``.
+
+    Attributes:
+        name: Name of the domain, an identifier; ids of its datasets begin with it.
+        generators: The generators of its datasets.
+        labellers: The labellers, whose labels cost solver time.
+        sources: Readers of files, such as published ones, that stand for its datasets.
+        problems: The combinatorial problems that tasks of the type ``solve`` name.
+    """
+
+    name: str
+    generators: Listing[Generator] = field(default_factory=dict)
+    labellers: Listing[Labeller] = field(default_factory=dict)
+    sources: Listing[FileSource] = field(default_factory=dict)
+    problems: Listing[Problem] = field(default_factory=dict)
+
+    def parts(self, kind: Kind) -> Mapping[str, Any]:
+        """Return the things of one kind by their names in the domain."""
+        listing: Listing[Any] = getattr(self, f"{kind}s")
+        if not isinstance(listing, str):
+            return listing
+        module, _, name = listing.partition(":")
+        found: Mapping[str, Any] = getattr(importlib.import_module(module), name)
+        return found
+
+
+_DOMAINS: Registry[Domain] = Registry("domain", CardError)
+
+
+def register(domain: Domain) -> Domain:
+    """Register a domain of a plug-in or a script, and return it.
+
+    Generation in worker processes needs a domain that they can load: registered by a plug-in, or by a module that they
+    can import. Datasets of a domain that a script's main module registers are generated in the script's own process.
+
+    Raises:
+        PluginError: If the name is no identifier, or another domain has it.
+    """
+    module = calling_module()
+    if not isinstance(domain, Domain):
+        raise PluginError(f"register takes a Domain, got {type(domain).__name__}")
+    if not domain.name.isidentifier():
+        raise PluginError(f"the domain name {domain.name!r} is no identifier; use letters, digits and underscores")
+    if domain.name in _built_in():
+        raise PluginError(
+            f"{owner_in_words(owner_of(module))} registers the domain {domain.name!r}, which graphbench itself has "
+            "already; choose another name"
+        )
+    _DOMAINS.add(domain.name, domain, module)
+    return domain
+
+
+def unregister(name: str) -> None:
+    """Remove a registered domain; nothing happens where there is none of that name."""
+    _DOMAINS.remove(name)
+
+
+def find_domain(name: str) -> Domain:
+    """Return a domain by name.
+
+    Raises:
+        CardError: If there is none of that name.
+    """
+    if name in _built_in():
+        found: Domain = importlib.import_module(f"graphbench.domains.{name}.domain").DOMAIN
+        return found
+    if name in _DOMAINS:
+        return _DOMAINS.find(name)
+    raise CardError(f"there is no domain {name!r}{closest(name, list_domains())}{about_broken()}")
+
+
+def list_domains() -> tuple[str, ...]:
+    """Return the names of all domains, built-in ones first."""
+    return (*_built_in(), *_DOMAINS)
+
+
+def domain_module(name: str) -> str | None:
+    """Return the module that registered a domain, which worker processes must import or cannot (``__main__``).
+
+    None for built-in domains and those of plug-ins, which workers know.
+    """
+    owner = None if name in _built_in() else _DOMAINS.owner(name)
+    return None if owner is None or owner == BUILT_IN or is_plugin(owner) else owner
+
+
+def find_part(kind: Kind, name: str) -> Any:
+    """Return a part of a domain by the name a card gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the part does not exist; the message suggests the nearest name.
+    """
+    domain, _, short = name.partition(".")
+    if not (domain.isidentifier() and short.isidentifier()):
+        raise CardError(f"{kind} {name!r} is not of the form <domain>.<name>")
+    try:
+        parts = find_domain(domain).parts(kind)
+    except CardError as error:
+        raise CardError(f"{kind} {name!r}: {error}") from error
+    if short not in parts and kind == "generator":  # samples of files are given by the source's own generator
+        sources = find_domain(domain).parts("source")
+        if short in sources:
+            return sources[short].generator
+    if short not in parts:
+        known = ", ".join(sorted(parts)) or f"no {kind}s"
+        raise CardError(f"{kind} {name!r} does not exist; {domain} has {known}{closest(short, parts)}")
+    return parts[short]
+
+
+def all_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
+    """Yield ``<domain>.<name>`` and the part, of all parts of one kind."""
+    for domain in list_domains():
+        for short, part in find_domain(domain).parts(kind).items():
+            yield f"{domain}.{short}", part
+
+
+def _built_in() -> tuple[str, ...]:
+    """Return the names of the domains that are packages of ``graphbench.domains``."""
+    package = importlib.import_module("graphbench.domains")
+    return tuple(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)

@@ -1,0 +1,278 @@
+"""Registered downloads: fetched when asked for, continued where they stopped, checked, and unpacked safely."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import stat
+import tarfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
+
+from graphbench.core.errors import ChecksumMismatch, StoreError
+from graphbench.core.files import clear_errors
+from graphbench.core.progress import Progress, progress_bar
+from graphbench.core.words import human_bytes
+from graphbench.data.store import require_space
+
+_LOG = logging.getLogger(__name__)
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+_CHUNK = 1 << 20
+_TIMEOUT = 60.0  # seconds without a byte
+_TRIES = 3
+_PAUSE = 1.0  # seconds before a further try
+_GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
+_MOST_FILES = 1_000_000
+_RANGE_REFUSED = 416
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that can be downloaded; an archive (``.zip``, ``.tar.gz``, ...) is unpacked.
+
+    Attributes:
+        url: Its address, ``http`` or ``https``.
+        size: Its size in bytes.
+        sha256: SHA-256 of its content, 64 hexadecimal digits.
+        unpacked_size: Most bytes that the files of an archive may have together; None for 50 times the archive's size.
+    """
+
+    url: str
+    size: int
+    sha256: str
+    unpacked_size: int | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The last part of the address."""
+        return PurePosixPath(unquote(urlsplit(self.url).path)).name or "download"
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether the file is unpacked."""
+        return self.file_name.lower().endswith(_ARCHIVES)
+
+
+def download_folder(name: str, downloads: Sequence[Download], root: Path) -> Path:
+    """Return the folder in which the files of a source lie once they are downloaded.
+
+    Args:
+        name: Name of the source.
+        downloads: What it registers; another registration has another folder.
+        root: Folder of all datasets.
+    """
+    digest = hashlib.sha256("|".join(f"{d.url} {d.sha256}" for d in downloads).encode()).hexdigest()
+    return root / ".downloads" / f"{name}-{digest[:12]}"
+
+
+def fetch(name: str, downloads: Sequence[Download], root: Path, progress: bool | None = None) -> Path:
+    """Return the folder with the downloaded files of a source, downloading them first where they are missing.
+
+    A download that was interrupted continues; several processes that ask for one at once take turns.
+
+    Args:
+        name: Name of the source.
+        downloads: What it registers.
+        root: Folder of all datasets.
+        progress: Show a progress bar; None for terminals only.
+
+    Raises:
+        StoreError: If a server cannot be reached or sends another file than the registered one, an archive is unsafe,
+            or the folder cannot be written.
+        ChecksumMismatch: If a file's content is not the registered one.
+    """
+    from filelock import FileLock
+
+    folder = download_folder(name, downloads, root)
+    with clear_errors(folder, "create"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f".{folder.name}.lock")):
+        if not folder.is_dir():
+            _fetch_into(folder, downloads, progress)
+    return folder
+
+
+def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | None) -> None:
+    work = folder.with_name(f".{folder.name}.part")
+    content = work / "content"
+    with clear_errors(work, "write"):
+        shutil.rmtree(content, ignore_errors=True)
+        content.mkdir(parents=True)
+        for number, download in enumerate(downloads):
+            file = work / f"{number}-{download.file_name}"
+            _download(download, file, progress)
+            if download.is_archive:
+                _unpack(download, file, content)
+            else:
+                shutil.copyfile(file, content / download.file_name)
+        content.rename(folder)
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _download(download: Download, file: Path, progress: bool | None) -> None:
+    """Download a file and check it; what is there of it already is kept."""
+    if urlsplit(download.url).scheme not in ("http", "https"):
+        raise StoreError(f"{download.url} is no http or https address; correct the registered download")
+    if file.is_file() and file.stat().st_size > download.size:
+        file.unlink()
+    there = file.stat().st_size if file.is_file() else 0
+    require_space(file.parent, download.size - there)
+    with progress_bar(download.size, f"download {download.file_name}", unit="B", enabled=progress) as bar:
+        bar.update(there)
+        for further in range(_TRIES):
+            try:
+                _receive(download, file, bar)
+                break
+            except (URLError, HTTPException, OSError) as error:
+                if isinstance(error, StoreError):
+                    raise
+                if further == _TRIES - 1 or (isinstance(error, HTTPError) and error.code < 500):
+                    raise StoreError(_failure(download, file, error)) from error
+                _LOG.info("%s: %s; trying again", download.url, error)
+                time.sleep(_PAUSE * (further + 1))
+    found = hashlib.sha256()
+    with file.open("rb") as content:
+        for chunk in iter(lambda: content.read(_CHUNK), b""):
+            found.update(chunk)
+    if found.hexdigest() != download.sha256:
+        file.unlink()
+        raise ChecksumMismatch(
+            f"{download.url} has the SHA-256 {found.hexdigest()}, not the registered {download.sha256}: the file has "
+            "changed or was damaged on the way; try again, or get the files by other means and give their folder"
+        )
+
+
+def _failure(download: Download, file: Path, error: Exception) -> str:
+    there = file.stat().st_size if file.is_file() else 0
+    reason = getattr(error, "reason", None) or error
+    return (
+        f"{download.url} cannot be downloaded ({reason}; {there:,} of {download.size:,} bytes are there); run the same "
+        "again to continue, or get the files by other means and give their folder"
+    )
+
+
+def _receive(download: Download, file: Path, bar: Progress) -> None:
+    """Append what is missing of a file; the connection may end early, which raises an ``OSError``."""
+    there = file.stat().st_size if file.is_file() else 0
+    if there == download.size:
+        return
+    request = Request(download.url, headers={"Range": f"bytes={there}-"} if there else {})
+    try:
+        answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT)
+    except HTTPError as error:
+        if error.code == _RANGE_REFUSED and there:
+            file.unlink()
+        raise
+    with closing(answer):
+        continued = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {there}-")
+        if there and not continued:  # the server sends the file from its beginning
+            bar.update(-there)
+            there = 0
+        with file.open("ab" if there else "wb") as target:
+            for chunk in iter(lambda: answer.read(_CHUNK), b""):
+                there += len(chunk)
+                if there > download.size:
+                    target.truncate(0)
+                    raise StoreError(
+                        f"{download.url} is larger than the registered {human_bytes(download.size)}: the file has "
+                        "changed; get the files by other means and give their folder"
+                    )
+                target.write(chunk)
+                bar.update(len(chunk))
+    if there < download.size:
+        raise ConnectionError(f"the connection ended after {there:,} of {download.size:,} bytes")
+
+
+def _unpack(download: Download, file: Path, content: Path) -> None:
+    """Unpack an archive into a folder, which its files cannot leave.
+
+    Raises:
+        StoreError: If the archive cannot be read, has a path that leads elsewhere, a link or a special file, a name
+            twice, or more bytes or files than allowed. Nothing of it is then used.
+    """
+    most = download.unpacked_size if download.unpacked_size is not None else _GROWTH * download.size
+    try:
+        if download.file_name.lower().endswith(".zip"):
+            with zipfile.ZipFile(file) as archive:
+                _extract(download, content, most, _zip_members(archive))
+        else:
+            with tarfile.open(file) as archive_:
+                _extract(download, content, most, _tar_members(archive_))
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise StoreError(f"{download.url} is no archive that can be unpacked: {error}") from error
+
+
+_Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, what is wrong with it, content; None for folders
+
+
+def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Entry]:
+    for info in archive.infolist():
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        special = kind not in (0, stat.S_IFREG, stat.S_IFDIR)
+        if info.is_dir() or special:
+            yield info.filename, 0, "is a link or a special file" if special else "", None
+        else:
+            with archive.open(info) as source:
+                yield info.filename, info.file_size, "", source
+
+
+def _tar_members(archive: tarfile.TarFile) -> Iterator[_Entry]:
+    for info in archive:
+        if info.isreg():
+            source = archive.extractfile(info)
+            assert source is not None
+            with source:
+                yield info.name, info.size, "", source
+        else:
+            yield info.name, 0, "" if info.isdir() else "is a link or a special file", None
+
+
+def _extract(download: Download, content: Path, most: int, members: Iterator[_Entry]) -> None:
+    total = 0
+    for number, (name, size, wrong, source) in enumerate(members, start=1):
+        total += size
+        problem = wrong or _path_problem(name)
+        if number > _MOST_FILES:
+            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        elif total > most:
+            problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
+        target = content / name
+        if not problem and source is not None and target.exists():
+            problem = "is there twice"
+        if problem:
+            raise StoreError(f"the archive {download.url} is unsafe: {name!r} {problem}; nothing of it is used")
+        if source is None:
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            _copy(source, file, size, name, download)
+
+
+def _copy(source: IO[bytes], file: IO[bytes], size: int, name: str, download: Download) -> None:
+    """Copy a file of an archive, which may be longer than the archive says."""
+    copied = 0
+    for chunk in iter(lambda: source.read(_CHUNK), b""):
+        copied += len(chunk)
+        if copied > size:
+            raise StoreError(f"the archive {download.url} is unsafe: {name!r} is longer than it says")
+        file.write(chunk)
+
+
+def _path_problem(name: str) -> str:
+    path = PurePosixPath(name)
+    if not name or "\0" in name:
+        return "is no file name"
+    if path.is_absolute() or "\\" in name or (len(name) > 1 and name[1] == ":"):
+        return "is an absolute path or one of another system"
+    return "leads out of the folder" if ".." in path.parts else ""

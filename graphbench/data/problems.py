@@ -1,0 +1,101 @@
+"""Combinatorial problems: what a domain knows of one, for whoever decodes, checks and scores its solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import CardError, DecodingError
+from graphbench.core.suggestions import closest
+from graphbench.data.domain import all_parts, find_part
+
+Array = NDArray[Any]
+
+
+class Graphs(Protocol):
+    """The checked graphs of a batch; what else they have is the problem's own affair."""
+
+    def __len__(self) -> int:
+        """Return the number of graphs."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem.
+
+    Attributes:
+        name: ``<domain>.<name>``, as cards write it.
+        objective: The metric of the objective.
+        maximise: Whether larger objectives are better.
+        output: The type of a solution, as cards write it.
+        value: Field of the graphs with the objective of the best known solution; -1 where a graph has none.
+        bound: Field with the proved bound of the objective; -1 where a graph has none.
+        fields: Further fields of a batch that :attr:`checked` looks at, where the batch has them.
+        checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;
+            int64 ``[2, E]``; and those of the named fields that the batch has. Raises ``DecodingError`` for graphs that
+            the problem does not have.
+        decode: ``(graphs, scores, **options) -> solution``: feasible solutions made from a model's scores, int32 with
+            one row per item; the defaults of its keyword arguments are the defaults of the options.
+        check_options: ``(**options) -> None``: raises ``DecodingError`` for a value that no option takes.
+        objectives: ``(graphs, solution) -> int64 [G]``: the objectives of feasible solutions; raises ``DecodingError``
+            for an infeasible one. It shares no code with :attr:`decode`.
+        surrogate: Name of the loss that trains without solutions (``graphbench.models.surrogates``); None for none.
+    """
+
+    name: str
+    objective: str
+    maximise: bool
+    output: tuple[str, str, str]
+    value: str
+    bound: str
+    checked: Callable[[Array, Array, Mapping[str, Array]], Any]
+    decode: Callable[..., NDArray[np.int32]]
+    check_options: Callable[..., None]
+    objectives: Callable[[Any, Array], NDArray[np.int64]]
+    surrogate: str | None = None
+    fields: tuple[str, ...] = ()
+
+    @property
+    def short_name(self) -> str:
+        """The name without the domain."""
+        return self.name.partition(".")[2]
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Option of the decoder -> its default."""
+        return dict(getattr(self.decode, "__kwdefaults__", None) or {})
+
+    def require_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that the decoder does not have, and values that it does not take.
+
+        Raises:
+            DecodingError: If there is one; the message names it.
+        """
+        unknown = sorted(set(options) - set(self.options))
+        if unknown:
+            hint = closest(unknown[0], self.options) or f"; it has {', '.join(self.options)}"
+            raise DecodingError(f"the decoder of {self.short_name} has no option {unknown[0]!r}{hint}")
+        self.check_options(**options)
+
+
+def find_problem(name: str) -> Problem:
+    """Return a problem by the name a card gives, ``<domain>.<name>``, or without the domain where one alone has it.
+
+    Raises:
+        CardError: If there is no such problem, or several domains have one of that name.
+    """
+    if "." in name:
+        found: Problem = find_part("problem", name)
+        return found
+    known = dict(all_parts("problem"))
+    fitting = [full for full in known if full.partition(".")[2] == name]
+    if len(fitting) == 1:
+        chosen: Problem = known[fitting[0]]
+        return chosen
+    if fitting:
+        raise CardError(f"the problem {name!r} is of several domains; write {' or '.join(fitting)}")
+    raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")

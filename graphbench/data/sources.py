@@ -1,0 +1,355 @@
+"""Sources: where the samples of a dataset come from. Its generator, published files, or a reader of the user's own.
+
+``source="generated"`` is the card as it is. Any other source reads the files of a folder: a domain registers readers
+under names (``official`` for the files that the authors of a benchmark published), and a function
+``folder -> {split: Samples}`` is a reader, too. A source of files makes a card of them, whose ``generator`` is that of
+the source, so that the store, the models and the evaluation treat it as any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from graphbench.catalog.cards import CORE_SPLITS, Card, SplitSpec
+from graphbench.catalog.features import Feature, Stage
+from graphbench.core.errors import ArgumentError, CardError, GraphBenchError, StoreError
+from graphbench.core.plugins import about_broken
+from graphbench.core.suggestions import closest
+from graphbench.data.checks import Row
+from graphbench.data.domain import Domain, find_domain, find_part, register
+from graphbench.data.downloads import Download, download_folder, fetch
+from graphbench.data.hashing import samples_hash
+from graphbench.data.samples import Generator, Samples
+
+GENERATED = "generated"
+IMPORTED = "imported"
+
+Reader = Callable[[Path], Mapping[str, Samples]]
+"""``folder -> {split: samples}``: with ``train``, ``val`` and ``test``; all others are out-of-distribution splits."""
+
+
+class Source(Protocol):
+    """What gives the samples of a dataset; generators are such, and so are those of files."""
+
+    name: str
+
+    def fingerprint(self, card: Card) -> str:
+        """Return digits that change whenever the samples of a card may change."""
+
+    def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return samples of a split; sample ``i`` depends on card, split, index and attempt alone."""
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """Files that stand for datasets of a domain, and how they are read.
+
+    Attributes:
+        name: ``<domain>.<name>``.
+        card: ``(card, folder) -> card``: that of the files, made from that of the dataset they stand for. Its
+            ``generator`` is ``name``; the splits' parameters have ``folder``.
+        generator: Gives the rows of the files as samples; it has the same name.
+        describe: ``card -> card``: what the card says of the files whichever they are, such as licence and protocol.
+        report: ``(card, splits) -> rows`` of what was found in the files; None where nothing is looked for.
+        downloads: The files on the web, for users who ask for them.
+    """
+
+    name: str
+    card: Callable[[Card, Path], Card]
+    generator: Generator
+    describe: Callable[[Card], Card]
+    report: Callable[[Card, Sequence[str]], Iterator[Row]] | None = None
+    downloads: tuple[Download, ...] = ()
+
+
+class FileParameters(BaseModel):
+    """Which samples of which files.
+
+    Attributes:
+        folder: The folder of the files.
+        content: SHA-256 of the samples, so that other files are another dataset.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str
+    content: str
+
+
+def _no_samples(folder: Path) -> Mapping[str, Samples]:
+    return {}
+
+
+@dataclass(frozen=True)
+class _FileGenerator(Generator):
+    """Gives the samples that a reader finds."""
+
+    read: Reader = _no_samples
+    known: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
+
+    def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return the chosen samples of a split.
+
+        Raises:
+            StoreError: If the files are not those that the card is made for.
+        """
+        parameters = self.parse(card, split)
+        if parameters.content not in self.known:
+            self.remember(read_files(self.name, self.read, Path(parameters.folder)))
+        if parameters.content not in self.known:
+            raise StoreError(f"the files in {parameters.folder} changed since they were read; load them again")
+        return self.known[parameters.content].take(card, indices)
+
+    def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
+        """Keep samples in memory in place of others; return split -> their hash."""
+        hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
+        self.known.clear()
+        self.known.update({hashes[split]: samples for split, samples in splits.items()})
+        return hashes
+
+
+def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = (), version: int = 1) -> FileSource:
+    """Return a source of files for a reader that gives all splits as samples.
+
+    The samples have the features that the dataset's generator gives, hints included; those of the stage ``meta``, which
+    no model reads, may be left out, of all splits alike. Runs on them carry the protocol of the source, its name
+    without the domain, so their scores stand apart from those on generated data.
+
+    Args:
+        name: ``<domain>.<name>``.
+        read: The reader.
+        downloads: The files on the web.
+        version: Raised whenever the reader gives other samples for the same files.
+    """
+    protocol = name.partition(".")[2]
+
+    def describe(card: Card) -> Card:
+        return card.model_copy(update={"protocol": protocol, "measured": None, "overlapping": True})
+
+    generator = _FileGenerator(
+        name=name,
+        version=version,
+        parameters=FileParameters,
+        generate=_refuse_generation,
+        check=None,
+        statistics=lambda parameters, samples: {},
+        shard_size=lambda parameters: 1 << 62,  # all at once, in this process
+        unique=False,
+        redraw=refuse_other_draws,
+        read=read,
+    )
+
+    def card_of_files(card: Card, folder: Path) -> Card:
+        place = folder.expanduser().resolve()
+        splits = read_files(name, read, place)
+        features = _given_features(card, splits["train"])
+        drawn = tuple(f for f in features if f.name not in {label.name for label in card.label_features})
+        for split, samples in splits.items():
+            problem = _wrong_values(drawn, samples) or _wrong_graphs(card, samples)
+            if problem:
+                raise StoreError(f"the reader {name} gives wrong samples for {split} of {place}: {problem}")
+        hashes = generator.remember(splits)
+        specs = {
+            split: SplitSpec(
+                count=len(samples),
+                shift=card.all_splits[split].shift if split in card.all_splits else None,
+                parameters={"folder": str(place), "content": hashes[split]},
+            )
+            for split, samples in splits.items()
+        }
+        own = {split: specs[split] for split in CORE_SPLITS}
+        ood = {split: spec for split, spec in specs.items() if split not in own}
+        changes = {"generator": name, "features": features, "splits": own, "ood": ood}
+        return describe(card).model_copy(update=changes)
+
+    return FileSource(name, card_of_files, generator, describe, downloads=downloads)
+
+
+def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
+    """Return the splits that a reader finds in a folder.
+
+    Raises:
+        StoreError: If the folder does not exist, the reader fails, or a split is missing or empty.
+    """
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a folder; give the one that holds the files of {name}")
+    try:
+        splits = dict(read(folder))
+    except GraphBenchError:
+        raise
+    except Exception as error:
+        raise StoreError(f"the reader {name} failed on {folder} ({type(error).__name__}: {error})") from error
+    wrong = [split for split, samples in splits.items() if not isinstance(samples, Samples) or not len(samples)]
+    missing = [split for split in CORE_SPLITS if split not in splits]
+    if wrong or missing:
+        what = f"no {missing[0]!r} split" if missing else f"no samples for the split {wrong[0]!r}"
+        raise StoreError(
+            f"the reader {name} gives {what} for {folder}; it must return split -> Samples, at least one per split, "
+            f"with {', '.join(CORE_SPLITS)}"
+        )
+    return splits
+
+
+def _given_features(card: Card, samples: Samples) -> tuple[Feature, ...]:
+    """Return the card's features without those of the stage ``meta`` that a reader leaves out."""
+    labels = {f.name for f in card.label_features}
+    return tuple(f for f in card.features if f.stage is not Stage.META or f.name in samples.values or f.name in labels)
+
+
+def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
+    """Return how the values that a reader gives differ from the features; nothing where they agree."""
+    expected, given = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
+    if given == expected:
+        return ""
+    return (
+        f"it has the values {', '.join(sorted(given)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
+    )
+
+
+def _wrong_graphs(card: Card, samples: Samples) -> str:
+    """Return what is wrong with the graphs that a reader gives; nothing where they can be stored."""
+    nodes, edges = samples.num_nodes, samples.edges
+    if len(nodes) != len(samples.num_edges) or (nodes < 1).any():
+        return "num_nodes and num_edges have one entry per graph, and every graph has a node"
+    if card.complete:
+        sparse = np.flatnonzero(samples.num_edges != nodes**2)
+        return f"graph {sparse[0]} is complete, so its num_edges is {nodes[sparse[0]] ** 2}" if sparse.size else ""
+    if edges.shape != (int(samples.num_edges.sum()), 2):
+        return f"edges have the shape {list(edges.shape)}, and num_edges add up to {int(samples.num_edges.sum())}"
+    graph = np.repeat(np.arange(len(nodes)), samples.num_edges)
+    tail, head = edges[:, 0].astype(np.int64), edges[:, 1].astype(np.int64)
+    outside = (tail < 0) | (head < 0) | (tail >= nodes[graph]) | (head >= nodes[graph])
+    looking_back = np.zeros(len(edges), bool) if card.directed else tail >= head
+    later = (np.diff(tail) > 0) | ((np.diff(tail) == 0) & (np.diff(head) > 0))
+    unsorted = np.concatenate([[False], (np.diff(graph) == 0) & ~later])[: len(edges)]
+    for wrong, words in (
+        (outside, "names a node that the graph does not have"),
+        (looking_back, "is not of the form u < v; an undirected edge is stored once"),
+        (unsorted, "is given twice or out of order; sort the edges of every graph by (u, v)"),
+    ):
+        if wrong.any():
+            edge = int(wrong.argmax())
+            return f"edge {tail[edge]}-{head[edge]} of graph {graph[edge]} {words}"
+    return ""
+
+
+def _refuse_generation(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:
+    raise StoreError("samples of files are read, not generated")
+
+
+def refuse_other_draws(parameters: Any, data_seed: int) -> NoReturn:
+    """Refuse another draw than the canonical one: files hold one.
+
+    Raises:
+        CardError: Always.
+    """
+    raise CardError(
+        f"data_seed={data_seed} is refused: the samples of files cannot be regenerated; leave data_seed out, or take "
+        "generated data (leave source and folder out)"
+    )
+
+
+_READERS: dict[str, FileSource] = {}
+register(Domain(IMPORTED, sources=_READERS))
+
+
+def _source_of_reader(read: Reader) -> FileSource:
+    """Return the source of a user's own function; it is known to this process."""
+    words = f"{getattr(read, '__module__', '')}_{getattr(read, '__qualname__', type(read).__qualname__)}"
+    short = re.sub(r"\W+", "_", words).strip("_")
+    _READERS[short] = file_source(f"{IMPORTED}.{short}", read)
+    return _READERS[short]
+
+
+def find_source(card: Card, source: str | Reader) -> FileSource:
+    """Return the source of files that a user names for a dataset.
+
+    Args:
+        card: The dataset's card.
+        source: The name of a source of the card's domain, ``<domain>.<name>`` for one of another domain, or a reader.
+
+    Raises:
+        ArgumentError: If there is no such source.
+    """
+    if callable(source):
+        return _source_of_reader(source)
+    try:
+        found: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
+    except CardError as error:
+        known = (GENERATED, *_sources_of(card.domain))
+        raise ArgumentError(
+            f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
+            f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
+        ) from error
+    return found
+
+
+def _sources_of(domain: str) -> Mapping[str, FileSource]:
+    try:
+        return find_domain(domain).parts("source")
+    except CardError:
+        return {}
+
+
+def source_of(card: Card) -> FileSource | None:
+    """Return the source of files that a card's samples come from; None for generated data."""
+    domain, _, short = card.generator.partition(".")
+    return _sources_of(domain).get(short)
+
+
+def source_name(card: Card) -> str:
+    """Return what a user calls the source of a card's samples: ``generated``, ``official``, ..."""
+    source = source_of(card)
+    if source is None:
+        return GENERATED
+    domain, _, short = source.name.partition(".")
+    return short if domain == card.domain else source.name
+
+
+def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None:
+    """Return the source of files of a domain whose runs carry a protocol; None for other protocols."""
+    return None if protocol is None else _sources_of(domain).get(protocol)
+
+
+def folder_of_source(
+    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None = None
+) -> Path:
+    """Return the folder of a source's files, downloading them first where the user asks for it.
+
+    Args:
+        source: The source.
+        asked: What the user calls it.
+        folder: The folder that the user gives; None for the downloaded files.
+        download: Whether to download what is not there yet.
+        root: Folder of all datasets.
+        progress: Show a progress bar; None for terminals only.
+
+    Raises:
+        ArgumentError: If folder and download are both given, nothing can be downloaded, or neither is given and
+            nothing has been downloaded before.
+        StoreError: If the download fails.
+    """
+    if download:
+        if folder is not None:
+            raise ArgumentError(f"folder={str(folder)!r} and download exclude each other; give one of them")
+        if not source.downloads:
+            raise ArgumentError(
+                f"no download is registered for source={asked!r}; get its files yourself, and give folder= (--folder)"
+            )
+        return fetch(source.name, source.downloads, root, progress)
+    if folder is not None:
+        return folder
+    size = sum(file.size for file in source.downloads)
+    place = download_folder(source.name, source.downloads, root)
+    if not source.downloads or not place.is_dir():
+        hint = f", or download=True (--download), which fetches {size / 1e6:,.1f} MB" if source.downloads else ""
+        raise ArgumentError(f"source={asked!r} needs folder= (--folder), the folder of its files{hint}")
+    return place

@@ -1,0 +1,44 @@
+"""Batches of prompts and their references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+NOT_SCORED = -100  # in targets
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Some prompts of a split, as strings, and as tokens once a model has prepared them.
+
+    Attributes:
+        prompts: What a model reads.
+        references: The right answers.
+        sizes: Problem sizes.
+        tokens: int64 ``[B, T - 1]``: the tokens of prompt and reference but for the last one; None until prepared.
+        targets: int64 ``[B, T - 1]``: each token's next one, -100 where it is not one of the reference.
+        positions: int64 ``[B, T - 1]``: the position of each token; None where the model chooses them itself.
+    """
+
+    prompts: Sequence[str]
+    references: Sequence[str]
+    sizes: Sequence[int]
+    tokens: Tensor | None = None
+    targets: Tensor | None = None
+    positions: Tensor | None = None
+
+    @property
+    def num_graphs(self) -> int:
+        """Number of samples B."""
+        return len(self.prompts)
+
+    def to(self, device: torch.device | str) -> TextBatch:
+        """Return the batch with its tensors on a device."""
+        tokens, targets, positions = (
+            None if tensor is None else tensor.to(device) for tensor in (self.tokens, self.targets, self.positions)
+        )
+        return replace(self, tokens=tokens, targets=targets, positions=positions)

@@ -1,0 +1,11 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "clutrr",
+    generators="graphbench.domains.clutrr.generators:GENERATORS",
+    sources="graphbench.domains.clutrr.official_source:SOURCES",
+)

@@ -1,0 +1,12 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "co",
+    generators="graphbench.domains.co.generators:GENERATORS",
+    labellers="graphbench.domains.co.labellers:LABELLERS",
+    problems="graphbench.domains.co.problems:PROBLEMS",
+)

@@ -1,0 +1,60 @@
+"""How each problem of the domain is solved, how labels are checked, and what simple rules find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from graphbench.data.samples import CompileJob
+from graphbench.domains.co.baselines import (
+    greedy_colouring,
+    greedy_cut,
+    greedy_independent_set,
+    random_colouring,
+    random_cut,
+    random_independent_set,
+)
+from graphbench.domains.co.checkers import Checker, check_colouring, check_cut, check_independent_set
+from graphbench.domains.co.colouring import ColouringEffort, find_colouring
+from graphbench.domains.co.compiling import COLOURING_JOBS, CUT_JOBS, SET_JOBS
+from graphbench.domains.co.independent_set import IndependentSetEffort, find_independent_set
+from graphbench.domains.co.max_cut import MaxCutEffort, find_cut
+from graphbench.domains.co.solvers import Effort, Label
+
+
+@dataclass(frozen=True)
+class Solver:
+    """The solver of one problem, with what stands beside it.
+
+    Attributes:
+        solve: ``(num_nodes, edges, effort, seed) -> Label``, the canonical solver.
+        effort: Pydantic model of its effort; called without arguments, the default.
+        check: ``(num_nodes, edges, label) -> problems``, independent of the solver.
+        greedy: ``(num_nodes, edges) -> Label``.
+        random: ``(num_nodes, edges, seed) -> Label``.
+        compile_jobs: Independent parts of its kernels.
+    """
+
+    solve: Callable[..., Label]
+    effort: type[Effort]
+    check: Checker
+    greedy: Callable[..., Label]
+    random: Callable[..., Label]
+    compile_jobs: tuple[CompileJob, ...]
+
+
+SOLVERS: Mapping[str, Solver] = {
+    "mis": Solver(
+        find_independent_set,
+        IndependentSetEffort,
+        check_independent_set,
+        greedy_independent_set,
+        random_independent_set,
+        SET_JOBS,
+    ),
+    "max_cut": Solver(find_cut, MaxCutEffort, check_cut, greedy_cut, random_cut, CUT_JOBS),
+    "coloring": Solver(
+        find_colouring, ColouringEffort, check_colouring, greedy_colouring, random_colouring, COLOURING_JOBS
+    ),
+}
+"""Name of the problem in the domain -> its solver."""

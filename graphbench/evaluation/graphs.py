@@ -1,0 +1,48 @@
+"""Graphs that callers hand in: PyG batches, single graphs and lists of graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Location
+from graphbench.core.errors import EvaluationError
+
+
+def is_graphs(value: Any) -> bool:
+    """Return whether a value is a PyG ``Batch`` or ``Data``, or a list of ``Data``."""
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(hasattr(graph, "edge_index") for graph in value)
+    return hasattr(value, "edge_index")
+
+
+def one_batch(graphs: Any) -> Any:
+    """Return a PyG ``Batch`` or ``Data``; a list of ``Data`` becomes a ``Batch``."""
+    if not isinstance(graphs, (list, tuple)):
+        return graphs
+    from torch_geometric.data import Batch
+
+    return Batch.from_data_list(list(graphs))
+
+
+def item_owners(graphs: Any, location: Location) -> NDArray[np.int64]:
+    """Return the graph of every node, edge (column of ``edge_index``) or graph of a batch, int64 ``[items]``.
+
+    Raises:
+        EvaluationError: If an edge joins two graphs.
+    """
+    nodes = int(graphs.num_nodes or 0)
+    owner = getattr(graphs, "batch", None)
+    owners = np.zeros(nodes, np.int64) if owner is None else owner.detach().cpu().numpy()
+    if location is Location.NODE:
+        return owners
+    if location is Location.EDGE:
+        ends = owners[graphs.edge_index.detach().cpu().numpy()]
+        if (ends[0] != ends[1]).any():
+            raise EvaluationError("an edge of the batch joins nodes of two graphs; check how the batch was made")
+        found: NDArray[np.int64] = ends[0]
+        return found
+    count = getattr(graphs, "num_graphs", None)
+    return np.arange(1 if count is None else int(count))

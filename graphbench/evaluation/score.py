@@ -1,0 +1,96 @@
+"""What evaluators return: the value of each metric, the primary one first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from graphbench.evaluation.metrics import METRICS
+
+
+class Score(Mapping[str, float]):
+    """The value of each metric, the primary one first.
+
+    Attributes:
+        primary_name: Name of the metric that ranks models.
+        higher_is_better: Direction of the primary metric.
+        items_scored: Number of values scored.
+        graphs: Number of graphs covered; None if the graphs were not given.
+        undefined: Metric -> why it has no value for these targets; such metrics are left out.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, float],
+        primary_name: str,
+        *,
+        items: int = 0,
+        graphs: int | None = None,
+        undefined: Mapping[str, str] | None = None,
+    ) -> None:
+        """Hold the values; ``primary_name`` is one of them."""
+        self._values = dict(values)
+        self.primary_name = primary_name
+        self.higher_is_better = METRICS[primary_name].higher_is_better
+        self.items_scored = items
+        self.graphs = graphs
+        self.undefined = dict(undefined or {})
+
+    @property
+    def primary(self) -> float:
+        """Value of the primary metric."""
+        return self._values[self.primary_name]
+
+    def __getitem__(self, name: str) -> float:
+        """Return one metric's value.
+
+        Raises:
+            KeyError: If it was not computed; metrics that need the graphs are left out when these were not given, and
+                those that are undefined for the targets.
+        """
+        if name in self._values:
+            return self._values[name]
+        if name in self.undefined:
+            raise KeyError(f"{name!r} was left out: {self.undefined[name]}")
+        if name in METRICS and METRICS[name].needs_graphs and self.graphs is None:
+            raise KeyError(f"{name!r} needs the graphs; pass batch= or a list of per-graph arrays")
+        raise KeyError(f"{name!r} was not computed; the score has {', '.join(self._values)}")
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the metrics' names."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of metrics."""
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        """Return e.g. ``Score(f1=0.8566 ↑, accuracy=0.9012; 24000 items, 1000 graphs)``."""
+        arrow = "↑" if self.higher_is_better else "↓"
+        shown = ", ".join(
+            f"{name}={value:.4f}" + (f" {arrow}" if name == self.primary_name else "")
+            for name, value in self._values.items()
+        )
+        size = f"{self.items_scored} items" + (f", {self.graphs} graphs" if self.graphs is not None else "")
+        return f"Score({shown}; {size})"
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the metrics as a plain dictionary, ready for JSON: metric -> value, the primary one first."""
+        return dict(self._values)
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return all there is to say of the score as a plain dictionary, ready for JSON.
+
+        Returns:
+            ``primary`` (name of the metric that ranks models), ``higher_is_better``, ``metrics`` (as
+            :meth:`to_dict`), ``items`` (values scored), ``graphs`` (None where unknown) and ``undefined`` (metric ->
+            why it has no value).
+        """
+        return {
+            "primary": self.primary_name,
+            "higher_is_better": self.higher_is_better,
+            "metrics": self.to_dict(),
+            "items": self.items_scored,
+            "graphs": self.graphs,
+            "undefined": dict(self.undefined),
+        }

@@ -1,0 +1,166 @@
+"""The call convention of all torch models of the suite, and what a model is told of a task.
+
+A model is built for one task or for several; ``task_id`` says which one a batch belongs to, and may be left out where
+there is one. A training step is ``batch = model.prepare(batch, id, training=True).to(device)``,
+``outputs = model(batch, id)`` and the losses of :mod:`graphbench.models.losses`; scoring calls
+:meth:`TaskModel.predict` in place of ``forward``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphbench.catalog.features import Feature
+from graphbench.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
+
+MOST_GRAPHS = 1024
+_ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width
+_TOKEN_PAIRS = 2**22  # token pairs of a batch: each holds one number per attention head
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TaskFeatures:
+    """What a model is told of a task.
+
+    Attributes:
+        features: The features of the card.
+        directed: Whether each column of ``edge_index`` is an arc of its own.
+        complete: Whether every pair of nodes is an edge.
+        options: The settings of the card's task (``task.options``).
+    """
+
+    features: tuple[Feature, ...]
+    directed: bool = False
+    complete: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, card: Card) -> TaskFeatures:
+        """Return what a model is told of the task of a card."""
+        return cls(card.features, card.directed, card.complete, card.task.options)
+
+
+@dataclass
+class Predicted:
+    """The raw outputs of a model that follows hints.
+
+    Attributes:
+        outputs: Output name -> raw values ``[B, ...]``; of permutations also ``<name>_mask``.
+        hints: Hint name -> raw values of all steps ``[T - 1, B, ...]``; empty where hints are ignored.
+    """
+
+    outputs: dict[str, Tensor]
+    hints: dict[str, Tensor]
+
+
+class TaskModel(nn.Module):
+    """Base class of the models of the suite."""
+
+    def forward(self, batch: Any, task_id: str | None = None) -> Any:
+        """Return the raw outputs for a batch.
+
+        Args:
+            batch: What :meth:`prepare` returned, on the model's device.
+            task_id: Id of the batch's task; None where the model has one task.
+
+        Returns:
+            Of graphs a mapping from output to tensor; of models that follow hints :class:`Predicted`; of models that
+            write texts logits.
+        """
+        raise NotImplementedError
+
+    def predict(self, batch: Any, task_id: str | None = None) -> Any:
+        """Return the outputs from which predictions are scored; by default those of ``forward``."""
+        return self(batch, task_id)
+
+    def prepare(
+        self,
+        batch: Any,
+        task_id: str | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        training: bool = False,
+    ) -> Any:
+        """Return a batch as the model reads it, before it is moved to a device; by default as it is.
+
+        Args:
+            batch: A batch of the task's data, on the CPU.
+            task_id: Id of the task; None where the model has one.
+            generator: Draws what is random about the inputs; None leaves these as they are (testing).
+            training: Whether the batch is trained on.
+        """
+        return batch
+
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return the number of samples of a split that fit the memory budget of scoring at once, at least one."""
+        return graphs_at_once(dataset)
+
+    def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
+        """Take means and deviations of scalars from a sample of training data; by default nothing is standardised."""
+
+
+def largest_batch(model: nn.Module, dataset: GraphDataset) -> int:
+    """Return :meth:`TaskModel.largest_batch`, of a module that is none the number of graphs within the budget."""
+    return model.largest_batch(dataset) if isinstance(model, TaskModel) else graphs_at_once(dataset)
+
+
+def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
+    """Return how many graphs of a split fit the memory budget at once: at most 1024, at least one.
+
+    A batch holds at most 2^17 nodes and directed edges and, for attention, 2^22 pairs of tokens (the pairs of the
+    largest graph, padded).
+
+    Args:
+        dataset: The split.
+        tokens: Between what there is attention: ``nodes``, ``edges`` for nodes and edges, or None for none.
+    """
+    flat, chosen = dataset.flat, dataset.graph_numbers
+    nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
+    if chosen is not None:
+        nodes, edges = nodes[chosen], edges[chosen]
+    columns = edges if flat.directed else 2 * edges
+    size = min(MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
+    if tokens is not None:
+        counts = nodes + edges if tokens == "edges" else nodes + 1
+        size = min(size, _TOKEN_PAIRS // int(counts.max()) ** 2)
+    return max(1, size)
+
+
+def module_key(task_id: str) -> str:
+    """Return a task's id as the name of a submodule."""
+    return task_id.replace("/", "__").replace(".", "_")
+
+
+def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
+    """Return a task's part of a model, of the only task where none is named.
+
+    Args:
+        parts: Task id -> part.
+        task_id: The id, or None.
+
+    Raises:
+        ConfigError: If the model was not built for the task, or none is named and there are several.
+    """
+    if task_id is None and len(parts) == 1:
+        return next(iter(parts.values()))
+    if task_id is None:
+        raise ConfigError(f"the model has {len(parts)} tasks; pass task_id, one of {_listed(parts)}")
+    if task_id not in parts:
+        raise ConfigError(f"the model was not built for {task_id!r}; it knows {_listed(parts)}")
+    return parts[task_id]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,103 @@
+"""Graph models for one task, or for several that share a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphbench.catalog.features import Stage, select
+from graphbench.core.errors import ConfigError
+from graphbench.models.base import TaskFeatures, TaskModel, module_key, of_task
+from graphbench.models.build import Model, context_of
+from graphbench.models.config import ModelConfig
+from graphbench.models.processor_registry import processor_class
+from graphbench.models.processors import Context, Processor
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
+
+
+class JointModel(TaskModel):
+    """One processor, shared by several tasks, with encoders and decoders for each.
+
+    The processor is built for what any of the tasks needs: edges as tokens, a token of the graph. Settings that name
+    inputs (``ignore``, ``fixed``) hold for the tasks that have them.
+    """
+
+    def __init__(self, config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
+        """Create the model; arguments as for :func:`build_graph_model`."""
+        super().__init__()
+        self.config = config
+        kind: type[Processor] = processor_class(config.processor, "sparse")
+        contexts = [context_of(config, kind, task.features, task.directed)[0] for task in tasks.values()]
+        context = Context(
+            directed=any(c.directed for c in contexts),
+            edge_tokens=any(c.edge_tokens for c in contexts),
+            graph_token=any(c.graph_token for c in contexts),
+        )
+        self.processor = kind(config, context)
+        _refuse_unknown_names(config, tasks)
+        self.ids = tuple(tasks)
+        self.tasks = nn.ModuleDict(
+            {
+                module_key(id_): Model(_own(config, task), task.features, directed=task.directed, shared=context)
+                for id_, task in tasks.items()
+            }
+        )
+
+    def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
+        """Return the raw value of every output of a task; see :meth:`graphbench.models.build.Model.forward`."""
+        return self._task(task_id).outputs(batch, self.processor)
+
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return how many graphs of a split fit the memory budget at once."""
+        return min(self._task(id_).largest_batch(dataset) for id_ in self.ids)
+
+    def fit_normalisation(self, batch: Data, task_id: str | None = None) -> None:
+        """Standardise the scalars of a task by a sample of its training data."""
+        self._task(task_id).fit_normalisation(batch)
+
+    def _task(self, task_id: str | None) -> Model:
+        found = of_task({id_: self.tasks[module_key(id_)] for id_ in self.ids}, task_id)
+        assert isinstance(found, Model)
+        return found
+
+
+def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    """Return a model for one task of graphs, or for several that share its processor.
+
+    Args:
+        config: The configuration.
+        tasks: Task id -> what the model is told of the task.
+
+    Raises:
+        UnknownModel: If no processor has the configuration's name.
+        ConfigError: If a task has hints, the configuration does not fit, or a feature has no encoder or decoder.
+    """
+    for id_, task in tasks.items():
+        if select(task.features, Stage.HINT):
+            raise ConfigError(
+                f"{id_} has hints, which models of kind graph do not follow; write model.kind: trajectory"
+            )
+    if len(tasks) > 1:
+        return JointModel(config, tasks)
+    (task,) = tasks.values()
+    return Model(config, task.features, directed=task.directed)
+
+
+def _own(config: ModelConfig, task: TaskFeatures) -> ModelConfig:
+    """Return the configuration with the names of inputs that a task has."""
+    inputs = {f.name for f in select(task.features, Stage.INPUT)}
+    named: dict[str, Sequence[str]] = {"ignore": config.ignore, "fixed": config.fixed}
+    return config.model_copy(update={key: tuple(n for n in names if n in inputs) for key, names in named.items()})
+
+
+def _refuse_unknown_names(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
+    known = {f.name for task in tasks.values() for f in select(task.features, Stage.INPUT)}
+    for key, names in (("ignore", config.ignore), ("fixed", config.fixed)):
+        unknown = set(names) - known
+        if unknown:
+            raise ConfigError(f"{key} names {sorted(unknown)}; the inputs of the tasks are {sorted(known)}")

@@ -1,0 +1,93 @@
+"""The registry of processors: by name, and by what they consume. This module loads no torch.
+
+======== ================================================= ====================================================
+consumes base class                                        map
+======== ================================================= ====================================================
+sparse   :class:`graphbench.models.processors.Processor`   node and arc vectors of a batch of graphs to the same
+dense    :class:`graphbench.models.trajectory.processors.\
+DenseProcessor`                                            node, pair and graph vectors of a step to node vectors
+tokens   (no built-in one)                                 sequences of tokens
+======== ================================================= ====================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_args
+
+from graphbench.core.errors import PluginError, UnknownModel
+from graphbench.core.plugins import about_broken
+from graphbench.core.registry import Registry
+from graphbench.core.suggestions import closest
+
+Consumes = Literal["sparse", "dense", "tokens"]
+
+_REGISTRIES: dict[str, Registry[type[Any]]] = {kind: Registry("processor", UnknownModel) for kind in get_args(Consumes)}
+"""What processors consume -> the registry of their classes."""
+
+_P = TypeVar("_P", bound=type[Any])
+
+
+def register_processor(name: str, consumes: Consumes = "sparse") -> Callable[[_P], _P]:
+    """Return a class decorator that makes a processor available to the configurations of models under a name.
+
+    One name may stand for several classes, one for each kind of input.
+
+    Args:
+        name: The name.
+        consumes: What the class consumes: ``sparse`` graphs, ``dense`` pairs of nodes, or ``tokens``.
+
+    Raises:
+        PluginError: If another class already has the name, or there is no such kind of input.
+    """
+    if consumes not in _REGISTRIES:
+        raise PluginError(f"consumes={consumes!r} is unknown; a processor consumes {' or '.join(_REGISTRIES)}")
+
+    def register(cls: _P) -> _P:
+        known = _REGISTRIES[consumes]
+        if known.owner(name) is not None and _place(known[name]) != _place(cls):
+            raise PluginError(f"processor name {name!r} is taken by {'.'.join(_place(known[name]))}; choose another")
+        known.add(name, cls, cls.__module__)
+        return cls
+
+    return register
+
+
+def processor_class(name: str, *consumes: Consumes) -> type[Any]:
+    """Return the class of a processor for the first of some kinds of input that it consumes.
+
+    Args:
+        name: Name of the processor.
+        consumes: The kinds of input that a model can feed, the preferred one first.
+
+    Raises:
+        UnknownModel: If there is no processor of the name, or none that consumes what the model feeds.
+    """
+    forms = processor_forms(name)
+    if not forms:
+        known = processor_names(*consumes)
+        raise UnknownModel(
+            f"unknown processor {name!r}{closest(name, known)} (known: {', '.join(known)}; register_processor adds one "
+            f"of your own){about_broken()}"
+        )
+    for kind in consumes:
+        if kind in forms:
+            return _REGISTRIES[kind][name]
+    raise UnknownModel(
+        f"the processor {name!r} consumes {' and '.join(forms)} inputs, this kind of model feeds "
+        f"{' or '.join(consumes)}; choose one of {', '.join(processor_names(*consumes))}, or another kind of model"
+    )
+
+
+def processor_forms(name: str) -> list[str]:
+    """Return the kinds of input that the processors of a name consume; none where there is no such processor."""
+    return [kind for kind, known in _REGISTRIES.items() if name in known]
+
+
+def processor_names(*consumes: Consumes) -> list[str]:
+    """Return the names of the processors that consume one of some kinds of input, sorted."""
+    return sorted({name for kind in consumes for name in _REGISTRIES[kind]})
+
+
+def _place(cls: type[Any]) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__

@@ -1,0 +1,182 @@
+"""The registry of architectures: what ``kind`` of a configuration's model section stands for. It loads no torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from graphbench.core.errors import ConfigError, PluginError, UnknownModel
+from graphbench.core.plugins import calling_module
+from graphbench.core.registry import Registry
+from graphbench.models.config import ModelConfig
+from graphbench.models.language_config import TextModelConfig
+from graphbench.models.story.config import StoryModelConfig
+from graphbench.models.tabular.config import TabularModelConfig
+from graphbench.models.trajectory.config import TrajectoryModelConfig
+
+if TYPE_CHECKING:
+    from graphbench.models.base import TaskFeatures, TaskModel
+
+DEFAULT_KIND = "graph"
+_BYTES_PER_NUMBER = 4
+
+
+def _as_it_is(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[str, Iterable[Any]]) -> Any:
+    return config
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One kind of model.
+
+    Attributes:
+        kind: What ``model.kind`` of a configuration says.
+        config: The schema of the model section, with an attribute ``estimated_size`` where its models may be large.
+        build: Returns a model of a configuration for tasks, task id -> what the model is told of it, freshly
+            initialised from torch's generator. It raises ``ConfigError`` for tasks that it cannot serve.
+        learner: Which learner trains its models: ``torch``, ``tabular``, or ``module:Class`` of another
+            ``LearnerClass``.
+        has_steps: Whether they are trained in optimizer steps.
+        complete: Returns the configuration with what it takes from the training data, such as a vocabulary; it is
+            called with the tasks and, by task id, batches of the training split. A completed one stays as it is.
+    """
+
+    kind: str
+    config: type[BaseModel]
+    build: Callable[[Any, Mapping[str, TaskFeatures]], TaskModel]
+    complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _as_it_is
+    learner: str = "torch"
+    has_steps: bool = True
+
+
+_ARCHITECTURES: Registry[Architecture] = Registry("kind of model", UnknownModel)
+
+
+def register_architecture(new: Architecture) -> None:
+    """Make a kind of model available to configurations.
+
+    Raises:
+        PluginError: If there is another one of that kind, or of the same configuration.
+    """
+    module = calling_module()
+    for kind, known, _ in _ARCHITECTURES.registered():
+        if known.config is new.config and kind != new.kind:
+            raise PluginError(f"the kind of model {kind!r} has the configuration {known.config.__name__} already")
+    _ARCHITECTURES.add(new.kind, new, module)
+
+
+def architectures() -> tuple[Architecture, ...]:
+    """Return all kinds of models, the built-in ones first."""
+    return tuple(_ARCHITECTURES.values())
+
+
+def architecture(kind: str) -> Architecture:
+    """Return a kind of model.
+
+    Raises:
+        UnknownModel: If there is none; the message suggests the nearest.
+    """
+    return _ARCHITECTURES.find(kind)
+
+
+def architecture_of(config: BaseModel) -> Architecture:
+    """Return the kind of model that a configuration describes.
+
+    Raises:
+        UnknownModel: If no architecture has configurations of that class.
+    """
+    for known in _ARCHITECTURES.values():
+        if type(config) is known.config:
+            return known
+    raise UnknownModel(f"{type(config).__name__} is the configuration of no model; register_architecture adds one")
+
+
+def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    """Return a model for one task or for several that share its processor, freshly initialised.
+
+    Args:
+        config: The configuration, of any kind.
+        tasks: Task id -> what the model is told of the task.
+
+    Raises:
+        UnknownModel: If no processor has the configuration's name.
+        ConfigError: If the configuration does not fit the tasks, or the model does not fit into memory.
+    """
+    known = architecture_of(config)
+    if not tasks:
+        raise ConfigError("a model needs at least one task")
+    size, memory = getattr(config, "estimated_size", 0) * _BYTES_PER_NUMBER, _memory_bytes()
+    if size > memory:
+        raise ConfigError(
+            f"the model's weights would take at least {size / 1e9:,.0f} GB, this machine has {memory / 1e9:,.0f} GB "
+            "of memory; lower model.hidden or model.layers"
+        )
+    return known.build(config, tasks)
+
+
+def _memory_bytes() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return float("inf")
+
+
+# The built-in architectures; their modules load torch, hence when a model is built.
+
+
+def _graph(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.joint import build_graph_model
+
+    return build_graph_model(config, tasks)
+
+
+def _trajectory(config: TrajectoryModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.trajectory.model import TrajectoryModel
+
+    return TrajectoryModel(config, tasks)
+
+
+def _story(config: StoryModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.story.model import StoryModel
+
+    return StoryModel(config, _only(config.kind, tasks).features)
+
+
+def _completed_story(
+    config: StoryModelConfig, tasks: Mapping[str, TaskFeatures], batches: Mapping[str, Iterable[Any]]
+) -> StoryModelConfig:
+    from graphbench.models.story.model import completed
+
+    features = _only(config.kind, tasks).features
+    return completed(config, features, next(iter(batches.values())))
+
+
+def _text(config: TextModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.language import TextModel, require_texts
+
+    for id_, task in tasks.items():
+        require_texts(id_, task.features)
+    return TextModel(config)
+
+
+def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
+    if len(tasks) != 1:
+        raise ConfigError(f"models of kind {kind} have one task, not {len(tasks)}; train them one after the other")
+    return next(iter(tasks.values()))
+
+
+def _tabular(config: TabularModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.tabular.model import TabularModel
+
+    return TabularModel(config, tasks)
+
+
+register_architecture(Architecture("graph", ModelConfig, _graph))
+register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory))
+register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
+register_architecture(Architecture("text", TextModelConfig, _text))
+register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))

@@ -1,0 +1,1 @@
+"""Tabular models: estimators of scikit-learn and XGBoost on features of graphs."""

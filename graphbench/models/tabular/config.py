@@ -1,0 +1,29 @@
+"""The configuration of tabular models. This module loads no torch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class TabularModelConfig(BaseModel):
+    """An estimator on a table with one row per item (node, edge or graph) that is predicted.
+
+    Attributes:
+        kind: Always ``tabular``.
+        processor: The estimator: ``random_forest``, ``gradient_boosting`` (histograms), ``linear`` (logistic or ridge
+            regression on standardised columns), ``xgboost`` (needs the package), or a name registered with
+            ``register_estimator``.
+        hops: How many times the columns of a node are joined by their mean and maximum over its neighbours.
+        most_rows: Most rows that are learned from; of more a random sample is taken.
+        options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["tabular"] = "tabular"
+    processor: str = "random_forest"
+    hops: int = Field(default=2, ge=0, le=8)
+    most_rows: int = Field(default=500_000, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)

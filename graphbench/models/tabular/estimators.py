@@ -1,0 +1,125 @@
+"""The estimators of tabular models by name: those of scikit-learn and XGBoost, and those that plug-ins register.
+
+This module loads no library of estimators; a maker loads its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphbench.core.errors import ConfigError, MissingDependency, UnknownModel
+from graphbench.core.plugins import calling_module
+from graphbench.core.registry import Registry
+
+Maker = Callable[[bool, int, Mapping[str, Any]], Any]
+"""Takes (regression, seed, options) and returns a fresh estimator with ``fit``, ``predict`` and, of classes,
+``predict_proba`` and ``classes_``, as scikit-learn defines them."""
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """One estimator.
+
+    Attributes:
+        make: Returns a fresh one.
+        trusted: Types of its own that are read from a run's file, as ``module.Class``; those of scikit-learn and NumPy
+            that hold no code need no mention.
+    """
+
+    make: Maker
+    trusted: tuple[str, ...] = ()
+
+
+_ESTIMATORS: Registry[Estimator] = Registry("estimator", UnknownModel)
+
+
+def register_estimator(name: str, make: Maker, trusted: tuple[str, ...] = ()) -> None:
+    """Make an estimator available to configurations of ``kind: tabular`` as ``processor: <name>``.
+
+    Args:
+        name: Its name.
+        make: Returns a fresh one; see :data:`Maker`.
+        trusted: Types of its own that are read from a run's file; see :class:`Estimator`.
+
+    Raises:
+        PluginError: If somebody else has registered an estimator of that name.
+    """
+    _ESTIMATORS.add(name, Estimator(make, trusted), calling_module())
+
+
+def estimator_names() -> list[str]:
+    """Return the names of all estimators, sorted."""
+    return sorted(_ESTIMATORS)
+
+
+def trusted_types() -> list[str]:
+    """Return the types that may be read from the files of runs; see :class:`Estimator`."""
+    return sorted({name for estimator in _ESTIMATORS.values() for name in estimator.trusted})
+
+
+def make_estimator(name: str, regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    """Return a fresh estimator.
+
+    Args:
+        name: Its name.
+        regression: Whether it predicts numbers, and not classes.
+        seed: Seed of what is random in it.
+        options: Arguments of the estimator, as its library names them.
+
+    Raises:
+        UnknownModel: If there is none of that name.
+        ConfigError: If it has no such option.
+        MissingDependency: If its library is not installed.
+    """
+    maker = _ESTIMATORS.find(name).make
+    try:
+        return maker(regression, seed, options)
+    except TypeError as error:
+        raise ConfigError(f"model.options of {name}: {error}") from error
+
+
+def _random_forest(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn import ensemble
+
+    forest = ensemble.RandomForestRegressor if regression else ensemble.RandomForestClassifier
+    return forest(**{"n_estimators": 100, "min_samples_leaf": 2, "random_state": seed, "n_jobs": 1, **options})
+
+
+def _gradient_boosting(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn import ensemble
+
+    boosting = ensemble.HistGradientBoostingRegressor if regression else ensemble.HistGradientBoostingClassifier
+    return boosting(**{"random_state": seed, **options})
+
+
+def _linear(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn import linear_model
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    linear = linear_model.Ridge if regression else linear_model.LogisticRegression
+    defaults = {} if regression else {"max_iter": 1000}
+    return make_pipeline(StandardScaler(), linear(**{"random_state": seed, **defaults, **options}))
+
+
+def _xgboost(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    try:
+        import xgboost
+    except ImportError as error:
+        raise MissingDependency(
+            'the estimator xgboost needs it; install it with: pip install "graphbench[xgboost]"'
+        ) from error
+    boosted = xgboost.XGBRegressor if regression else xgboost.XGBClassifier
+    return boosted(**{"random_state": seed, "n_jobs": 1, "tree_method": "hist", **options})
+
+
+register_estimator("random_forest", _random_forest, ("sklearn.tree._tree.Tree",))
+register_estimator(
+    "gradient_boosting", _gradient_boosting, ("sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",)
+)
+register_estimator("linear", _linear)
+register_estimator(
+    "xgboost", _xgboost, ("xgboost.core.Booster", "xgboost.sklearn.XGBClassifier", "xgboost.sklearn.XGBRegressor")
+)

@@ -1,0 +1,106 @@
+"""From graphs to tables: columns of nodes, edges and graphs, by the types of the card's features alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError
+
+Table = NDArray[np.float32]
+
+_POINTERS = (Kind.POINTER, Kind.PERMUTATION)
+
+
+def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: int, directed: bool) -> Table:
+    """Return the table of a batch's nodes, edges or graphs, float32 ``[items, columns]``.
+
+    A node has its inputs, its degrees, and for each hop the mean and the maximum over its neighbours of the columns
+    before; an edge has its inputs, the sum and the absolute difference of its ends (of arcs the columns of tail and
+    head); a graph has the mean, standard deviation and maximum of its nodes and of its edges' inputs. All have the
+    graph's own inputs, its numbers of nodes and edges, and its density. Texts are left out.
+
+    Args:
+        batch: A PyG ``Batch``.
+        features: The features of the card.
+        location: What a row is.
+        hops: How many times neighbours are joined.
+        directed: Whether each column of ``edge_index`` is an arc of its own.
+
+    Raises:
+        ConfigError: If an input is a pointer, which has no columns.
+    """
+    graph, ends = batch.batch.numpy(), batch.edge_index.numpy()
+    count = int(batch.num_graphs)
+    edges = _inputs(batch, features, Location.EDGE, ends.shape[1])
+    graphs = np.hstack([_inputs(batch, features, Location.GRAPH, count), _sizes(graph, ends, count)])
+    nodes = _node_columns(batch, features, ends, len(graph), hops)
+    if location is Location.NODE:
+        return np.hstack([nodes, graphs[graph]])
+    if location is Location.EDGE:
+        tails, heads = nodes[ends[0]], nodes[ends[1]]
+        joined = (tails, heads) if directed else (tails + heads, np.abs(tails - heads))
+        return np.hstack([*joined, edges, graphs[graph[ends[0]]]])
+    return np.hstack([_summary(nodes, graph, count), _summary(edges, graph[ends[0]], count), graphs])
+
+
+def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: int) -> Table:
+    """Return the columns of the inputs at a location: scalars and masks as they are, classes one-hot."""
+    columns: list[Table] = [np.empty((rows, 0), np.float32)]
+    for feature in select(features, Stage.INPUT, location):
+        if feature.kind is Kind.TEXT:
+            continue
+        if feature.kind in _POINTERS:
+            raise ConfigError(f"the input {feature.name!r} is a {feature.kind.value}, which tabular models do not read")
+        values = batch[feature.name].numpy()
+        if feature.kind is Kind.CATEGORICAL:
+            columns.append(np.eye(feature.classes, dtype=np.float32)[values.reshape(-1)])
+        else:
+            columns.append(values.astype(np.float32).reshape(rows, -1))
+    return np.hstack(columns)
+
+
+def _node_columns(batch: Any, features: Sequence[Feature], ends: NDArray[np.int64], nodes: int, hops: int) -> Table:
+    degrees = [np.bincount(end, minlength=nodes).astype(np.float32)[:, None] for end in ends]
+    own = np.hstack([_inputs(batch, features, Location.NODE, nodes), *degrees])
+    edges = _inputs(batch, features, Location.EDGE, ends.shape[1])
+    receives = sp.csr_matrix(
+        (np.ones(ends.shape[1], np.float32), (ends[1], np.arange(ends.shape[1]))), (nodes, ends.shape[1])
+    )
+    own = np.hstack([own, receives @ edges]) if edges.shape[1] else own
+    found, last = [own], own
+    for _ in range(hops):
+        last = _over_neighbours(last, ends, nodes)
+        found.append(last)
+    return np.hstack(found)
+
+
+def _over_neighbours(columns: Table, ends: NDArray[np.int64], nodes: int) -> Table:
+    """Return mean and maximum of the columns over the neighbours of every node; 0 where it has none."""
+    adjacency = sp.csr_matrix((np.ones(ends.shape[1], np.float32), (ends[1], ends[0])), (nodes, nodes))
+    counts = np.maximum(np.bincount(ends[1], minlength=nodes), 1).astype(np.float32)[:, None]
+    highest = np.full(columns.shape, -np.inf, np.float32)
+    np.maximum.at(highest, ends[1], columns[ends[0]])
+    return np.hstack([(adjacency @ columns) / counts, np.where(np.isfinite(highest), highest, 0.0)])
+
+
+def _sizes(graph: NDArray[np.int64], ends: NDArray[np.int64], count: int) -> Table:
+    nodes = np.bincount(graph, minlength=count).astype(np.float32)
+    edges = np.bincount(graph[ends[0]], minlength=count).astype(np.float32)
+    return np.stack([nodes, edges, edges / np.maximum(nodes * (nodes - 1), 1)], axis=1)
+
+
+def _summary(rows: Table, graph: NDArray[np.int64], count: int) -> Table:
+    """Return mean, standard deviation and maximum of the rows of every graph, ``[graphs, 3 * columns]``."""
+    sums = sp.csr_matrix((np.ones(len(graph), np.float32), (graph, np.arange(len(graph)))), (count, len(graph)))
+    sizes = np.maximum(np.bincount(graph, minlength=count), 1).astype(np.float32)[:, None]
+    mean = (sums @ rows) / sizes
+    spread = np.sqrt(np.maximum((sums @ np.square(rows)) / sizes - np.square(mean), 0.0))
+    highest = np.full((count, rows.shape[1]), -np.inf, np.float32)
+    np.maximum.at(highest, graph, rows)
+    return np.hstack([mean, spread, np.where(np.isfinite(highest), highest, 0.0)]).astype(np.float32)

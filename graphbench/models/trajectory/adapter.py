@@ -1,0 +1,55 @@
+"""Processors of sparse graphs as steps of a recurrent model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.processors import Context, Processed, Processor, State
+from graphbench.models.trajectory.config import TrajectoryModelConfig
+from graphbench.models.trajectory.layers import linear
+from graphbench.models.trajectory.processors import DenseProcessor, Step
+
+
+class SparseAdapter(DenseProcessor):
+    """A processor of sparse graphs, applied to the neighbours of each step.
+
+    Nodes are a linear map of the encoded nodes and the state before, plus the graph's vector. Arcs are the pairs of
+    neighbours, the loops of all nodes among them, with the vectors of these pairs.
+    """
+
+    def __init__(self, config: TrajectoryModelConfig, processor: type[Processor]) -> None:
+        """Create a processor of class ``processor`` and what feeds it."""
+        super().__init__(config)
+        self.embed = linear(2 * config.hidden, config.hidden)
+        self.processor = processor(sparse_config(config), Context(directed=True, edge_tokens=False, graph_token=False))
+
+    def forward(self, step: Step) -> Tensor:
+        """Return the nodes after the step, ``[B, n, h]``."""
+        nodes = self.embed(step.nodes) + step.graph.unsqueeze(1)
+        samples, size = nodes.shape[:2]
+        graphs, tails, heads = step.neighbours.nonzero(as_tuple=True)
+        edges = step.pairs.at(graphs, tails, heads).float() if self.processor.uses_edges else None
+        ptr = torch.arange(0, (samples + 1) * size, size, device=nodes.device)
+        owner = torch.arange(samples, device=nodes.device).repeat_interleave(size)
+        layout = Layout(torch.stack([graphs * size + tails, graphs * size + heads]), owner, ptr, samples, True)
+        processed: Processed = self.processor(State(nodes.flatten(0, 1).float(), edges, None, layout))
+        new: Tensor = self.norm(processed.nodes.view(samples, size, -1))
+        return new
+
+
+def sparse_config(config: TrajectoryModelConfig) -> ModelConfig:
+    """Return the configuration that a processor of sparse graphs is built from."""
+    return ModelConfig(
+        processor=config.processor,
+        layers=config.layers,
+        hidden=config.hidden,
+        heads=config.heads,
+        dropout=config.dropout,
+        activation=config.activation,
+        stochastic_depth=config.stochastic_depth,
+        attention=config.attention,
+        options=config.options,
+    )

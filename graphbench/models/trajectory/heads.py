@@ -1,0 +1,137 @@
+"""The encoders and decoders of one task of a recurrent model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError
+from graphbench.data.dense_view import EDGES, DenseGroup, dense_groups
+from graphbench.models.base import TaskFeatures
+from graphbench.models.decoders import check_output
+from graphbench.models.encoders import Standardiser, as_rows, feature_values
+from graphbench.models.trajectory.config import TrajectoryModelConfig
+from graphbench.models.trajectory.decoders import Decoders
+from graphbench.models.trajectory.encoders import POINTERS, Encoder
+
+
+class TaskHeads(nn.Module):
+    """The encoders and decoders of one task.
+
+    Args:
+        config: The model's configuration.
+        features: The features of the task, as the model sees them.
+        messages: Whether the processor makes vectors of pairs.
+        permutations: Whether permutations are decoded as such; else as pointers.
+    """
+
+    def __init__(
+        self, config: TrajectoryModelConfig, features: Sequence[Feature], *, messages: bool, permutations: bool
+    ) -> None:
+        super().__init__()
+        self.inputs = select(features, Stage.INPUT)
+        self.hints = select(features, Stage.HINT) if config.hint_mode != "none" else ()
+        self.outputs = select(features, Stage.OUTPUT)
+        fed = self.hints if config.hint_mode == "encoded_decoded" else ()
+        xavier = config.encoder_init == "xavier_on_scalars"
+        self.input_encoder = Encoder(self.inputs, config.hidden)
+        self.hint_encoder = Encoder(fed, config.hidden, xavier_on_scalars=xavier)
+        self.hint_decoders = Decoders(self.hints, config.hidden, messages=messages)
+        self.output_decoders = Decoders(self.outputs, config.hidden, messages=messages, permutations=permutations)
+
+
+class SingleShotHeads(TaskHeads):
+    """The encoders and decoders of a task without hints, whose samples come as PyG batches.
+
+    Scalars are standardised, inputs and outputs; outputs stay in the target's own unit.
+
+    Args:
+        config: The model's configuration.
+        task: What the model is told of the task.
+        messages: Whether the processor makes vectors of pairs.
+
+    Raises:
+        ConfigError: If the task has no outputs, or a feature has no encoder or decoder.
+    """
+
+    def __init__(self, config: TrajectoryModelConfig, task: TaskFeatures, *, messages: bool) -> None:
+        read = tuple(_as_read(f) for f in select(task.features, Stage.INPUT) if f.kind is not Kind.TEXT)
+        outputs = select(task.features, Stage.OUTPUT)
+        if not outputs:
+            raise ConfigError("the features hold no output, so there is nothing to predict")
+        for feature in outputs:
+            check_output(feature)
+        super().__init__(config, (*read, EDGES, *outputs), messages=messages, permutations=False)
+        self.read, self.steps, self.directed = read, config.steps, task.directed
+        self.scalars = tuple(f for f in (*read, *outputs) if f.kind is Kind.SCALAR)
+        self.scales = nn.ModuleList(Standardiser(f.width) for f in self.scalars)
+
+    def groups(self, batch: Any) -> list[DenseGroup]:
+        """Return the inputs of a PyG batch in dense form, for as many steps as the configuration says."""
+        values = {feature.name: feature_values(batch, feature) for feature in self.read}
+        for feature, scale in self._scales():
+            if feature.stage is Stage.INPUT:
+                rows = scale.standardise(as_rows(values[feature.name].float(), feature))
+                values[feature.name] = rows if feature.width > 1 else rows.squeeze(1)
+        return dense_groups(batch, self.read, values, self.steps + 1)
+
+    def gathered(
+        self, batch: Any, groups: Sequence[DenseGroup], raw: Sequence[Mapping[str, Tensor]]
+    ) -> dict[str, Tensor]:
+        """Return the raw outputs of a batch in the form of :meth:`graphbench.models.build.Model.forward`.
+
+        Args:
+            batch: The PyG batch.
+            groups: Its groups.
+            raw: Feature name -> raw values ``[B, ...]`` of each group.
+        """
+        largest = max(group.batch.num_nodes for group in groups)
+        counts = {Location.NODE: batch.batch.numel(), Location.EDGE: batch.edge_index.shape[1]}
+        found = {}
+        for feature in self.outputs:
+            parts = [
+                self._rows(feature, group, own[feature.name], largest) for group, own in zip(groups, raw, strict=True)
+            ]
+            places, rows = (torch.cat(column) for column in zip(*parts, strict=True))
+            total = rows.new_zeros(counts.get(feature.location, batch.num_graphs), *rows.shape[1:])
+            found[feature.name] = total.index_copy(0, places, rows)
+        for feature, scale in self._scales():
+            if feature.stage is Stage.OUTPUT:
+                rows = scale.restore(as_rows(found[feature.name], feature))
+                found[feature.name] = rows if feature.width > 1 else rows.squeeze(1)
+        return found
+
+    def fit_normalisation(self, batch: Any) -> None:
+        """Take means and deviations of the scalars from a sample of training data."""
+        for feature, scale in self._scales():
+            scale.fit(as_rows(feature_values(batch, feature), feature))
+
+    def _scales(self) -> list[tuple[Feature, Standardiser]]:
+        return list(zip(self.scalars, self.scales, strict=True))  # type: ignore[arg-type]
+
+    def _rows(self, feature: Feature, group: DenseGroup, raw: Tensor, largest: int) -> tuple[Tensor, Tensor]:
+        """Return the rows of a group's items in the batch and their raw values."""
+        if feature.location is Location.GRAPH:
+            return group.graphs, raw
+        if feature.location is Location.EDGE:
+            graphs, tails, heads = group.places
+            own = raw[graphs, tails, heads]
+            return group.columns, own if self.directed else (own + raw[graphs, heads, tails]) / 2
+        if feature.kind in POINTERS:
+            raw = F.pad(raw, (0, largest - raw.shape[-1]), value=-torch.inf)
+        return group.nodes.flatten(), raw.flatten(0, 1)
+
+
+def _as_read(feature: Feature) -> Feature:
+    """Return an input as it is encoded: where one edge or graph of several is marked, as a mask."""
+    if feature.kind in POINTERS and feature.location is Location.GRAPH:
+        raise ConfigError(f"input {feature.name!r}: there is no encoder for a {feature.type_name} of the graph")
+    if feature.kind is Kind.MASK_ONE and feature.location is not Location.NODE:
+        return replace(feature, kind=Kind.MASK)
+    return feature

@@ -1,0 +1,1 @@
+"""The pages of a tuning run, made from its ``result.json`` alone."""

@@ -1,0 +1,133 @@
+"""What is expected on the dataset of a tuning run: scores of trivial predictors, solvers and papers, beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphbench.catalog.names import catalog
+from graphbench.core.words import counted
+from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.metrics.registry import METRICS
+from graphbench.reports.comparison import notes_on, scores_on_test
+from graphbench.reports.pages import ABSENT, Grid
+from graphbench.reports.tables import ScoreRow, metric_head, published_rows, solver_rows, trivial_rows
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+    from graphbench.reports.published import PublishedScore
+    from graphbench.reports.tuning.history import History
+    from graphbench.reports.tuning.trials import Trial
+
+_SPLIT_KEY = "training.val_split"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The scores beside which those of a tuning run stand.
+
+    Attributes:
+        card: The card of the dataset.
+        metric: The metric of validation.
+        split: The split the run validates on, of which the scores of trivial predictors and solvers are.
+        model: Name under which papers print scores of the tuned architecture.
+        published: Published scores of the metric on the test split, in the order of their tables.
+    """
+
+    card: Card
+    metric: str
+    split: str
+    model: str
+    published: tuple[PublishedScore, ...]
+
+    @property
+    def floor(self) -> tuple[str, float] | None:
+        """Name and score of the best trivial predictor on the validation split; None where none was measured."""
+        found = best_floor(self.card, self.split, self.metric)
+        return None if found is None else (found[0].replace("_", " "), found[1])
+
+    @property
+    def of_model(self) -> list[PublishedScore]:
+        """The published scores of the tuned architecture; where there are none, the best published score alone."""
+        own = [score for score in self.published if score.model == self.model]
+        sign = 1 if METRICS[self.metric].higher_is_better else -1
+        return own or sorted(self.published, key=lambda score: -sign * (score.value or 0.0))[:1]
+
+
+def expected_of(history: History) -> Expected | None:
+    """Return what is expected on the dataset of a run.
+
+    Returns:
+        None for a training method of the user's own, for a dataset that no catalogue knows any more, for data of
+        another version than the card's, and where the metric of validation is no metric of the card, such as a loss.
+    """
+    what = history.what
+    metric = history.measure.metric
+    if not what.get("dataset") or metric is None or metric not in METRICS:
+        return None
+    try:
+        card = catalog().card(str(what["dataset"]))
+    except KeyError:
+        return None
+    if what.get("data") and not str(what["data"]).startswith(f"v{card.version}-"):
+        return None
+    overrides, configuration = what.get("overrides") or {}, what.get("configuration") or {}
+    split = str(overrides.get(_SPLIT_KEY) or configuration.get(_SPLIT_KEY) or "val")
+    published = tuple(score for score in scores_on_test(card, str(what["dataset"])) if score.metric == metric)
+    return Expected(card, metric, split, _architecture(history), published)
+
+
+def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
+    """Return the incumbent and the default configuration beside the scores that are expected."""
+    names = (found.metric,)
+    own = [("incumbent", best), *(("default configuration", trial) for trial in history.default_trials[-1:])]
+    rows: list[tuple[str, ...]] = [
+        (name, "ours", history.measure.text(trial.measured, named=False), found.split, counted(trial.budget, "step"))
+        for name, trial in own
+    ]
+    measured = [*trivial_rows(found.card, names, found.split), *solver_rows(found.card, names, found.split)]
+    rows += _cells(measured, found.split) + _cells(published_rows(found.published, names), "test")
+    return Grid(("predictor", "kind", metric_head(found.metric), "split", "basis"), tuple(rows))
+
+
+def expected_notes(history: History, found: Expected) -> list[str]:
+    """Return what to know before scores of a run are compared with those that are expected."""
+    notes = []
+    if found.published:
+        notes.append(
+            "Published scores are of the test split, scores of this run of the validation split: train the incumbent "
+            "and evaluate it on the test split to compare them."
+        )
+    limit = history.what.get("val_limit") or history.what.get("limit")
+    if limit:
+        notes.append(
+            "Trivial predictors and solvers are scored on the whole split, this run on its first "
+            f"{counted(limit, 'sample')}."
+        )
+    return [*notes, *(f"{note.rstrip('.')}." for note in notes_on(found.published))]
+
+
+def below_floor_text(history: History, found: Expected | None) -> str:
+    """Return a warning where the best configuration is no better than a trivial predictor; else nothing."""
+    best, floor = history.incumbent, None if found is None else found.floor
+    if best is None or floor is None:
+        return ""
+    measure = history.measure
+    score = measure.score(best.measured)
+    if score > floor[1] if measure.higher_is_better else score < floor[1]:
+        return ""
+    return (
+        f"the best configuration ({measure.text(best.measured)}) is no better than the best trivial predictor "
+        f"({floor[0]}: {floor[1]:.4f}); give the search larger budgets or another space"
+    )
+
+
+def _cells(rows: Sequence[ScoreRow], split: str) -> list[tuple[str, ...]]:
+    return [(row.name, row.kind, *row.values, split, row.basis) for row in rows if row.values != (ABSENT,)]
+
+
+def _architecture(history: History) -> str:
+    baseline: dict[str, Any] = history.result.get("baseline") or {}
+    model = baseline.get("model") or {}
+    return str(model.get("processor") or history.what.get("model"))

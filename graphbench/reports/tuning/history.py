@@ -1,0 +1,229 @@
+"""The history of a tuning run, read from its ``result.json``: what tables and figures of the report are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from math import isclose
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from graphbench.core.errors import TuningError
+from graphbench.core.files import read_json
+from graphbench.reports.tuning.parameters import Parameter, read_parameters
+from graphbench.reports.tuning.trials import Measure, Trial, incumbent_of
+
+RESULT = "result.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """What was done at one budget.
+
+    Attributes:
+        budget: Optimizer steps of a configuration in total.
+        trials: Trials that ended there.
+        failed: Those of them that failed.
+        steps: Optimizer steps done there.
+        saved: Steps that continuing from smaller budgets saved there.
+        seconds: Time of its trials, added up.
+        best: Lowest cost; None where no trial succeeded.
+        median: Median cost of the successful trials.
+    """
+
+    budget: int
+    trials: int
+    failed: int
+    steps: int
+    saved: int
+    seconds: float
+    best: float | None
+    median: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The end of a trial, and how far the run had come by then.
+
+    Attributes:
+        trial: The trial.
+        steps: Optimizer steps done in all trials that had ended.
+        seconds: Time in which at least one trial was running.
+        incumbent: The best trial by then; None before the first success.
+    """
+
+    trial: Trial
+    steps: int
+    seconds: float
+    incumbent: Trial | None
+
+
+@dataclass(frozen=True)
+class History:
+    """A tuning run as its ``result.json`` tells it.
+
+    Attributes:
+        result: The content of the file.
+        trials: All finished trials, in the order of the file.
+        parameters: The search space.
+    """
+
+    result: Mapping[str, Any]
+    trials: tuple[Trial, ...] = field(init=False)
+    parameters: tuple[Parameter, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        schema = self.result.get("schema") if isinstance(self.result, Mapping) else None
+        if schema != SCHEMA:
+            raise TuningError(f"the result has schema {schema!r}, expected {SCHEMA}; update graphbench to read it")
+        missing = [key for key in ("space", "trials", "what") if key not in self.result]
+        if missing:
+            raise TuningError(f"the result has no {', '.join(missing)}; expected the content of a run's result.json")
+        trials = tuple(Trial.from_json(record) for record in self.result["trials"])
+        object.__setattr__(self, "trials", trials)
+        parameters = read_parameters(self.result["space"], [trial.config for trial in trials])
+        object.__setattr__(self, "parameters", parameters)
+
+    @property
+    def what(self) -> Mapping[str, Any]:
+        """What was tuned and how it was searched."""
+        what: Mapping[str, Any] = self.result["what"]
+        return what
+
+    @cached_property
+    def measure(self) -> Measure:
+        """How costs are shown."""
+        metric = self.what.get("metric")
+        return Measure(None if metric is None else str(metric))
+
+    @cached_property
+    def successes(self) -> tuple[Trial, ...]:
+        """The trials that succeeded."""
+        return tuple(trial for trial in self.trials if trial.succeeded)
+
+    @cached_property
+    def failures(self) -> tuple[Trial, ...]:
+        """The trials that failed."""
+        return tuple(trial for trial in self.trials if not trial.succeeded)
+
+    @cached_property
+    def incumbent(self) -> Trial | None:
+        """The best trial; None where none succeeded."""
+        return incumbent_of(self.trials)
+
+    @property
+    def budgets(self) -> list[int]:
+        """The budgets of trials, rising."""
+        return sorted({trial.budget for trial in self.trials})
+
+    @property
+    def default_config(self) -> dict[str, Any]:
+        """The default value of every parameter that has one."""
+        return {parameter.name: parameter.default for parameter in self.parameters if parameter.has_default}
+
+    @property
+    def default_trials(self) -> list[Trial]:
+        """The successful trials of the default configuration, by rising budget."""
+        return [trial for trial in self._of_default() if trial.succeeded]
+
+    @property
+    def default_failures(self) -> list[Trial]:
+        """The failed trials of the default configuration, by rising budget."""
+        return [trial for trial in self._of_default() if not trial.succeeded]
+
+    def _of_default(self) -> list[Trial]:
+        defaults = self.default_config
+        own = [t for t in self.trials if all(_equal(defaults.get(key), value) for key, value in t.config.items())]
+        return sorted(own, key=lambda trial: trial.budget)
+
+    def rungs(self) -> list[Rung]:
+        """Return what was done at each budget, the smallest first."""
+        return rungs_of(self.trials)
+
+    @cached_property
+    def moments(self) -> tuple[Moment, ...]:
+        """The ends of all trials, in time."""
+        ended = sorted(self.trials, key=lambda trial: (_start(trial) + trial.seconds, trial.number))
+        periods = _busy_periods(ended)
+        found: list[Moment] = []
+        steps, best = 0, None
+        for trial in ended:
+            steps += trial.steps
+            best = incumbent_of([trial] if best is None else [best, trial])
+            found.append(Moment(trial, steps, _busy_until(periods, _start(trial) + trial.seconds), best))
+        return tuple(found)
+
+    def ranking(self, most: int) -> list[Trial]:
+        """Return the best configurations' furthest trials: those of larger budgets first, at each budget by cost."""
+        ranked = sorted(self.furthest(), key=lambda trial: (-trial.budget, trial.measured, trial.number))
+        return ranked[:most]
+
+    def furthest(self) -> list[Trial]:
+        """Return of each configuration the successful trial with the largest budget."""
+        found: dict[int, Trial] = {}
+        for trial in sorted(self.successes, key=lambda trial: (trial.budget, -trial.measured)):
+            found[trial.config_id] = trial
+        return list(found.values())
+
+
+def read_history(folder: Path) -> History:
+    """Return what the ``result.json`` in the folder of a run tells.
+
+    Raises:
+        TuningError: If there is none, or it is malformed.
+    """
+    return History(read_json(folder / RESULT, TuningError, "run the search again, which writes it"))
+
+
+def busy_seconds(trials: Sequence[Trial]) -> float:
+    """Return for how long at least one of the trials was running."""
+    return sum(end - start for start, end in _busy_periods(trials))
+
+
+def rungs_of(trials: Sequence[Trial]) -> list[Rung]:
+    """Return what trials did at each budget, the smallest first."""
+    budgets = sorted({trial.budget for trial in trials})
+    return [_rung(budget, [trial for trial in trials if trial.budget == budget]) for budget in budgets]
+
+
+def _rung(budget: int, trials: Sequence[Trial]) -> Rung:
+    costs = [trial.measured for trial in trials if trial.succeeded]
+    return Rung(
+        budget=budget,
+        trials=len(trials),
+        failed=len(trials) - len(costs),
+        steps=sum(trial.steps for trial in trials),
+        saved=sum(trial.continued_from for trial in trials),
+        seconds=sum(trial.seconds for trial in trials),
+        best=min(costs, default=None),
+        median=median(costs) if costs else None,
+    )
+
+
+def _start(trial: Trial) -> float:
+    """Return when a trial started, in seconds since 1970; 0 where the record does not say."""
+    return datetime.fromisoformat(trial.started).timestamp() if trial.started else 0.0
+
+
+def _busy_periods(trials: Sequence[Trial]) -> list[tuple[float, float]]:
+    """Return start and end of every period without a pause in which trials were running, in time."""
+    periods: list[tuple[float, float]] = []
+    for start, end in sorted((_start(trial), _start(trial) + trial.seconds) for trial in trials):
+        if periods and start <= periods[-1][1]:
+            periods[-1] = (periods[-1][0], max(end, periods[-1][1]))
+        else:
+            periods.append((start, end))
+    return periods
+
+
+def _busy_until(periods: Sequence[tuple[float, float]], until: float) -> float:
+    return sum(min(end, until) - start for start, end in periods if start < until)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second))
+    return isclose(first, second, rel_tol=1e-9) if numbers else bool(first == second)

@@ -1,0 +1,143 @@
+"""What a tuning run came to, in sentences: the same for its pages, the command line and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from graphbench.core.words import counted, duration
+from graphbench.reports.tables import hardware_text, signed
+from graphbench.reports.tuning.budgets import budgets_of
+from graphbench.reports.tuning.expected import below_floor_text, expected_of
+from graphbench.reports.tuning.history import History
+from graphbench.reports.tuning.importance import TRUSTED_R2, Importance
+from graphbench.reports.tuning.trials import Trial
+
+
+def warnings_of(history: History) -> list[str]:
+    """Return what makes the result of a run doubtful: a largest budget not reached, a score at the trivial ones."""
+    found = (unreached_text(history.result), below_floor_text(history, expected_of(history)))
+    return [warning for warning in found if warning]
+
+
+def title_of(what: Mapping[str, Any]) -> str:
+    """Return what is tuned, in a line."""
+    if what.get("dataset") and what.get("model"):
+        return f"Tuning {what['model']} on {what['dataset']}"
+    return f"Tuning {what.get('training_method', '')}".strip()
+
+
+def unreached_text(result: Mapping[str, Any]) -> str:
+    """Return a warning where no trial that succeeded reached the largest budget; else nothing."""
+    about = result.get("largest_budget") or {}
+    if not 0 < about.get("reached", 0) < about.get("budget", 0):
+        return ""
+    return (
+        f"largest budget reached: {about['reached']:,} of {counted(about['budget'], 'step')}, after "
+        f"{counted(len(result['trials']), 'trial')}; about {counted(about['trials_needed'], 'trial')} are needed"
+    )
+
+
+def search_text(what: Mapping[str, Any]) -> str:
+    """Return the search and its budgets in words."""
+    names = {"smac": "SMAC with Hyperband", "hyperband": "Hyperband", "random": "random search"}
+    method = str(what.get("method", ""))
+    text = names.get(method, method or "search")
+    budgets = budgets_of(what)
+    if method == "random" or len(budgets) == 1:
+        return f"{text}, {counted(budgets[-1], 'step')} each"
+    return f"{text}, budgets {budgets[0]:,} to {budgets[-1]:,}, eta {what.get('eta')}"
+
+
+def summary(history: History) -> list[str]:
+    """Return what came out and how it was obtained, in sentences."""
+    what, result, best = history.what, history.result, history.incumbent
+    if best is None:
+        found = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
+    else:
+        score = history.measure.text(best.measured)
+        at = counted(best.budget, "optimizer step")
+        found = f"Best configuration: {score} at {at} (trial {best.number})."
+    seconds: Mapping[str, Any] = result.get("seconds") or {}
+    steps = sum(trial.steps for trial in history.trials)
+    failed = f", {len(history.failures)} failed" if history.failures else ""
+    wall = f" in {duration(seconds['wall'])}" if "wall" in seconds else ""
+    done = f"{counted(len(history.trials), 'trial')}{failed}, {counted(steps, 'optimizer step')}{wall}"
+    sentences = [
+        found,
+        *(f"Warning: {warning}." for warning in warnings_of(history)),
+        f"Found by {search_text(what)}, seed {what.get('seed')}: {done}.",
+    ]
+    if isinstance(result.get("hardware"), dict):
+        sentences.append(f"Hardware: {hardware_text(result['hardware'])}.")
+    if what.get("data"):
+        sentences.append(f"Data: {what['dataset']}, {what['data']}.")
+    return sentences
+
+
+def comparison_text(history: History, best: Trial) -> str:
+    """Return how the default configuration did beside the incumbent, at the largest budget that both have."""
+    own = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
+    own[best.budget] = best.measured
+    default = {trial.budget: trial.measured for trial in history.default_trials}
+    told = history.result.get("default") or {}
+    if isinstance(told.get("cost"), int | float) and told.get("budget") is not None:
+        default.setdefault(int(told["budget"]), float(told["cost"]))
+    shared = [budget for budget in default if budget in own]
+    lost = history.default_failures
+    failed = (
+        f"The default configuration failed at {counted(lost[-1].budget, 'step')}: {lost[-1].reason}" if lost else ""
+    )
+    if not shared:
+        return failed or "The default configuration was not measured at a budget of the incumbent."
+    budget, measure = max(shared), history.measure
+    difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
+    scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
+    if default[budget] == own[budget] and best.config_id in {t.config_id for t in history.default_trials}:
+        at = counted(best.budget, "step")
+        return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
+    if budget == best.budget:
+        return f"At {counted(budget, 'step')} the incumbent reaches {scores}."
+    reached = f"At {counted(best.budget, 'step')} the incumbent reaches {measure.text(best.measured, named=False)}."
+    if lost and lost[-1].budget > budget:
+        return f"{failed.rstrip('.')}. At {counted(budget, 'step')} the incumbent had reached {scores}. {reached}"
+    return (
+        f"The default configuration was stopped at {counted(budget, 'step')}; there the incumbent had reached "
+        f"{scores}. {reached}"
+    )
+
+
+def saved_text(history: History) -> str:
+    """Return what continuing promoted configurations from their checkpoints saved."""
+    steps: Mapping[str, Any] = history.result.get("steps") or {}
+    done, alone = steps.get("done"), steps.get("without_continuing")
+    if not done or not alone or alone <= done:
+        return ""
+    return (
+        f"Configurations that were promoted continued from their checkpoints: {counted(done, 'optimizer step')} "
+        f"instead of {alone:,}, {1 - done / alone:.0%} saved."
+    )
+
+
+def importance_notes(found: Importance) -> list[str]:
+    """Return what to know about the importance of the hyperparameters, or why it was not computed."""
+    if found.refusal:
+        return [f"Not computed: {found.refusal}."]
+    known = f"{counted(found.trials, 'successful trial')} of {counted(found.configurations, 'configuration')}"
+    quality = "unknown" if found.r2 is None else f"{found.r2:.2f}"
+    notes = [
+        "Shares of the variance of the cost over the whole space at the largest budget, as random forests fitted to "
+        f"{known} predict it ({found.at_budget} at {counted(found.budget, 'step')}; the forests learn from smaller "
+        "budgets what they tell of it). Alone: what a parameter explains by itself. With all interactions: what would "
+        "be lost if it were unknown. ± is the standard error by bootstrap over configurations.",
+        f"Out-of-bag R2 of the forests: {quality} (of configurations not seen, against the mean cost of their budget). "
+        "Shares speak of the whole space, not of the surroundings of the incumbent, and failed trials are left out.",
+    ]
+    if found.r2 is None:
+        notes.append("R2 is unknown, as no cost of a configuration not seen differs: the order may mean nothing.")
+    elif not found.trusted:
+        notes.append(f"R2 is below {TRUSTED_R2}: the forests explain too little for the order to mean much.")
+    if found.capped:
+        outliers = counted(found.capped, "cost")
+        notes.append(f"{outliers} far above the others (Tukey's outer fence) counted as the limit.")
+    return notes

@@ -1,0 +1,321 @@
+"""What every kind of task says of itself; loader, trainer, evaluator, command line and reports ask nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from graphbench.core.errors import CardError, ConfigError, EvaluationError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.samples import Samples
+    from graphbench.evaluation.evaluator import BaseEvaluator
+    from graphbench.evaluation.score import Score
+    from graphbench.loader import Splits
+
+
+_NORMALISATION_SAMPLES = 4096
+
+
+class Task(ABC):
+    """One task of a dataset: how its samples are batched, what outputs mean, what the loss is, how it is scored.
+
+    A kind of task of your own is a subclass with another ``type``, made known with ``graphbench.register_task``; a
+    card names it as ``task: {type: ...}``. This class holds what most tasks on graphs share; a subclass says at least
+    what the losses are, how outputs become predictions, and which evaluator scores them.
+
+    Attributes:
+        type: Name of the kind of task, as cards write it.
+        samples: What a sample is called, in the plural.
+        unlabelled: Splits that training uses without labels.
+        several_processes: Whether several processes can share the batches of a training run.
+        validation_seed: Seed of what is random in a model's inputs on the validation split: the same every time.
+        timing: What latencies are measured on: samples that are predicted alone, samples that are predicted together,
+            and how often the latter are.
+        card: The dataset's card.
+    """
+
+    type: ClassVar[str]
+    samples: ClassVar[str] = "graphs"
+    unlabelled: ClassVar[tuple[str, ...]] = ()
+    several_processes: ClassVar[bool] = True
+    validation_seed: ClassVar[int] = 0
+    timing: ClassVar[tuple[int, int, int]] = (16, 256, 3)
+
+    def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
+        """Prepare the task of a card.
+
+        Args:
+            card: The card.
+            surrogate: Settings of a loss without targets, for tasks that have one.
+            decoding: Settings of a decoder, for tasks that have one.
+
+        Raises:
+            CardError: If the card does not fit this kind of task.
+            ConfigError: If the task has no such settings.
+        """
+        self.card = card
+        self.check_card()
+        for name, given in (("surrogate", surrogate), ("decoding", decoding)):
+            if given:
+                raise ConfigError(
+                    f"training.{name} is {dict(given)}, but {card.address} is learned from targets; leave it out"
+                )
+
+    # ------------------------------------------------------------------------------------------------ the card
+
+    def check_card(self) -> None:
+        """Refuse a card that does not fit.
+
+        Raises:
+            CardError: With the reason.
+        """
+        if not self.card.outputs:
+            raise CardError(f"{self.card.path} ({self.card.address}): a {self.type} task needs at least one output")
+
+    @property
+    def report_metric(self) -> str:
+        """The metric that is compared from split to split in reports: the primary one."""
+        return self.card.metrics.primary
+
+    def sample_size(self, split: str) -> float | None:
+        """Return the size of a split's samples for reports: nodes per graph; None where it is unknown."""
+        return self.card.nodes(split)
+
+    @property
+    def size_name(self) -> str:
+        """What the size of a sample is called, as the head of a column."""
+        return "nodes"
+
+    @property
+    def size_axis(self) -> tuple[str, Any] | None:
+        """The axis of figures over sizes, and the sizes of training; None where the names of the splits tell."""
+        return None
+
+    def protocol(self, train_split: str) -> str | None:
+        """Return the protocol that a run on a training split follows, where a benchmark has several."""
+        return self.card.protocol
+
+    def configure(self, model: Any) -> None:  # noqa: B027
+        """Take what the task must know of the model that is trained or scored, from the model's configuration."""
+
+    # ------------------------------------------------------------------------------------------------ splits
+
+    def splits_for(self, role: str) -> list[str]:
+        """Return the splits that may be used as ``train`` or ``val``."""
+        return [name for name in self.card.all_splits if name == role]
+
+    def is_stored(self, split: str) -> bool:
+        """Return whether a split lies in a file; others are drawn while training."""
+        return True
+
+    def open(self, data: Splits, split: str, seed: int) -> Any:
+        """Return what training batches of a split come from; missing data are generated.
+
+        Args:
+            data: The dataset.
+            split: Name of the split.
+            seed: Seed of the run, for data that are drawn while training.
+        """
+        return data[split]
+
+    def data_mark(self, train: Any, val: GraphDataset) -> str:
+        """Return what tells the data of a run from others: part of its fingerprint."""
+        return f"{train.content_hash} {val.content_hash}"
+
+    def require_labels(self, split: GraphDataset) -> None:
+        """Refuse a split some of whose samples have no target to learn or to score.
+
+        Raises:
+            GraphBenchError: If there are any; the message names them.
+        """
+        split.require_labels()
+
+    # ------------------------------------------------------------------------------------------------ batches
+
+    def per_update(self, train: Any, size: int) -> int:
+        """Return how many samples one update trains on."""
+        return min(size, len(train))
+
+    def batches(
+        self, train: Any, size: int, *, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)
+    ) -> Iterator[Any]:
+        """Yield training batches for ever; they are a function of (seed, number of the batch) alone.
+
+        Args:
+            train: What :meth:`open` returned.
+            size: Samples per batch.
+            seed: Seed of the order.
+            start: Number of the first batch.
+            share: ``(rank, parts)``: take every ``parts``-th sample of each batch, from the ``rank``-th on. A share of
+                no samples is None.
+        """
+        count = len(train)
+        epoch, first = divmod(start, max(1, count // size))
+        whole = count >= size
+        while True:
+            yield from train.batches(
+                size, shuffle=True, seed=seed, epoch=epoch, drop_last=whole, start=first, share=share
+            )
+            epoch, first = epoch + 1, 0
+
+    def scoring_batches(self, split: GraphDataset, size: int, model: Any = None) -> Iterable[Any]:
+        """Return batches of all samples of a split, each once.
+
+        Args:
+            split: The split.
+            size: Most samples per batch.
+            model: The model that will predict them, for tasks whose batches depend on what it can hold.
+        """
+        return split.batches(size)
+
+    def file_batches(self, split: GraphDataset, size: int) -> Iterable[Any]:
+        """Return batches of all samples of a split in its order, as files of predictions have them."""
+        return split.batches(size)
+
+    def timed(self, split: GraphDataset, model: Any) -> GraphDataset:
+        """Return the samples of a split on which a model's latency is measured."""
+        return split
+
+    def validation_batches(self, split: GraphDataset, size: int) -> Iterable[Any]:
+        """Return batches on which the loss of the validation split is taken, where models are selected by it."""
+        return self.scoring_batches(split, size)
+
+    def normalisation_batches(self, train: Any) -> Iterable[Any]:
+        """Return batches of all training samples, from which models take statistics; none where they need none."""
+        found: Iterable[Any] = train.batches(_NORMALISATION_SAMPLES)
+        return found
+
+    def normalisation_batch(self, train: Any) -> Any:
+        """Return a batch of the first training samples, from which models take means; None where they need none."""
+        return next(iter(train.batches(min(_NORMALISATION_SAMPLES, len(train)))))
+
+    # ------------------------------------------------------------------------------------------------ training
+
+    @property
+    def selection(self) -> tuple[str, bool]:
+        """What models are selected by on the validation split, and whether more of it is better.
+
+        The primary metric; a task whose metric costs too much says ``("loss", False)``.
+        """
+        from graphbench.evaluation.metrics import metric
+
+        about = metric(self.card.metrics.primary)
+        return about.name, about.higher_is_better
+
+    @abstractmethod
+    def losses(self, outputs: Any, batch: Any) -> dict[str, Tensor]:
+        """Return the mean loss of every output, scalars; training minimises their sum.
+
+        Args:
+            outputs: What the model returned for the batch.
+            batch: The batch, on the model's device.
+        """
+
+    @abstractmethod
+    def loss_weights(self, batch: Any) -> dict[str, Any]:
+        """Return how many terms are behind each mean of :meth:`losses`, numbers or scalars.
+
+        With them the losses of parts of a batch add up to that of the whole.
+        """
+
+    # ------------------------------------------------------------------------------------------------ scores
+
+    @abstractmethod
+    def predict(self, outputs: Any, batch: Any) -> Any:
+        """Return a model's outputs for a batch as predictions in the form that the evaluator takes."""
+
+    @abstractmethod
+    def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
+        """Return a fresh evaluator over all outputs.
+
+        Args:
+            scores: What floating-point predictions are; None for the task's own default.
+            expected_graphs: If given, the evaluator refuses any other number of samples.
+        """
+
+    def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
+        """Let an evaluator take the predictions of a batch.
+
+        Args:
+            evaluator: From :meth:`evaluator`.
+            batch: The batch.
+            predictions: From :meth:`predict`.
+            seconds: What model and prediction took.
+        """
+        evaluator.update(batch, predictions)
+
+    def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return trivial predictor -> metric -> score: what a model must beat before its score says anything.
+
+        Args:
+            train: Training samples, of which the predictors may know the targets.
+            samples: The samples that are predicted.
+        """
+        return {}
+
+    def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return reference solver -> metric -> score on some samples, for tasks that know any."""
+        return {}
+
+    def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
+        """Return what a reader of a run's scores must know, in sentences.
+
+        Args:
+            model: The trained model.
+            data: The dataset.
+            settings: The run's ``TrainingConfig``.
+            scored: The splits that were scored.
+        """
+        return []
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield (batch, predictions) for all samples of a split, from a file that holds them in the split's order.
+
+        Args:
+            path: The file.
+            split: The split.
+            scores: What floating-point predictions are.
+
+        Raises:
+            EvaluationError: If the file cannot be read, or does not hold the predictions of the split.
+        """
+        raise EvaluationError(f"predictions of {self.type} tasks are not read from files; score them from Python")
+
+    def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
+        """Return the scores of a file of predictions for a split, by name: the split's, and those of its parts.
+
+        Args:
+            path: The file; see :meth:`read_predictions`.
+            split: The split, with its labels.
+            scores: What floating-point predictions are.
+        """
+        evaluator = self.evaluator(scores=scores, expected_graphs=len(split))
+        for batch, predictions in self.read_predictions(path, split, scores):
+            evaluator.update(batch, predictions)
+        return named_scores(split.split, evaluator)
+
+    def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
+        """Write the predictions of a split to a file that :meth:`read_predictions` reads, and return its path.
+
+        Args:
+            path: The file without an ending; the task chooses it.
+            predictions: What :meth:`predict` returned for the batches of :meth:`scoring_batches`, on the CPU.
+
+        Raises:
+            EvaluationError: If this kind of task has no file for its predictions.
+        """
+        raise EvaluationError(f"predictions of {self.type} tasks are not written to files")
+
+
+def named_scores(split: str, evaluator: BaseEvaluator) -> dict[str, Score]:
+    """Return what an evaluator has scored of a split, by name: the whole, and its parts as ``<split>_<part>``."""
+    return {split: evaluator.compute(), **{f"{split}_{name}": part for name, part in evaluator.groups().items()}}

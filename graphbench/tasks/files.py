@@ -1,0 +1,152 @@
+"""Files of predictions: arrays of numbers (``.npy``, ``.npz``) and lines of text (``.jsonl``, ``.txt``)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Location
+from graphbench.core.errors import EvaluationError
+from graphbench.core.files import atomic_path
+from graphbench.evaluation.class_names import NO_CLASS, answered_classes
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+logger = logging.getLogger(__name__)
+
+Arrays = dict[str, NDArray[Any]]
+
+_OF_WORDS = (".txt", ".jsonl")
+SINGLE = "y_pred"  # name of the array of a single output
+
+
+def are_words(path: Path) -> bool:
+    """Return whether a file holds texts, by its ending."""
+    return path.suffix in _OF_WORDS
+
+
+def rows_of_output(found: Arrays, names: Sequence[str], path: Path) -> Arrays:
+    """Return output -> array; that of a single output may be named ``y_pred``.
+
+    Raises:
+        EvaluationError: If an output is missing.
+    """
+    if len(names) == 1 and names[0] not in found and SINGLE in found:
+        return {names[0]: found[SINGLE]}
+    missing = [name for name in names if name not in found]
+    if missing and len(names) == 1:
+        raise EvaluationError(f"{path} holds {', '.join(found) or 'nothing'}; name the array {SINGLE}")
+    if missing:
+        raise EvaluationError(
+            f"{path} has no array {', '.join(map(repr, missing))}, only {', '.join(map(repr, found)) or 'nothing'}; "
+            f"save one array per output: numpy.savez(file, {', '.join(f'{name}=...' for name in names)})"
+        )
+    return {name: found[name] for name in names}
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
+    """Write arrays to ``<path>.npz``, which appears whole or not at all, and return that path."""
+    target = path.with_name(f"{path.name}.npz")
+    with atomic_path(target) as aside, aside.open("wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return target
+
+
+def write_texts(path: Path, texts: Sequence[str]) -> Path:
+    """Write texts to ``<path>.jsonl``, one JSON string per line, and return that path."""
+    target = path.with_name(f"{path.name}.jsonl")
+    with atomic_path(target) as aside:
+        aside.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
+    return target
+
+
+def read_texts(path: Path) -> list[str]:
+    """Return the texts of a ``.jsonl`` file, whose lines are strings or objects, or of a ``.txt`` file.
+
+    The text of an object is its ``output``, or else its ``answer``. In a ``.txt`` file every line is a text as it
+    stands.
+
+    Raises:
+        EvaluationError: If the file cannot be read, has another ending, or a line is no text.
+    """
+    if path.suffix not in _OF_WORDS:
+        raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
+    try:
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
+    if lines == [""]:
+        raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
+    if path.suffix == ".txt":
+        return lines
+    return [_output_of(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def _output_of(line: str, where: str) -> str:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(
+            f"{where} is no JSON: {error}; write a string, or an object with 'output' or 'answer'"
+        ) from error
+    text = found.get("output", found.get("answer")) if isinstance(found, dict) else found
+    if not isinstance(text, str):
+        raise EvaluationError(
+            f"{where} is {line!r:.80}; write a string, or an object whose 'output' or 'answer' is one"
+        )
+    return text
+
+
+def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[np.int64]:
+    """Return the classes that the lines of a file name; int64 ``[graphs]``, -1 for a line that names none.
+
+    Args:
+        card: The card, whose output is a class of the graph that has a name.
+        path: The file.
+        count: Number of graphs of the split.
+        split: Name of the split.
+
+    Raises:
+        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, no line
+            names any, or there is not one line per graph.
+    """
+    output = card.outputs[0]
+    if len(card.outputs) > 1 or output.location is not Location.GRAPH or output.name not in card.classes:
+        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
+        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
+    texts = read_texts(path)
+    found = answered_classes(card, output.name, texts)
+    if (found == NO_CLASS).all():
+        names = ", ".join(card.classes[output.name])
+        raise EvaluationError(
+            f"{path}: no answer names a class of {output.name!r}, such as {texts[0][:80]!r}; it is one of {names}"
+        )
+    require_lines(path, len(texts), count, f"{card.address} {split}", "graph")
+    nameless = np.flatnonzero(found == NO_CLASS)
+    if len(nameless):
+        first = int(nameless[0])
+        logger.warning(
+            "%d of %d answers name no class and count as wrong, the first in line %d of %s: %r",
+            *(len(nameless), len(found), first + 1, path, texts[first][:80]),
+        )
+    return found
+
+
+def require_lines(path: Path, found: int, expected: int, split: str, sample: str) -> None:
+    """Refuse a file that has not one line per sample.
+
+    Raises:
+        EvaluationError: With both numbers.
+    """
+    if found != expected:
+        raise EvaluationError(
+            f"{path} has {found:,} answers, {split} has {expected:,} {sample}s; write one line per {sample}, in the "
+            f"order of the split (--limit N scores the first N {sample}s)"
+        )

@@ -1,0 +1,147 @@
+"""Supervised prediction: every output is a feature of nodes, edges or graphs that is learned from targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.errors import EvaluationError
+from graphbench.evaluation.array_files import read_arrays
+from graphbench.evaluation.class_names import score_answers
+from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator, OutputsEvaluator
+from graphbench.evaluation.floors import trivial_scores
+from graphbench.tasks.base import Task
+from graphbench.tasks.files import are_words, classes_of_words, rows_of_output, write_arrays
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.samples import Samples
+    from graphbench.evaluation.score import Score
+
+_AT_ONCE = 4096
+
+
+class PredictTask(Task):
+    """Predict the outputs of the card from its inputs."""
+
+    type: ClassVar[str] = "predict"
+
+    def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Return the mean loss of every output; see ``graphbench.models.losses``."""
+        from graphbench.models.losses import losses
+
+        return losses(outputs, batch, self.card.features)
+
+    def loss_weights(self, batch: Any) -> dict[str, Any]:
+        """Return the items behind the loss of every output, or the graphs where a node of each is chosen."""
+        from graphbench.models.losses import loss_weights
+
+        return loss_weights(batch, self.card.features)
+
+    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Return probabilities of masks and classes, values of scalars, and the chosen nodes, by output."""
+        from graphbench.models.losses import predictions
+
+        return predictions(outputs, self.card.features, batch)
+
+    def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
+        """Return an evaluator of the output, or of all outputs together."""
+        metrics, outputs = self.card.metrics, self.card.outputs
+        options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs}
+        if len(outputs) == 1:
+            return FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
+        return OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=self.card.task.weights, **options)
+
+    def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of predictors that know the training targets alone; see ``trivial_scores``."""
+        found: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
+        names = (self.card.metrics.primary, *self.card.metrics.also)
+        for output in self.card.outputs:
+            fitting = [name for name in names if output.kind in _kinds_of(name)]
+            if not fitting:
+                continue
+            known, _ = self._targets(train, output)
+            truth, owners = self._targets(samples, output)
+            for predictor, scores in trivial_scores(output, known, truth, owners, fitting).items():
+                found.setdefault(predictor, {})[output.name] = scores
+        return {predictor: self._joined(own) for predictor, own in found.items()}
+
+    def _targets(self, samples: Samples, output: Feature) -> tuple[Any, Any]:
+        """Return the targets of samples that have a label, and the graph of every row; None for rows of graphs."""
+        values = samples.values[output.name]
+        if output.kind is Kind.TEXT:
+            return values.strings(), None
+        counts = samples.num_nodes if output.location is Location.NODE else samples.num_edges
+        owners = None if output.location is Location.GRAPH else np.repeat(np.arange(len(samples)), counts)
+        if self.card.labeller is None:
+            return values, owners
+        from graphbench.data.labels import labeller_of
+
+        labelled = samples.values[labeller_of(self.card).failed] == 0
+        rows = labelled if owners is None else labelled[owners]
+        return values[rows], None if owners is None else owners[rows]
+
+    def _joined(self, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """Return the scores of one predictor as an evaluator of several outputs names them."""
+        if len(self.card.outputs) == 1:
+            return dict(next(iter(own.values())))
+        weights = self.card.task.weights
+        found: dict[str, float] = {}
+        for name in dict.fromkeys(metric for scores in own.values() for metric in scores):
+            values = {output: scores[name] for output, scores in own.items() if name in scores}
+            total = sum(weights.get(output, 1.0) for output in values)
+            found[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
+            found |= {f"{name}_{output}": value for output, value in values.items()}
+        return found
+
+    def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield (batch, predictions), with one row per item of every output."""
+        arrays = rows_of_output(read_arrays(path), [f.name for f in self.card.outputs], path)
+        taken = dict.fromkeys(arrays, 0)
+        for batch in split.batches(_AT_ONCE):
+            stops = {name: first + len(batch[name]) for name, first in taken.items()}
+            if any(stop > len(arrays[name]) for name, stop in stops.items()):
+                self._refuse_rows(arrays, split, path)
+            yield batch, {name: arrays[name][first : stops[name]] for name, first in taken.items()}
+            taken = stops
+        if any(count != len(arrays[name]) for name, count in taken.items()):
+            self._refuse_rows(arrays, split, path)
+
+    def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
+        """Raise an error that names the first output whose array has not one row per item."""
+        expected = {f.name: sum(len(batch[f.name]) for batch in split.batches(_AT_ONCE)) for f in self.card.outputs}
+        wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
+        raise EvaluationError(
+            f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
+            f"{expected[wrong.name]:,} items of its {wrong.location.value}s; write one row per item, graph after graph "
+            "(--limit N scores the first N graphs)"
+        )
+
+    def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
+        """Return the scores of a file of predictions; of names of classes, those that name none count as wrong."""
+        if not are_words(path):
+            return super().score_file(path, split, scores)
+        answered = classes_of_words(self.card, path, len(split), split.split)
+        truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in split.batches(_AT_ONCE)])
+        return {split.split: score_answers(self.card, truth, answered)}
+
+    def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
+        """Write an array per output to a ``.npz`` file; that of a single output is named ``y_pred``."""
+        parts: dict[str, list[Any]] = {f.name: [] for f in self.card.outputs}
+        for batch in predictions:
+            for name, rows in parts.items():
+                rows.append(np.asarray(batch[name]))
+        single = len(parts) == 1
+        return write_arrays(path, {"y_pred" if single else name: np.concatenate(rows) for name, rows in parts.items()})
+
+
+def _kinds_of(name: str) -> frozenset[Kind]:
+    from graphbench.evaluation.metrics import metric
+
+    return metric(name).kinds

@@ -1,0 +1,150 @@
+"""The folder of a run: its name, its lock, and whether what lies in it belongs to the run that opens it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import draw_suffix
+from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.files import clear_errors, existing_parent, remove_strays
+from graphbench.training.config import RunConfig, run_config_from_json
+
+CONFIG = "config.json"
+RECORD = "record.json"
+_RECORDS = "records"
+_LOCK = ".lock"
+_SHOWN = 40  # characters of a setting's value in a message
+_WITHOUT_INFLUENCE = {"training.seed", "training.log_every", "training.checkpoint_every"}
+_NOT_TOLD = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
+_NOT_TOLD |= {"overridden", "reference_steps", "small"}
+
+
+def run_name(config: RunConfig) -> str:
+    """Return the name of a run's folder: model, eight digits of its configuration, seed, and draw of the data.
+
+    The digits change with every setting of model, training and limits but the seed, so that runs with different
+    settings never share a folder by default: ``gin-5d41402a-seed0``, ``gin-5d41402a-seed0-draw3``.
+    """
+    values = {key: value for key, value in flat(config.to_dict()).items() if key not in _WITHOUT_INFLUENCE}
+    digits = hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:8]
+    return f"{config.model_name}-{digits}-seed{config.training.seed}{draw_suffix(config.data_seed)}"
+
+
+def default_output(config: RunConfig, name: str | None = None) -> Path:
+    """Return the folder of a run that names none, below ``runs`` in the current folder.
+
+    Args:
+        config: The configuration.
+        name: What several datasets are called together; None for the run's only dataset.
+    """
+    parts = config.dataset.replace(":", "-").split("/") if name is None else [name]
+    return Path("runs", *parts, run_name(config))
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a path that cannot be a folder.
+
+    Raises:
+        ConfigError: If a file lies there, or above it, or the path is no path.
+    """
+    if "\0" in str(folder):
+        raise ConfigError(f"the output {str(folder)!r} holds a NUL byte; choose another")
+    if not existing_parent(folder).is_dir():
+        raise ConfigError(
+            f"the output {folder} cannot be a folder: {existing_parent(folder)} is a file; choose another"
+        )
+
+
+@contextmanager
+def locked(folder: Path, leads: bool = True) -> Iterator[None]:
+    """Hold a run's folder for this process while the block runs, and remove what killed processes left half-written.
+
+    Args:
+        folder: The run's folder; it is made where it does not exist.
+        leads: Whether this process writes the files; others do not lock.
+
+    Raises:
+        ConfigError: If another process uses the folder.
+        StoreError: If the folder cannot be written.
+    """
+    if not leads:
+        yield
+        return
+    from filelock import FileLock, Timeout
+
+    with clear_errors(folder, "write"):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / _LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise ConfigError(
+                f"the folder {folder} is in use by another run; wait for it to end, or choose another output"
+            ) from error
+        except NotImplementedError:  # a file system without locks
+            yield
+            return
+    try:
+        for place in (folder, folder / _RECORDS):
+            remove_strays(place, "*")
+        yield
+    finally:
+        lock.release()
+
+
+def record_path(folder: Path, dataset: str | None = None) -> Path:
+    """Return where a run's record lies: the one, or that of a dataset that is trained together with others."""
+    return folder / (
+        f"{_RECORDS}/{dataset.replace('/', '-').replace(':', '-')}.json" if dataset is not None else RECORD
+    )
+
+
+def load_config_of_run(folder: str | Path) -> RunConfig:
+    """Return the configuration a run folder's ``config.json`` holds.
+
+    Raises:
+        CheckpointError: If there is no such file.
+        ConfigError: If the file is not a valid configuration.
+    """
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
+    return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+def differing_settings(folder: Path, config: RunConfig) -> list[str]:
+    """Return how a configuration differs from the one in a run's folder, e.g. ``training.steps 6 -> 8``.
+
+    Settings that do not decide whether a run may be continued are left out, and so are facts that follow from others.
+    """
+    try:
+        before = flat(load_config_of_run(folder).model_dump(mode="json"))
+    except (CheckpointError, ConfigError, OSError, ValueError):
+        return []
+    after = flat(config.model_dump(mode="json"))
+    return [
+        f"{key} {_short(before.get(key))} -> {_short(after.get(key))}"
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key) and key not in _NOT_TOLD
+    ]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as dotted key -> value; an empty mapping is a value."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found

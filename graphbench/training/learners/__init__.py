@@ -1,0 +1,1 @@
+"""Learners: what is trained. Each turns a run into a fitted predictor, its costs and its weights on disk."""

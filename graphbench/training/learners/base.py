@@ -1,0 +1,140 @@
+"""What the driver of a run asks of a learner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+    from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
+    from graphbench.evaluation.score import Score
+    from graphbench.tasks.base import Task
+    from graphbench.training.config import RunConfig
+    from graphbench.training.context import RunContext, TaskRun, Watch
+    from graphbench.training.scoring import BatchSize
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What fitting was, for the record of a run.
+
+    Attributes:
+        metric: What models are selected by.
+        higher_is_better: Its direction.
+        curve: (step, value) of every validation; one point of step 0 where there are no steps.
+        started: When the run started, ISO 8601, UTC.
+        started_at: Steps that were done before this call.
+        steps: Optimizer steps done in all; None for a learner without steps.
+        best_step: Step of the weights that are scored; None for the last ones.
+        curves: Name -> (step, value), as a record has them.
+        wall_seconds: Time of fitting over all calls, validations included.
+        peak_memory_bytes: Largest memory use seen; None where it was not measured.
+        samples_per_second: Training samples per second; None where it was not measured.
+        parameters: Number of trained numbers; None for a learner that has none.
+        batch_size: Samples per step; None for a learner without steps.
+        notes: What a reader of the scores must know.
+    """
+
+    metric: str
+    higher_is_better: bool
+    curve: tuple[tuple[int, float], ...]
+    started: str
+    started_at: int = 0
+    steps: int | None = None
+    best_step: int | None = None
+    curves: Mapping[str, list[tuple[int, float]]] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    peak_memory_bytes: int | None = None
+    samples_per_second: float | None = None
+    parameters: int | None = None
+    batch_size: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Learner(Protocol):
+    """Something that learns tasks and predicts them.
+
+    Attributes:
+        model: What predicts; ``RunResult.model``.
+        device: Where it computes.
+    """
+
+    model: Any
+    device: torch.device
+
+    def resume(self) -> bool:
+        """Continue from what the run's folder holds, if anything, and return whether there was."""
+        ...
+
+    def describe(self) -> str:
+        """Return what is about to be learned, in words, for the log."""
+        ...
+
+    def fit(self, watch: Watch) -> None:
+        """Learn until the budget is spent or a stop is requested, and take the selected weights."""
+        ...
+
+    def summary(self) -> FitSummary:
+        """Return what fitting was."""
+        ...
+
+    def length(self) -> tuple[int, str]:
+        """Return how many units of work fitting is, and what a unit is called."""
+        ...
+
+    def seconds_ahead(self) -> float | None:
+        """Return an estimate of the time of fitting; None where it is not known."""
+        ...
+
+    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
+        """Return the scores of a split, by name."""
+        ...
+
+    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
+        """Return median milliseconds to predict one sample alone, and one within a batch."""
+        ...
+
+
+class Predictor(Protocol):
+    """A fitted learner, as a finished run has it.
+
+    Attributes:
+        model: What predicts.
+    """
+
+    model: Any
+
+    def score_with(
+        self, task: Task, id_: str, split: GraphDataset, name: str, batch_size: BatchSize, progress: bool | None
+    ) -> dict[str, Score]:
+        """Return the scores of a split, by name."""
+        ...
+
+    def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
+        """Yield the predictions of all samples of a split, in its order, on the CPU."""
+        ...
+
+
+class LearnerClass(Protocol):
+    """How a learner is made for a run, or read back from a run's folder.
+
+    Attributes:
+        files: Names of the files that fitting leaves in the run's folder.
+    """
+
+    files: tuple[str, ...]
+
+    def __call__(self, context: RunContext) -> Learner:
+        """Return a fresh learner of a run."""
+        ...
+
+    def load(
+        self, folder: Path, config: RunConfig, cards: dict[str, Card], mark: str, device: torch.device
+    ) -> Predictor:
+        """Return the fitted learner of a run's folder; ``mark`` is what its files must share with the run."""
+        ...

@@ -1,0 +1,187 @@
+"""The learner behind tabular models: it fits estimators once, without steps, gradients or a GPU."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.files import atomic_path, default_mode, write_json
+from graphbench.data.dataset import GraphDataset
+from graphbench.evaluation.score import Score
+from graphbench.models.base import TaskFeatures
+from graphbench.models.registry import build_task_model
+from graphbench.models.tabular.estimators import trusted_types
+from graphbench.models.tabular.model import TabularModel
+from graphbench.training.config import RunConfig
+from graphbench.training.context import RunContext, TaskRun, Watch
+from graphbench.training.folders import flat
+from graphbench.training.latencies import latencies_ms
+from graphbench.training.learners.base import FitSummary
+from graphbench.training.learners.torch_learner import TorchPredictor
+from graphbench.training.recording import peak_memory_bytes
+from graphbench.training.scoring import score_split
+from graphbench.training.settings import TrainingConfig
+
+ESTIMATORS = "estimators.skops"
+FACTS = "estimators.json"
+_AT_ONCE = 1024
+_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
+
+
+class TabularLearner:
+    """Fits estimators on the training split and scores them on the validation split."""
+
+    files: ClassVar[tuple[str, ...]] = (ESTIMATORS, FACTS)
+
+    def __init__(self, context: RunContext) -> None:
+        _require_settings(context.config)
+        if context.world.size > 1:
+            raise ConfigError(
+                f"tabular models are fitted by one process, not {context.world.size}; run without torchrun"
+            )
+        self.context = context
+        self.device = torch.device("cpu")
+        cards = {id_: run.card for id_, run in context.runs.items()}
+        (self.id_, self.run), *_ = context.runs.items()
+        if self.run.task.unlabelled:
+            raise ConfigError(
+                f"tabular models learn from targets, which {self.run.card.address} trains without; choose another task"
+            )
+        self.model: Any = _built(context.config, cards)
+        self.facts: dict[str, Any] = {}
+
+    def resume(self) -> bool:
+        """Take the fitted estimators of the folder, if it has any of this run, and return whether it had."""
+        if not (self.context.folder / FACTS).is_file():
+            return False
+        self.model.estimators, self.facts = _read(self.context.folder, self.context.fingerprint)
+        return True
+
+    def describe(self) -> str:
+        """Return what is about to be fitted."""
+        config = self.context.config
+        return f"fitting {config.model_name} on {self.context.name}; output {self.context.folder}"
+
+    def length(self) -> tuple[int, str]:
+        """Return how many units of work fitting is, and what a unit is called."""
+        return 1, "fit"
+
+    def seconds_ahead(self) -> float | None:
+        """Return None: the time is not known before."""
+        return None
+
+    def fit(self, watch: Watch) -> None:
+        """Fit the estimators, unless they were read from the folder, and score them on the validation split."""
+        if self.facts:
+            return
+        settings, began = self.context.config.training, time.perf_counter()
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = self.model.fit(self.run.train.batches(_AT_ONCE), settings.seed)
+        seconds = time.perf_counter() - began
+        watch.bar.update(1)
+        metric, _ = self.run.task.selection
+        curve = []
+        if len(self.run.val):
+            score = self.score(self.run, self.id_, self.run.val, self.run.val.split, False)[self.run.val.split].primary
+            curve = [[0, score]]
+            watch.board.add_scalar(f"val/{metric}", score, 0)
+        self.facts = {
+            "fingerprint": self.context.fingerprint,
+            "started": started,
+            "rows": rows,
+            "seconds": seconds,
+            "curve": curve,
+            "peak_memory_bytes": peak_memory_bytes(self.device),
+        }
+        _write(self.context.folder, self.model, self.facts)
+
+    def summary(self) -> FitSummary:
+        """Return what fitting was."""
+        metric, upwards = self.run.task.selection
+        curve = tuple((int(step), float(value)) for step, value in self.facts.get("curve", ()))
+        seconds = float(self.facts.get("seconds", 0.0))
+        return FitSummary(
+            metric=metric,
+            higher_is_better=upwards,
+            curve=curve,
+            started=self.facts.get("started", datetime.now(UTC).isoformat(timespec="seconds")),
+            curves={f"val_{metric}": list(curve)},
+            wall_seconds=seconds,
+            peak_memory_bytes=self.facts.get("peak_memory_bytes"),
+            samples_per_second=self.run.train_size / seconds if seconds else None,
+            notes=(f"fitted on {self.facts.get('rows', 0):,} rows",),
+        )
+
+    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
+        """Return the scores of a split, by name."""
+        size = self.context.config.training.eval_batch_size
+        about: dict[str, Any] = {"device": self.device, "batch_size": size, "progress": progress}
+        return score_split(self.model, run.task, split, name=name, task_id=id_, **about)
+
+    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
+        """Return median milliseconds to predict one sample alone, and one within a batch."""
+        return latencies_ms(self.model, run, id_, self.device)
+
+    @classmethod
+    def load(
+        cls, folder: Path, config: RunConfig, cards: dict[str, Card], mark: str, device: torch.device
+    ) -> TorchPredictor:
+        """Return the fitted estimators of a run's folder.
+
+        Raises:
+            CheckpointError: If the files are missing or damaged, or another run has written them.
+        """
+        model = _built(config, cards)
+        model.estimators, _ = _read(folder, mark)
+        return TorchPredictor(model.eval(), torch.device("cpu"))
+
+
+def _built(config: RunConfig, cards: dict[str, Card]) -> TabularModel:
+    model = build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
+    assert isinstance(model, TabularModel)
+    return model
+
+
+def _require_settings(config: RunConfig) -> None:
+    """Refuse settings of training that have no meaning without steps.
+
+    Raises:
+        ConfigError: If one differs from its default.
+    """
+    given, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
+    wrong = [f"training.{key}" for key, value in given.items() if value != plain.get(key)]
+    unread = [key for key in wrong if key not in _SETTINGS]
+    if unread:
+        raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
+
+
+def _write(folder: Path, model: TabularModel, facts: dict[str, Any]) -> None:
+    import skops.io
+
+    with atomic_path(folder / ESTIMATORS) as aside:
+        skops.io.dump(model.estimators, aside)
+        aside.chmod(default_mode())
+    write_json(folder / FACTS, facts)
+
+
+def _read(folder: Path, mark: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    """Return the estimators and facts of a folder; only types that the registered estimators name are read."""
+    import skops.io
+
+    try:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        estimators = skops.io.load(folder / ESTIMATORS, trusted=trusted_types())
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{error.filename} is missing; train the model again") from None
+    except Exception as error:  # whatever a damaged archive makes the reader raise
+        raise CheckpointError(f"{folder / ESTIMATORS} cannot be read ({error}); train the model again") from error
+    if mark and facts.get("fingerprint") != mark:
+        raise CheckpointError(f"{folder / ESTIMATORS} belongs to another run; choose another output folder")
+    return estimators, facts

@@ -1,0 +1,203 @@
+"""The learner behind all torch models: an optimizer loop with checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.progress import progress_bar
+from graphbench.data.dataset import GraphDataset
+from graphbench.evaluation.score import Score
+from graphbench.models.base import TaskFeatures
+from graphbench.models.build import count_parameters
+from graphbench.models.registry import build_task_model
+from graphbench.tasks.base import Task
+from graphbench.training import checkpoint
+from graphbench.training.config import RunConfig
+from graphbench.training.context import RunContext, TaskRun, Watch
+from graphbench.training.latencies import latencies_ms
+from graphbench.training.learners.base import FitSummary
+from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
+from graphbench.training.scoring import BatchSize, Precision, evaluating, predicted, score_split
+
+_WORTH_AN_ESTIMATE = 16  # updates
+
+
+class TorchPredictor:
+    """A torch model that predicts, as a finished run has it.
+
+    Args:
+        model: The model, in evaluation mode on ``device``.
+        device: Where it computes.
+        precision: ``bf16`` runs it under autocast.
+    """
+
+    def __init__(self, model: Any, device: torch.device, precision: Precision = "fp32") -> None:
+        self.model, self.device, self.precision = model, device, precision
+
+    def score_with(
+        self, task: Task, id_: str, split: GraphDataset, name: str, batch_size: BatchSize, progress: bool | None
+    ) -> dict[str, Score]:
+        """Return the scores of a split, by name."""
+        about: dict[str, Any] = {"device": self.device, "precision": self.precision, "progress": progress}
+        return score_split(self.model, task, split, name=name, task_id=id_, batch_size=batch_size, **about)
+
+    def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
+        """Yield the predictions of all samples of a split, in its order, on the CPU."""
+        size = self.model.largest_batch(split)
+        with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
+            for batch in task.file_batches(split, size):
+                found = task.predict(predicted(self.model, id_, batch, self.device, self.precision), batch)
+                yield _on_cpu(found)
+                bar.update(batch.num_graphs)
+
+
+def _on_cpu(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {name: _on_cpu(value) for name, value in found.items()}
+    return found.cpu() if isinstance(found, torch.Tensor) else found
+
+
+class TorchLearner:
+    """Trains a torch model with AdamW, selects weights on the validation split, and stops and continues at will."""
+
+    files: ClassVar[tuple[str, ...]] = (CHECKPOINT, BEST)
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.device = context.world.device
+        self.model: Any = build_model(context.config, {id_: run.card for id_, run in context.runs.items()})
+        for id_, run in context.runs.items():
+            batch = run.task.normalisation_batch(run.train)
+            if batch is not None:
+                self.model.fit_normalisation(batch, id_)
+        self.model = self.model.to(self.device)
+        context.world.broadcast_model(self.model)
+        self.loop = TrainingLoop(
+            context.config, context.runs, self.model, context.world, context.folder, context.fingerprint
+        )
+        self.started_at = 0
+
+    @classmethod
+    def load(
+        cls, folder: Path, config: RunConfig, cards: dict[str, Card], mark: str, device: torch.device
+    ) -> TorchPredictor:
+        """Return the best model of a run's folder, of a run that never validated its last one.
+
+        Args:
+            folder: The run's folder.
+            config: Its configuration.
+            cards: Id -> card of the datasets it was trained on.
+            mark: What its weights must share with the run; empty where the run does not say.
+            device: Where the model will compute.
+
+        Raises:
+            CheckpointError: If the weights are damaged, missing, or another run has written them.
+        """
+        best, last = folder / BEST, folder / CHECKPOINT
+        if not best.is_file():
+            _, facts = checkpoint.load_tensors(last)
+            if facts["state"]["val_curve"]:
+                raise CheckpointError(
+                    f"{best} is missing, the weights that the run's validations selected; put the file back, or train "
+                    "the model again (the weights in checkpoint.safetensors are those of the last step)"
+                )
+        path = best if best.is_file() else last
+        tensors, facts = checkpoint.load_tensors(path)
+        if mark:
+            checkpoint.require_fingerprint(facts, mark, path, config)
+        model = build_model(config, cards)
+        checkpoint.load_model(model, tensors)
+        return TorchPredictor(model.eval().to(device), device)
+
+    def resume(self) -> bool:
+        """Continue from the folder's checkpoint if there is one, and return whether there was."""
+        found = self.loop.resume()
+        self.started_at = self.loop.state.step
+        return found
+
+    def describe(self) -> str:
+        """Return what is about to be trained, on what and where."""
+        settings, state = self.loop.settings, self.loop.state
+        return (
+            f"training {self.context.config.model_name} ({count_parameters(self.model):,} parameters) on "
+            f"{self.context.name} from step {state.step} to {settings.steps}, batches of {settings.batch_size}, "
+            f"{self.loop.precision} on {self.device}; output {self.context.folder}"
+        )
+
+    def length(self) -> tuple[int, str]:
+        """Return how many units of work training is, and what a unit is called."""
+        return self.loop.settings.steps, "step"
+
+    def seconds_ahead(self) -> float | None:
+        """Return an estimate of the time of the updates that are left; None where it is not worth measuring."""
+        left = self.loop.settings.steps - self.loop.state.step
+        return (
+            None if left < _WORTH_AN_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
+        )
+
+    def fit(self, watch: Watch) -> None:
+        """Train until the budget is spent, the patience is, or a stop is requested; then take the best weights."""
+        self.loop.run(watch.bar, watch.board, watch.stop)
+        self.context.world.wait()
+        self.loop.restore_best()
+        self.model.eval()
+
+    def summary(self) -> FitSummary:
+        """Return what training was."""
+        loop, state = self.loop, self.loop.state
+        stopped = loop.settings.steps > state.step
+        words = f"stopped early after {loop.settings.patience} validations without improvement"
+        return FitSummary(
+            metric=loop.val_metric,
+            higher_is_better=loop.higher_is_better,
+            curve=tuple(state.val_curve),
+            started=state.started,
+            started_at=self.started_at,
+            steps=state.step,
+            best_step=loop.best.step if loop.best is not None else None,
+            curves={"train_loss": state.train_loss, f"val_{loop.val_metric}": state.val_curve},
+            wall_seconds=state.wall_seconds,
+            peak_memory_bytes=state.peak_memory_bytes or None,
+            samples_per_second=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
+            parameters=count_parameters(self.model),
+            batch_size=loop.settings.batch_size,
+            notes=(words,) if stopped else (),
+        )
+
+    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
+        """Return the scores of a split, by name."""
+        settings = self.context.config.training
+        return score_split(
+            self.model,
+            run.task,
+            split,
+            name=name,
+            task_id=id_,
+            batch_size=settings.eval_batch_size,
+            device=self.device,
+            precision=self.loop.precision,
+            progress=progress,
+            selecting=name == settings.val_split,
+        )
+
+    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
+        """Return median milliseconds to predict one sample alone, and one within a batch."""
+        return latencies_ms(self.model, run, id_, self.device, self.loop.precision)
+
+
+def build_model(config: RunConfig, cards: dict[str, Card]) -> Any:
+    """Return a fresh model for some datasets, initialised from torch's generator.
+
+    Raises:
+        ConfigError: If the configuration does not fit the datasets.
+    """
+    try:
+        return build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
+    except ConfigError as error:
+        raise ConfigError(f"{config.model_name} on {', '.join(cards)}: {error}") from error

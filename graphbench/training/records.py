@@ -1,0 +1,188 @@
+"""The record of a run on one dataset, made in one place for every kind of task and of learner."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench._version import __version__
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import ResultError
+from graphbench.evaluation.machine import hardware
+from graphbench.evaluation.results import Budget, RunRecord, read_record
+from graphbench.evaluation.score import Score
+from graphbench.training.config import RunConfig
+from graphbench.training.context import RunContext, TaskRun
+from graphbench.training.folders import record_path
+from graphbench.training.learners.base import FitSummary, Learner
+from graphbench.training.recording import commit_of_checkout
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
+
+logger = logging.getLogger(__name__)
+
+
+def record_of(
+    context: RunContext,
+    id_: str,
+    learner: Learner,
+    summary: FitSummary,
+    splits: Mapping[str, GraphDataset],
+    scores: Mapping[str, Score],
+) -> RunRecord:
+    """Return the record of a run on one of its datasets; scores in an earlier record of the same weights are kept.
+
+    Args:
+        context: The run.
+        id_: The dataset.
+        learner: What was trained.
+        summary: What training was.
+        splits: The splits that were scored.
+        scores: Their scores, by name.
+    """
+    run, config, several = context.runs[id_], context.config, len(context.runs) > 1
+    card = run.card
+    alone, together = learner.latencies_ms(run, id_)
+    weights: dict[str, Any] = {
+        "dataset": card.address,
+        "dataset_version": card.version,
+        "data_fingerprint": run.val.data_fingerprint,
+        "data_seed": card.data_seed,
+        "seed": config.training.seed,
+        "steps": summary.steps,
+        "best_step": summary.best_step,
+        "curves": dict(summary.curves),
+    }
+    earlier = _earlier_record(record_path(context.folder, id_ if several else None), **weights)
+    results = _merged_results(card, splits, scores, earlier)
+    return RunRecord(
+        **weights,
+        scores=results["scores"],
+        graphs_scored=results["graphs_scored"],
+        data_hashes={**{name: split.content_hash for name, split in run.stored.items()}, **results["data_hashes"]},
+        model=config.model_name,
+        config=(config.model_copy(update={"dataset": id_}) if several else config).to_dict(),
+        parameters=summary.parameters,
+        batch_size=summary.batch_size,
+        budget=_budget(context, run, summary, results["graphs_scored"]),
+        hardware={**hardware(), "device": str(learner.device), "processes": context.world.size},
+        graphbench_version=__version__,
+        git_version=commit_of_checkout(),
+        started=datetime.fromisoformat(summary.started),
+        wall_seconds=summary.wall_seconds,
+        peak_memory_bytes=summary.peak_memory_bytes,
+        throughput_graphs_per_s=summary.samples_per_second,
+        latency_ms=alone,
+        latency_ms_batched=together,
+        protocol=run.task.protocol(config.training.train_split),
+        notes=_notes(context, run, learner, summary, results, earlier),
+    )
+
+
+def _merged_results(
+    card: Card, splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], earlier: RunRecord | None
+) -> dict[str, dict[str, Any]]:
+    """Return scores, samples and hashes of every split scored now or earlier, in the card's order."""
+    sized = {name: score.graphs for name, score in scores.items() if name not in splits}
+    found: dict[str, dict[str, Any]] = {
+        "scores": {name: score.to_dict() for name, score in scores.items()},
+        "graphs_scored": {**{name: len(split) for name, split in splits.items()}, **sized},
+        "data_hashes": {name: split.content_hash for name, split in splits.items()},
+    }
+    if earlier is None:
+        return found
+    kept = {key: _of_splits(getattr(earlier, key), card.all_splits.keys() - splits.keys()) for key in found}
+    merged = {key: kept[key] | own for key, own in found.items()}
+    return {key: _of_splits(own, card.all_splits) for key, own in merged.items()}
+
+
+def _of_splits(values: Mapping[str, Any], splits: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some splits, in their order, each followed by those of its parts (``test_n16``)."""
+    names = set(splits)
+
+    def owner(name: str) -> str:
+        return name if name in names else max((s for s in names if name.startswith(f"{s}_")), key=len, default="")
+
+    return {name: value for split in splits for name, value in values.items() if owner(name) == split}
+
+
+def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapping[str, int]) -> Budget:
+    """Return what a run was given, measured against its configuration file and the card."""
+    config, samples = context.config, run.task.samples
+    together = f" over {len(config.datasets)} datasets" if config.datasets else ""
+    used = {name: len(split) for name, split in run.stored.items()}
+    if summary.steps is None:
+        words = [f"{used.get(config.training.train_split, 0):,} training {samples}{together}"]
+    else:
+        words = [f"{summary.steps} steps of {config.training.batch_size} {samples}{together}"]
+    if config.limit is not None:
+        words.append(f"first {config.limit} samples of each split")
+    partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
+    words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
+    if partly_scored and config.limit is None:
+        words.append(f"scored on part of the {samples}")
+    if config.reference_steps is None and summary.steps is not None:
+        words.append("a configuration of one's own")
+    elif config.overridden:
+        words.append(f"a configuration of one's own ({config.model_name} with another {', '.join(config.overridden)})")
+    return Budget(small=config.is_small or bool(partly_used or partly_scored), label=", ".join(words))
+
+
+def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:
+    """Return split -> e.g. ``val 100 of 10,000``, for the card's splits of which fewer samples were taken."""
+    full = {name: spec.count for name, spec in card.all_splits.items() if name in graphs}
+    return {name: f"{name} {graphs[name]:,} of {full[name]:,}" for name in graphs if graphs[name] < full.get(name, 0)}
+
+
+def _notes(
+    context: RunContext,
+    run: TaskRun,
+    learner: Learner,
+    summary: FitSummary,
+    results: Mapping[str, Mapping[str, Any]],
+    earlier: RunRecord | None,
+) -> str:
+    """Return what a reader of the scores must know, in sentences."""
+    card, config = run.card, context.config
+    scored = [name for name in results["graphs_scored"] if name in card.all_splits]
+    notes = [f"trained on {len(context.runs)} datasets, {_mixture_words(config)}"] if len(context.runs) > 1 else []
+    notes += run.task.notes(learner.model, run.data, config.training, scored)
+    notes += summary.notes
+    partly = partial_splits(card, results["graphs_scored"])
+    if partly:
+        notes.append(f"{run.task.samples} scored: {', '.join(partly.values())}")
+    undefined = [f"{m} of {name}" for name, own in results["scores"].items() for m in card.metrics.also if m not in own]
+    if undefined:
+        notes.append(f"undefined and left out: {', '.join(undefined)}")
+    if earlier is not None and results["scores"].keys() > results["graphs_scored"].keys():
+        notes.append(earlier.notes)  # of a version that did not count the graphs
+    return "; ".join(dict.fromkeys(note for note in notes if note))
+
+
+def _mixture_words(config: RunConfig) -> str:
+    mixture = config.training.mixture
+    if mixture == "turns":
+        return "one update each in turn"
+    if mixture == "proportional":
+        return "updates in proportion to their training samples"
+    return f"updates by weight ({', '.join(f'{name} {weight:g}' for name, weight in mixture.items())})"
+
+
+def _earlier_record(path: Path, **shared: Any) -> RunRecord | None:
+    """Return the record that an earlier scoring of the same weights left, or None.
+
+    Args:
+        path: The record's file, of a run that was not started anew since.
+        shared: Fields that must have the same value; that of another number of steps is of other weights.
+    """
+    try:
+        found = read_record(path)
+    except ResultError as error:
+        if path.exists():
+            logger.warning("the scores of an earlier record are lost: %s", error)
+        return None
+    return found if all(getattr(found, name) == value for name, value in shared.items()) else None

@@ -1,0 +1,142 @@
+"""Everything of SMAC that is used here and is not its public interface: each member with the reason it is needed.
+
+No other file may touch a member of SMAC that begins with an underscore. ``INTERNALS`` lists them all; a test compares
+the list with this file and with the installed version of SMAC, and names the member that has changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ConfigSpace import Configuration, ConfigurationSpace
+from smac import Scenario
+from smac.acquisition.maximizer.local_and_random_search import LocalAndSortedRandomSearch
+from smac.acquisition.maximizer.local_search import LocalSearch
+from smac.initial_design import AbstractInitialDesign
+from smac.intensifier.hyperband import Hyperband
+from smac.main.config_selector import ConfigSelector
+
+VERSION = "2.4"
+"""The versions of SMAC for which this file was written; ``pyproject.toml`` allows no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Internal:
+    """A member of a class of SMAC that is not public.
+
+    Attributes:
+        owner: The class.
+        name: The member.
+        parameters: Names of its parameters after ``self``, where it is overridden; None for one that is only used.
+    """
+
+    owner: type
+    name: str
+    parameters: tuple[str, ...] | None = None
+
+
+_START_POINTS = "_get_init_points_from_previous_configs"
+
+INTERNALS = (
+    Internal(AbstractInitialDesign, "_configspace"),
+    Internal(AbstractInitialDesign, "_seed"),
+    Internal(AbstractInitialDesign, "_n_configs"),
+    Internal(AbstractInitialDesign, "_select_configurations", ()),
+    Internal(Hyperband, "_seed"),
+    Internal(Hyperband, "_tf_seeds"),
+    Internal(Hyperband, "_s_max"),
+    Internal(Hyperband, "_get_next_bracket"),
+    Internal(ConfigSelector, "_collect_data", ()),
+    Internal(ConfigSelector, "_considered_budgets"),
+    Internal(ConfigSelector, "_previous_entries"),
+    Internal(LocalSearch, _START_POINTS, ("previous_configs", "n_points", "additional_start_points")),
+    Internal(LocalAndSortedRandomSearch, "_local_search"),
+)
+
+
+class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
+    """An initial design whose configurations a subclass chooses.
+
+    SMAC's own ``select_configurations`` adds the default configuration last and removes it where it was drawn; it is
+    overridden as a whole, so that the default is the first trial. ``_select_configurations`` is abstract in SMAC and
+    must exist.
+    """
+
+    def __init__(self, scenario: Scenario, count: int) -> None:
+        super().__init__(scenario, n_configs=count, max_ratio=1.0)
+
+    @property
+    def space(self) -> ConfigurationSpace:
+        """The search space; SMAC has no public name for it."""
+        return self._configspace
+
+    @property
+    def design_seed(self) -> int:
+        """The seed of the design; SMAC has no public name for it."""
+        return int(self._seed)
+
+    @property
+    def count(self) -> int:
+        """How many configurations are wanted, after SMAC's limits; it has no public name for it."""
+        return int(self._n_configs)
+
+    def _select_configurations(self) -> list[Configuration]:
+        return list(self.select_configurations())
+
+
+class StepwiseHyperband(Hyperband):  # type: ignore[misc]
+    """Hyperband that a subclass steps through, with the seed and the number of brackets that are given.
+
+    SMAC makes a list of seeds per trial (``_tf_seeds``) and counts its brackets (``_s_max``) by a quotient of
+    logarithms, whose rounding error loses a budget. Both are set in ``__post_init__``, which SMAC calls before its
+    iterator starts, so they are replaced after that call.
+    """
+
+    def __init__(self, scenario: Scenario, brackets: int, eta: int) -> None:
+        self._brackets = brackets
+        super().__init__(scenario, eta=eta, n_seeds=1, instance_seed_order=None)
+
+    def __post_init__(self) -> None:
+        """Set the seed of all trials, and how many brackets follow one another."""
+        self._tf_seeds = [self._seed]
+        super().__post_init__()
+        self._s_max = self._brackets - 1
+
+    @property
+    def trial_seed(self) -> int:
+        """The seed under which trials are told to SMAC; SMAC has no public name for it."""
+        return int(self._seed)
+
+    def next_bracket(self) -> int:
+        """Return the bracket that a new configuration belongs to; SMAC has no public name for it."""
+        return int(self._get_next_bracket())
+
+
+class Selector(ConfigSelector):  # type: ignore[misc]
+    """Trains the surrogate again also when only the budget it looks at has changed.
+
+    SMAC trains it only when the number of observations (``_previous_entries``) has changed; -1 equals no number.
+    """
+
+    def _collect_data(self) -> tuple[Any, Any, Any]:
+        before = self._considered_budgets
+        data: tuple[Any, Any, Any] = super()._collect_data()
+        if self._considered_budgets != before:
+            self._previous_entries = -1
+        return data
+
+
+class _SortedLocalSearch(LocalSearch):  # type: ignore[misc]
+    """Starts in an order that is the same in every process; SMAC's is that of a set of configurations."""
+
+    def _get_init_points_from_previous_configs(self, *args: Any, **options: Any) -> list[Configuration]:
+        return sorted(super()._get_init_points_from_previous_configs(*args, **options), key=str)
+
+
+class Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
+    """Searches for the configuration to try next; SMAC takes no local search of one's own (``_local_search``)."""
+
+    def __init__(self, space: ConfigurationSpace, challengers: int, seed: int) -> None:
+        super().__init__(space, challengers=challengers, local_search_iterations=10, seed=seed)
+        self._local_search = _SortedLocalSearch(space, seed=seed)

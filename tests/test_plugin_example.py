@@ -1,0 +1,161 @@
+"""The example of a plug-in: all commands work on its new kind of task, and it touches no file of ``graphbench/``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+EXAMPLE = Path(__file__).parent / "plugin_example"
+PACKAGE = EXAMPLE / "graphbench_portfolio"
+
+COMMANDS = """
+import contextlib, io, json, sys
+from graphbench.cli.app import main
+
+for words in json.loads(sys.argv[1]):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            main(words)
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([words, code or 0, out.getvalue()]))
+"""
+
+
+def run(home: Path, *commands: list[str]) -> list[str]:
+    """Return what each of some commands prints, all in one process that finds the plug-in by its entry point."""
+    folders = os.pathsep.join([str(home), str(REPOSITORY)])
+    environment = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
+    environment.pop("GRAPHBENCH_PLUGINS", None)
+    words = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=home)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(words, code) for words, code, _ in found] == [(list(words), 0) for words in commands], done.stderr
+    return [out for _, _, out in found]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A folder on the import path that holds the installed plug-in."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    metadata = folder / "graphbench_portfolio-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: graphbench-portfolio\nVersion: 1.0\n")
+    project = (EXAMPLE / "pyproject.toml").read_text()
+    (group,) = re.findall(r'\[project\.entry-points\."(.+)"\]\n(\w+) = "(.+)"', project)
+    (metadata / "entry_points.txt").write_text(f"[{group[0]}]\n{group[1]} = {group[2]}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(home) -> tuple[Path, dict[str, str]]:
+    """The folder of the runs, and what each command of a whole study prints."""
+    study = home / "study"
+    root, records = ["--root", str(home / "data")], ["--records", str(study / "records")]
+    few = ["--limit", "60", "--steps", "4"]
+    commands = {
+        "list": ["list", "portfolio"],
+        "info": ["info", "portfolio/cover"],
+        "generate": ["generate", "portfolio/cover", "--limit", "60", "--workers", "2", *root],
+        "verify": ["verify", "portfolio/cover", "--samples", "20", *root],
+        "hub": ["train", "portfolio/cover", "--output", str(study / "hub"), *few, *records, *root],
+        "gin": ["train", "portfolio/cover", "--model", "gin", "--output", str(study / "gin"), *few, *records, *root],
+        "nearest": [
+            *["train", "portfolio/cover", "--model", "nearest", "--limit", "60"],
+            *["--output", str(study / "nearest"), *records, *root],
+        ],
+        "evaluate": ["evaluate", str(study / "hub"), "--splits", "test,n48", "--limit", "60", *root],
+        "predict": ["predict", str(study / "hub"), "--splits", "test,n48", "--limit", "60", *root],
+        "own": [
+            *["evaluate", "portfolio/cover", "--predictions", str(study / "hub" / "predictions"), "--limit", "60"],
+            *["--model-name", "mine", *records, *root],
+        ],
+        "tune": [
+            *["tune", "portfolio/cover", "--model", "hub", "--trials", "2", "--limit", "60"],
+            *["--output", str(study / "tuned"), *root],
+        ],
+        "report": ["report", "portfolio", "--output", str(study / "report"), *records],
+    }
+    return study, dict(zip(commands, run(home, *commands.values()), strict=True))
+
+
+def test_the_plug_in_is_listed_and_described(trained):
+    _, said = trained
+    assert "portfolio/cover" in said["list"] and "regret" in said["list"]
+    assert "0 greedy, 1 matching, 2 sparing" in said["info"]
+    assert re.search(r"train\s+60", said["generate"])
+    assert "FAILED" not in said["verify"] and "failed" not in said["verify"]
+    assert re.search(r"n48\s+structure and labels\s+ok", said["verify"])
+
+
+def test_its_models_are_trained_scored_and_tuned(trained):
+    study, said = trained
+    for model in ("hub", "gin", "nearest"):
+        record = json.loads((study / model / "record.json").read_text())
+        assert set(record["scores"]) >= {"val", "test", "n48"}
+        assert 0 <= record["scores"]["test"]["regret"] <= 1
+    scores = json.loads((study / "hub" / "record.json").read_text())["scores"]
+    assert f"{scores['test']['regret']:.4f}" in said["evaluate"] and f"{scores['n48']['regret']:.4f}" in said["own"]
+    result = json.loads((study / "tuned" / "result.json").read_text())
+    assert result["incumbent"] is not None
+    report = (study / "report" / "report.md").read_text()
+    assert "steps not stated" in report
+    assert all(name in report for name in ("hub", "gin", "nearest", "mine", "single best", "regret"))
+
+
+def test_its_scores_are_those_of_a_few_lines_of_numpy(home, trained):
+    study, _ = trained
+    script = (
+        "import graphbench, numpy, sys; "
+        "splits = graphbench.Loader('portfolio/cover', root=sys.argv[1], limit=60).load();"
+        "numpy.save(sys.argv[2], numpy.stack([graph['cost'].numpy().reshape(-1) for graph in splits.test]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(home), str(REPOSITORY)])}
+    words = [sys.executable, "-c", script, str(home / "data"), str(home / "costs.npy")]
+    subprocess.run(words, env=environment, check=True, cwd=home)
+    costs, chosen = np.load(home / "costs.npy"), np.load(study / "hub" / "predictions" / "test.npz")["y_pred"]
+    regret = (costs[np.arange(len(costs)), chosen] - costs.min(axis=1)).mean()
+    found = json.loads((study / "hub" / "record.json").read_text())["scores"]["test"]["regret"]
+    assert found == pytest.approx(regret, abs=1e-7)
+
+
+def test_it_touches_no_file_of_the_package():
+    brought = [path for path in EXAMPLE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert brought and not [path for path in brought if (REPOSITORY / "graphbench") in path.parents]
+    for path in (REPOSITORY / "graphbench").rglob("*.py"):
+        words = path.read_text(encoding="utf-8")
+        assert "portfolio" not in words and "ChooseTask" not in words, f"{path} knows of the example"
+
+
+PARTS = {
+    "a generator": ("heuristics.py",),
+    "a dataset": ("datasets/portfolio/cover.yaml",),
+    "a kind of task": ("choose.py",),
+    "a processor": ("processor.py",),
+    "an estimator": ("nearest.py",),
+    "a model's configuration": ("baselines/portfolio/hub.yaml",),
+    "a search space": ("hpo/portfolio/hub.yaml",),
+}
+
+
+def test_the_contributors_table_counts_the_files():
+    page = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
+    for part, files in PARTS.items():
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {part} |"))
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert int(cells[1]) == len(files) and int(cells[2]) == 0, row
+        for file in files:
+            assert (PACKAGE / file).is_file() and f"`{file}`" in row, row

@@ -1,0 +1,260 @@
+"""Plug-ins: found by entry points and in the environment, loaded once; broken ones and clashes are named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+DOMAIN = """
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+import graphbench
+from graphbench.data.samples import Generator, Samples
+
+
+class Parameters(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    nodes: int = 5
+
+
+def generate(parameters, key, indices, attempts):
+    count = len(indices)
+    ends = np.arange(parameters.nodes - 1)
+    path = np.stack([ends, ends + 1], axis=1)
+    marks = np.zeros((count, parameters.nodes), np.uint8)
+    marks[np.arange(count), indices % parameters.nodes] = 1
+    return Samples(
+        np.full(count, parameters.nodes, np.int64),
+        np.full(count, parameters.nodes - 1, np.int64),
+        np.tile(path, (count, 1)),
+        {"marked": marks.reshape(-1)},
+    )
+
+
+GENERATORS = {
+    "paths": Generator(
+        name="toys.paths",
+        version=1,
+        parameters=Parameters,
+        generate=generate,
+        check=lambda parameters, samples: [],
+        statistics=lambda parameters, samples: {},
+        shard_size=lambda parameters: 10,
+        unique=False,
+    )
+}
+DOMAIN = graphbench.register(graphbench.Domain("toys", generators=GENERATORS))
+"""
+CARD = """
+version: 1
+title: Paths
+summary: Which node of a path is marked.
+generator: toys.paths
+features: {marked: [output, node, mask]}
+parameters: {nodes: 5}
+splits: {train: {count: 40}, val: {count: 10}, test: {count: 10}}
+metrics: {primary: f1}
+licence: CC0
+source: {paper: none}
+"""
+MODEL = "model: {processor: gin, hidden: 8}\ntraining: {steps: 3}\n"
+LISTING = "import graphbench; print('toys/paths' in graphbench.list_datasets(), len(graphbench.list_datasets()))"
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A folder on the import path with the package ``toys_benchmark``: a domain, a card and a model configuration."""
+    home = tmp_path / "site" / "toys_benchmark"
+    (home / "datasets" / "toys").mkdir(parents=True)
+    (home / "baselines" / "toys").mkdir(parents=True)
+    (home / "__init__.py").write_text(
+        "import graphbench\nimport toys_benchmark.domain\ngraphbench.register_data('toys_benchmark')\n"
+    )
+    (home / "domain.py").write_text(DOMAIN)
+    (home / "datasets" / "toys" / "paths.yaml").write_text(CARD)
+    (home / "baselines" / "toys" / "gin_toy.yaml").write_text(MODEL)
+    return home
+
+
+def environment(package, *plugins, **others):
+    import os
+
+    path = os.pathsep.join([str(package.parent), str(REPOSITORY)])
+    return {**os.environ, "PYTHONPATH": path, "GRAPHBENCH_PLUGINS": ",".join(plugins), **others}
+
+
+def run(package, code, *plugins, expect=0, **others):
+    """Return what a script prints and what it logs."""
+    words = [sys.executable, *(["-c", code] if isinstance(code, str) else [str(word) for word in code])]
+    done = subprocess.run(
+        words, env=environment(package, *plugins, **others), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == expect, done.stderr
+    return done.stdout, done.stderr
+
+
+def command(package, *words, plugins=("toys_benchmark",), expect=0):
+    return run(package, ["-m", "graphbench", *words], *plugins, expect=expect)
+
+
+def install(package, name, value):
+    """Write the metadata of an installed package with one entry point."""
+    folder = package.parent / f"{name}-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[graphbench.plugins]\n{name} = {value}\n")
+
+
+def test_a_module_named_in_the_environment_brings_datasets_and_models(package):
+    out, log = run(package, f"{LISTING}; from graphbench.training.config import list_configs; print(list_configs('toys'))", "toys_benchmark")  # fmt: skip  # noqa: E501
+    assert out.startswith("True") and "['toys/gin_toy']" in out and not log
+    assert run(package, LISTING)[0].startswith("False")
+
+
+@pytest.mark.parametrize("value", ["toys_benchmark", "toys_hooks:start"])
+def test_entry_points_name_modules_and_functions(package, value):
+    (package.parent / "toys_hooks.py").write_text("def start():\n    import toys_benchmark\n")
+    install(package, "toys", value)
+    assert run(package, LISTING)[0].startswith("True")
+    assert run(package, LISTING, "toys_benchmark")[0].startswith("True")  # named twice, loaded once
+
+
+def test_importing_the_package_loads_no_plugin(package):
+    code = "import sys, graphbench; print('toys_benchmark' in sys.modules); graphbench.list_datasets(); print('toys_benchmark' in sys.modules)"  # noqa: E501
+    assert run(package, code, "toys_benchmark")[0].split() == ["False", "True"]
+
+
+def test_the_command_line_generates_with_worker_processes(package, tmp_path):
+    words = ("generate", "toys/paths", "--root", str(tmp_path), "--json", "--splits", "train")
+    found = [json.loads(command(package, *words, "--workers", number)[0]) for number in ("2", "1")]
+    assert found[0][0]["graphs"] == 40
+    again = json.loads(command(package, *words[:3], str(tmp_path / "other"), *words[4:], "--workers", "1")[0])
+    assert found[0][0]["content"] == again[0]["content"]
+    assert "toys/paths" in command(package, "list", "toys")[0]
+
+
+def test_workers_load_a_module_that_a_script_imports(package, tmp_path):
+    code = f"""
+import graphbench, toys_benchmark
+splits = graphbench.Loader("toys/paths", root={str(tmp_path)!r}, workers=2).load("train")
+print(len(splits.train))
+"""
+    out, log = run(package, code)
+    assert out.split() == ["40"] and not log
+
+
+def test_a_domain_of_the_main_module_is_generated_in_its_process(package, tmp_path):
+    code = f"""
+import os
+{DOMAIN}
+graphbench.register_data({str(package)!r})
+splits = graphbench.Loader("toys/paths", root={str(tmp_path)!r}, workers=2).load("train")
+print(len(splits.train))
+"""
+    out, log = run(package, code)
+    assert out.split() == ["40"]
+    assert "toys/paths is generated in this process alone, as the script's main module registers its domain" in log
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("raise RuntimeError('no licence file')", "RuntimeError: no licence file"),
+        ("import a_package_that_is_not_there", "ModuleNotFoundError: No module named 'a_package_that_is_not_there'"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("import graphbench; graphbench.register_data('/nowhere/toys')", "/nowhere/toys, which does not exist"),
+        ("import graphbench; graphbench.register(graphbench.Domain('co'))", "registers the domain 'co', which "),
+        ("import graphbench; graphbench.register(graphbench.Domain('no name'))", "'no name' is no identifier"),
+    ],
+)  # fmt: skip
+def test_a_broken_plugin_is_named_and_stops_nothing(package, broken, reason):
+    with (package / "__init__.py").open("a") as file:
+        file.write(f"{broken}\n")
+    code = """
+import graphbench
+from graphbench.core.errors import UnknownDataset
+
+print(*graphbench.list_datasets())
+try:
+    graphbench.card("toys/paths")
+except UnknownDataset as error:
+    print(error)
+"""
+    out, log = run(package, code, "toys_benchmark")
+    listed, error = out.splitlines()
+    assert "algoreas/mst_easy" in listed and "toys/paths" not in listed
+    assert "the plug-in 'toys_benchmark' (named by $GRAPHBENCH_PLUGINS) is broken" in log and reason in log
+    assert error.startswith("unknown dataset 'toys/paths'") and reason in error
+
+
+def test_a_plugin_that_is_not_there(package):
+    _, log = command(package, "list", plugins=("toys_benchmrak",))
+    assert "the plug-in 'toys_benchmrak' (named by $GRAPHBENCH_PLUGINS) is broken: ModuleNotFoundError" in log
+
+
+def other_plugin(package, name, content):
+    home = package.parent / name
+    home.mkdir()
+    (home / "__init__.py").write_text(content)
+    return home
+
+
+def test_two_plugins_with_one_domain(package):
+    other_plugin(package, "toys_two", DOMAIN)
+    out, log = run(package, LISTING, "toys_benchmark", "toys_two")
+    assert out.startswith("True")
+    assert "'toys_two' registers the domain 'toys', which the plug-in 'toys_benchmark' has registered" in log
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("datasets/toys/paths.yaml", CARD, "two cards carry the name 'toys/paths'"),
+        ("datasets/algoreas/mst_easy.yaml", CARD, "two cards carry the name 'algoreas/mst_easy'"),
+        ("datasets/other/tree.yaml", CARD + "aliases: [mst_easy]\n", "the alias 'mst_easy' is taken by"),
+        ("datasets/other/tree.yaml", CARD.replace("title", "tilte"), "unknown key 'tilte'"),
+    ],
+)
+def test_cards_with_names_that_are_taken_and_malformed_ones(package, file, content, words):
+    other = other_plugin(package, "toys_two", "import graphbench; graphbench.register_data(__name__)")
+    (other / file).parent.mkdir(parents=True)
+    (other / file).write_text(content)
+    out, log = command(package, "list", plugins=("toys_benchmark", "toys_two"))
+    assert "toys/paths" in out and "algoreas/mst_easy" in out
+    assert "the plug-in 'toys_two'" in log and words in log and "'toys_benchmark'" not in log
+
+
+def test_model_configurations_with_a_name_that_is_taken(package):
+    (package / "baselines" / "algoreas").mkdir()
+    (package / "baselines" / "algoreas" / "gin.yaml").write_text(MODEL)
+    code = "from graphbench.training.config import list_configs; print(*list_configs())"
+    out, log = run(package, code, "toys_benchmark")
+    assert "algoreas/gin" in out.split() and "toys/gin_toy" not in out
+    assert "'toys_benchmark'" in log and "has the same name as" in log
+
+
+def test_metrics_processors_and_surrogates_of_plugins(package):
+    code = """
+import math
+import graphbench
+from graphbench.evaluation.metrics import METRICS, metric
+from dataclasses import replace
+
+graphbench.register_metric(replace(METRICS["f1"], name="f1_again"))
+graphbench.register_metric(replace(METRICS["f1"], name="recall"))
+"""
+    other_plugin(package, "toys_metrics", code)
+    words = "from graphbench.evaluation.metrics import metric; print(metric('f1').name); metric('f1_again')"
+    _, log = run(package, words, "toys_metrics", expect=1)
+    assert "the plug-in 'toys_metrics' registers the metric 'recall', which graphbench itself has registered" in log
+    assert "unknown metric 'f1_again'" in log
+    (package.parent / "toys_metrics" / "__init__.py").write_text(code.replace('name="recall"', 'name="f1_too"'))
+    assert run(package, words, "toys_metrics")[0].split() == ["f1"]
