@@ -44,16 +44,16 @@ class _Commands(TyperGroup):
     """The commands; typer alone would end an interrupted one without a word."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with _told_of_interrupts():
+        with _interrupts_noted():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        with _told_of_interrupts():
+        with _interrupts_noted():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _told_of_interrupts() -> Iterator[None]:
+def _interrupts_noted() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:

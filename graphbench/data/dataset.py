@@ -27,7 +27,7 @@ from graphbench.data.batching import (
 from graphbench.data.content import objects_hash, selection_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.layout import data_fingerprint
-from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, tell_of_failures
+from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
@@ -85,7 +85,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if pre_transform is not None:
             self._kept = [pre_transform(self.get(i)) for i in self.indices()]
             self._indices = None
-        tell_of_failures(self.card, split, self.label_path, self.failed_graphs)
+        warn_unlabelled(self.card, split, self.label_path, self.failed_graphs)
 
     def _open(self) -> None:
         self._count, arrays = split_arrays(self.card, self.path, self.label_path, self._limit)

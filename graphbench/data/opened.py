@@ -76,7 +76,7 @@ def hash_of_first(card: Card, path: Path, label_path: Path | None, count: int) -
     return graphs if label_path is None else labelled_hash(graphs, _hash_of_first(card.only_labels, label_path, count))
 
 
-def tell_of_failures(card: Card, split: str, label_path: Path | None, failed: NDArray[np.int64]) -> None:
+def warn_unlabelled(card: Card, split: str, label_path: Path | None, failed: NDArray[np.int64]) -> None:
     """Warn of graphs that have no label because the labeller failed on them."""
     if label_path is not None and len(failed):
         _LOG.warning(

@@ -62,7 +62,7 @@ def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
     fitting = [
         s
         for s in published(dataset)
-        if s.split in splits and s.value is not None and (not s.beside_all or s.split == "test")
+        if s.split in splits and s.value is not None and (not s.for_all_models or s.split == "test")
     ]
     found = [s for s in fitting if s.study == "main" and s.split == "test"]
     known = {(s.model, s.protocol, s.metric) for s in found}
@@ -73,12 +73,12 @@ def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
     return found
 
 
-def scores_beside_all(dataset: str, metric: str, splits: Iterable[str]) -> dict[str, dict[str, PublishedScore]]:
+def reference_scores(dataset: str, metric: str, splits: Iterable[str]) -> dict[str, dict[str, PublishedScore]]:
     """Return name -> split -> published score that stands beside every model, such as that of people."""
     wanted = set(splits)
     found: dict[str, dict[str, PublishedScore]] = {}
     for score in published(dataset):
-        if score.beside_all and score.metric == metric and score.split in wanted and score.value is not None:
+        if score.for_all_models and score.metric == metric and score.split in wanted and score.value is not None:
             found.setdefault(score.model, {}).setdefault(score.split, score)
     return found
 

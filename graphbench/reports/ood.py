@@ -11,7 +11,7 @@ from graphbench.core.errors import ResultError
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.evaluation.texts import grouped_split, split_and_size
-from graphbench.reports.comparison import architecture, compared_with, same_splits, scores_beside_all
+from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
 from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
@@ -225,7 +225,7 @@ def _references(card: Card, dataset: str, metric: str, splits: Sequence[str]) ->
     """Return what the models are compared with: solvers, published scores for all, the best trivial predictor."""
     people = [
         Reference(f"{name.replace('_', ' ')}{PUBLISHED}", _values(printed), "published")
-        for name, printed in scores_beside_all(dataset, metric, splits).items()
+        for name, printed in reference_scores(dataset, metric, splits).items()
     ]
     solved: dict[str, dict[str, float]] = {}
     for split in splits:

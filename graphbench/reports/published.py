@@ -34,8 +34,8 @@ class PublishedScore(_Strict):
         table: Number of the table.
         protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
         note: What to know about the number.
-        beside_all: Whether it stands beside the runs of every model, as scores of people do, and not only beside those
-            of its own.
+        for_all_models: Whether the number is shown beside the runs of every model, as scores of people are, and not
+            only beside those of the model it names.
     """
 
     dataset: str
@@ -50,7 +50,7 @@ class PublishedScore(_Strict):
     table: int | None = None
     protocol: str | None = None
     note: str = ""
-    beside_all: bool = False
+    for_all_models: bool = False
 
     @property
     def reference(self) -> str:
@@ -69,7 +69,7 @@ class _Table(_Strict):
     splits: tuple[str, ...] = ()
     protocol: str | None = None
     note: str = ""
-    beside_all: bool = False
+    for_all_models: bool = False
     scores: dict[str, dict[str, tuple[float | None, ...]]]
 
     @model_validator(mode="after")
@@ -161,7 +161,7 @@ def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
                     table=table.table,
                     protocol=table.protocol,
                     note=table.note,
-                    beside_all=table.beside_all,
+                    for_all_models=table.for_all_models,
                 )
 
 

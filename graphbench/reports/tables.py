@@ -16,8 +16,8 @@ from graphbench.reports.comparison import (
     architecture,
     compared_with,
     notes_on,
+    reference_scores,
     same_splits,
-    scores_beside_all,
     scores_on_test,
 )
 from graphbench.reports.labels import Labels, named
@@ -212,7 +212,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
-    for person, scores in scores_beside_all(results[0].dataset, metric, splits).items():
+    for person, scores in reference_scores(results[0].dataset, metric, splits).items():
         columns.append((f"{_predictor_name(person)}, published", [_published_text(scores.get(s)) for s in splits]))
     floors = [best_floor(card, split, metric) for split in splits]
     for solver in dict.fromkeys(name for split in splits for name in card.solvers.get(split, {})):
@@ -311,7 +311,7 @@ def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
         splits = ood_splits(card, results)
         beside = [compared_with(runs, card, split, primary, study="ood") for runs in results for split in splits]
         shown += [score for score in beside if score is not None and score.value is not None]
-        shown += [s for scores in scores_beside_all(dataset, primary, splits).values() for s in scores.values()]
+        shown += [s for scores in reference_scores(dataset, primary, splits).values() for s in scores.values()]
     return notes_on(shown)
 
 

@@ -36,7 +36,7 @@ from graphbench.training.mixture import mixture_weights
 from graphbench.training.recording import NoBoard, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
-from graphbench.training.splits import cards_of, choose_splits, require_own_splits, split_limits, split_names
+from graphbench.training.splits import cards_of, choose_splits, split_limits, split_names, validate_train_val_splits
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -186,7 +186,7 @@ def checked_tasks(config: RunConfig, cards: Mapping[str, Card]) -> dict[str, Tas
         except DecodingError as error:
             raise ConfigError(f"training.decoding: {error}") from error
         task.configure(config.model)
-        require_own_splits(config, task)
+        validate_train_val_splits(config, task)
         if not task.several_processes and world_size() > 1:
             raise ConfigError(
                 f"models on {task.type} tasks are trained by one process, not {world_size()}; run without torchrun"

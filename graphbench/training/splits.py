@@ -92,7 +92,7 @@ def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDa
     return {name: data.labelled(name) for name in split_names(data.card, names)}
 
 
-def require_own_splits(config: RunConfig, task: Task) -> None:
+def validate_train_val_splits(config: RunConfig, task: Task) -> None:
     """Refuse to train or to select models on a split that is there for something else.
 
     Raises:

@@ -5,7 +5,7 @@ import pytest
 from graphbench.catalog.names import card
 from graphbench.evaluation.results import Budget, aggregate
 from graphbench.reports import comparison
-from graphbench.reports.comparison import compared_with, notes_on, same_splits, scores_beside_all, scores_on_test
+from graphbench.reports.comparison import compared_with, notes_on, reference_scores, same_splits, scores_on_test
 from graphbench.reports.published import PublishedScore, published
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, overview_rows, published_notes, score_rows
@@ -86,7 +86,7 @@ def test_notes_are_of_tables_with_a_number_on_the_page():
 
 def test_people_stand_beside_every_model():
     puzzles = card("gen_23")
-    people = scores_beside_all(puzzles.id, "accuracy", puzzles.ood)
+    people = reference_scores(puzzles.id, "accuracy", puzzles.ood)
     assert {name: list(scores) for name, scores in people.items()} == {
         name: ["k2", "k3", "k4", "k5", "k6"] for name in ("human_time_limited", "human_unlimited_time")
     }
@@ -96,7 +96,7 @@ def test_people_stand_beside_every_model():
     assert [row[column] for row in grid.rows] == [
         *("–", "0.8480", "0.7730", "0.4770", "0.4240", "0.4060", "–", "–", "–", "–")  # noqa: RUF001
     ]
-    assert scores_beside_all(puzzles.id, "macro_f1", puzzles.ood) == {}
+    assert reference_scores(puzzles.id, "macro_f1", puzzles.ood) == {}
     assert not any(row.name.startswith("human") for row in score_rows(puzzles, results))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from graphbench.core.words import counted
 from graphbench.reports.plots import COLOURS, INK, PAPER, new_figure
 from graphbench.reports.tuning.parameters import short_names, value_text
-from graphbench.reports.tuning.plots import MAGNITUDES, blend, told_apart
+from graphbench.reports.tuning.plots import MAGNITUDES, blend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,7 +117,7 @@ class _ScoreScale:
         """Return place and text of the axis's marks."""
         values = np.linspace(self.low, self.high, 5 if self.high > self.low else 1)
         scores = (np.exp(values) if self.log else values).tolist()
-        marks = [(self.place(score), text) for score, text in zip(scores, told_apart(scores), strict=True)]
+        marks = [(self.place(score), text) for score, text in zip(scores, distinct_texts(scores), strict=True)]
         if self.cut:  # what stands at the worse end may be worse than its mark says
             end = 0 if self._higher else -1
             place, text = marks[end]

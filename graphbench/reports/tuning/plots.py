@@ -102,7 +102,7 @@ def _draw_best(axes: Axes, history: History, at: Sequence[float]) -> None:
         )  # fmt: skip
 
 
-def told_apart(values: Sequence[float]) -> list[str]:
+def distinct_texts(values: Sequence[float]) -> list[str]:
     """Return numbers as text with as many digits as tell those that differ apart, at least three."""
     different = len(set(values))
     texts: list[str] = []

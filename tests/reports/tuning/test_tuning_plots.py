@@ -9,7 +9,7 @@ from graphbench.reports.plots import INK, PAPER, RED, inline_svg, png_bytes
 from graphbench.reports.tuning.history import History
 from graphbench.reports.tuning.importance import Effect, Importance
 from graphbench.reports.tuning.parallel import parallel_figure
-from graphbench.reports.tuning.plots import best_figure, blend, budget_figure, importance_figure, told_apart
+from graphbench.reports.tuning.plots import best_figure, blend, budget_figure, importance_figure
 from graphbench.reports.tuning.trials import Status, Trial
 
 from .synthetic import make_result, make_trials
@@ -219,6 +219,6 @@ def test_counts_have_few_whole_marks():
 
 
 def test_numbers_are_told_apart():
-    assert told_apart([0.5, 0.25]) == ["0.5", "0.25"]
-    assert told_apart([0.98701, 0.98702]) == ["0.98701", "0.98702"]
-    assert told_apart([1.0, 1.0]) == ["1", "1"]
+    assert distinct_texts([0.5, 0.25]) == ["0.5", "0.25"]
+    assert distinct_texts([0.98701, 0.98702]) == ["0.98701", "0.98702"]
+    assert distinct_texts([1.0, 1.0]) == ["1", "1"]
