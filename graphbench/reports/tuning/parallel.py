@@ -11,7 +11,7 @@ import numpy as np
 from graphbench.core.words import counted
 from graphbench.reports.plots import COLOURS, INK, PAPER, new_figure
 from graphbench.reports.tuning.parameters import short_names, value_text
-from graphbench.reports.tuning.plots import MAGNITUDES, blend
+from graphbench.reports.tuning.plots import MAGNITUDES, blend, distinct_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from graphbench.reports.plots import INK, PAPER, RED, inline_svg, png_bytes
 from graphbench.reports.tuning.history import History
 from graphbench.reports.tuning.importance import Effect, Importance
 from graphbench.reports.tuning.parallel import parallel_figure
-from graphbench.reports.tuning.plots import best_figure, blend, budget_figure, importance_figure
+from graphbench.reports.tuning.plots import best_figure, blend, budget_figure, distinct_texts, importance_figure
 from graphbench.reports.tuning.trials import Status, Trial
 
 from .synthetic import make_result, make_trials
