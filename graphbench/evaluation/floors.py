@@ -71,7 +71,7 @@ def best_floor(card: Card, split: str, metric: str) -> tuple[str, float] | None:
 
 def most_frequent_answer(references: Sequence[str]) -> str:
     """Return the answer that most references end in; of equally frequent ones the first in alphabetical order."""
-    from graphbench.domains.clrs_text.answers import final_answer
+    from graphbench.data.answers import final_answer
 
     counts = Counter(final_answer(reference) for reference in references)
     return min(counts, key=lambda answer: (-counts[answer], answer))

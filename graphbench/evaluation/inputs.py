@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
+from graphbench.data.answers import exact_match
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]
@@ -93,8 +94,6 @@ def _are_targets(feature: Feature, table: Table) -> bool:
 
 def _text_items(y_true: Any, y_pred: Any) -> tuple[Items, int]:
     """Return one item per text: whether it ends in the answer of its reference."""
-    from graphbench.domains.clrs_text.answers import exact_match
-
     references, texts = _strings(y_true, "y_true"), _strings(y_pred, "y_pred")
     if len(references) != len(texts):
         raise EvaluationError(f"y_pred has {len(texts)} texts and y_true {len(references)}; answer every prompt")

@@ -1,4 +1,4 @@
-"""The configuration of text models, and how much they may write. This module loads no torch."""
+"""The configuration of text models. This module loads no torch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from graphbench.models.config import ArchitectureConfig, layers_size
-
-_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
-_ROOM = 64  # so many characters longer
-
-
-def room_for(reference: int) -> int:
-    """Return how many characters a model may write where the longest reference has ``reference`` of them."""
-    return _ROOM_FACTOR * reference + _ROOM
 
 
 class TextModelConfig(ArchitectureConfig):

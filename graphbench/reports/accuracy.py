@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from graphbench.core.errors import EvaluationError
-from graphbench.domains.clrs_text import paper_protocol
-from graphbench.evaluation.language import SizeScore
 from graphbench.reports.plots import COLOURS, INK, add_legend, mark_trained, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]]) -> Figure:
+class SizeScore(Protocol):
+    """Accuracy of a model on an algorithm at one problem size; ``std`` is its standard deviation over seeds."""
+
+    @property
+    def algorithm(self) -> str: ...  # noqa: D102
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def mean(self) -> float: ...  # noqa: D102
+    @property
+    def std(self) -> float | None: ...  # noqa: D102
+
+
+def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]], trained: Iterable[int] = ()) -> Figure:
     """Return the figure of accuracy against problem size of one algorithm, as the paper draws it (figure 6).
 
-    Bars are one standard deviation over seeds; dots on the axis mark the sizes of the paper's training set.
+    Bars are one standard deviation over seeds; dots on the axis mark the sizes that were trained on.
 
     Args:
         algorithm: Name of the algorithm.
         models: Label -> scores, of which those of the algorithm are drawn.
+        trained: Problem sizes of the training set, e.g. ``paper_protocol().sizes_of(algorithm).train``.
 
     Raises:
         EvaluationError: If no model has a score of the algorithm.
@@ -40,7 +52,7 @@ def accuracy_figure(algorithm: str, models: Mapping[str, Sequence[SizeScore]]) -
     if not drawn:
         raise EvaluationError(f"no model has a score of {algorithm!r}; there is nothing to draw")
     axes.set_ylim(-0.02, 1.02)
-    mark_trained(axes, [s for s in paper_protocol().sizes_of(algorithm).train if min(drawn) <= s <= max(drawn)])
+    mark_trained(axes, [s for s in trained if min(drawn) <= s <= max(drawn)])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("problem size")
     axes.set_ylabel("accuracy")

@@ -13,7 +13,7 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import CardError, CheckpointError, ConfigError
 from graphbench.domains.clrs import sample
 from graphbench.domains.clrs_text import Renderer
-from graphbench.evaluation.language import dataset_prompts
+from graphbench.domains.clrs_text.language import dataset_prompts
 from graphbench.evaluation.results import aggregate, read_record
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_run

@@ -13,7 +13,7 @@ from graphbench.core.errors import ConfigError, TrainingError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.domains.clrs_text import exact_match
-from graphbench.evaluation.language import evaluate_language_model
+from graphbench.domains.clrs_text.language import evaluate_language_model
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextGenerator, TextModel, decode, encode

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Kind, Location
+from graphbench.data.answers import final_answer
 from graphbench.data.samples import Samples
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
 from graphbench.domains.clrs.checks import CHECKS
 from graphbench.domains.clrs.generators import RENAMED
-from graphbench.domains.clrs_text.answers import final_answer
 
 Array = NDArray[Any]
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from graphbench.domains.clrs_text import accuracies, answer_of, exact_match
-from graphbench.domains.clrs_text.answers import final_answer
+from graphbench.data.answers import final_answer
+from graphbench.domains.clrs_text import answer_of, exact_match
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,3 @@ def test_long_broken_outputs_are_read_in_linear_time():
     for text in ("[1 2 " * 30_000, "[" * 60_000, "[[1 2], " * 20_000, "[" + "12 " * 50_000, "[1" + " " * 60_000):
         answer_of(text)
     assert time.process_time() - started < 5
-
-
-def test_accuracy_per_algorithm_and_size():
-    scored = [("bfs", 4, True), ("bfs", 4, False), ("bfs", 5, True), ("activity_selector", 4, False)]
-    assert accuracies(scored) == {("activity_selector", 4): 0.0, ("bfs", 4): 0.5, ("bfs", 5): 1.0}
-    assert accuracies([]) == {}

@@ -1,14 +1,15 @@
-"""Scoring: the last array-like object of a model's output against the reference (Markeeva et al., 2024, section 4)."""
+"""Answers in texts: the last array-like object of a model's output (Markeeva et al., 2024, section 4)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _LIST = rf"\[\s*(?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?\s*\]"
 _NESTED = rf"\[\s*{_LIST}(?:[\s,]*{_LIST})*\s*\]"
 _PAIR = rf"\(\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)"
+_ROOM_FACTOR = 2  # an output may be this many times as long as the reference, and
+_ROOM = 64  # so many characters longer
 _OBJECT = re.compile(rf"{_NESTED}|{_LIST}|{_PAIR}|(?<![\w.-]){_NUMBER}(?!\w|\.\d)")
 
 
@@ -40,23 +41,13 @@ def exact_match(answer_text: str, reference: str) -> bool:
 
     Args:
         answer_text: The model's output, with or without a trace or other words before the answer.
-        reference: The reference, as :func:`graphbench.domains.clrs_text.render` returns it.
+        reference: The reference, e.g. as :func:`graphbench.domains.clrs_text.render` returns it.
     """
     expected = final_answer(reference)
     objects = len(_OBJECT.findall(expected))
     return (answer_of(answer_text, objects) if objects else answer_text.strip()) == expected
 
 
-def accuracies(scored: Iterable[tuple[str, int, bool]]) -> dict[tuple[str, int], float]:
-    """Return the accuracy of every algorithm at every size.
-
-    Args:
-        scored: Algorithm, size and whether the answer is right, of every prompt.
-
-    Returns:
-        (algorithm, size) -> share of right answers, in alphabetical order.
-    """
-    right: dict[tuple[str, int], list[bool]] = {}
-    for algorithm, size, correct in scored:
-        right.setdefault((algorithm, size), []).append(correct)
-    return {key: sum(values) / len(values) for key, values in sorted(right.items())}
+def room_for(reference: int) -> int:
+    """Return how many characters a model may write where the longest reference has ``reference`` of them."""
+    return _ROOM_FACTOR * reference + _ROOM

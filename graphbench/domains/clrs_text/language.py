@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors
 from graphbench.core.progress import progress_bar
+from graphbench.data.answers import exact_match, room_for
 from graphbench.data.samples import find_generator
-from graphbench.domains.clrs_text import Prompt, exact_match, prompts
 from graphbench.domains.clrs_text.generators import PromptParameters
-from graphbench.evaluation.results import Stat
-from graphbench.models.language_config import room_for
+from graphbench.domains.clrs_text.sets import Prompt, prompts
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -313,6 +313,7 @@ def size_scores(answers: Iterable[Answer]) -> list[SizeScore]:
         raise EvaluationError("answers with and without a trace are scored apart; select by use_hints")
     scores = []
     for (algorithm, size), seeds in sorted(sets.items()):
-        stat = Stat.of(sum(right) / len(right) for right in seeds.values())
-        scores.append(SizeScore(algorithm, size, stat.mean, stat.std, sum(map(len, seeds.values()))))
+        means = [fmean(right) for right in seeds.values()]
+        spread = stdev(means) if len(means) > 1 else None
+        scores.append(SizeScore(algorithm, size, fmean(means), spread, sum(map(len, seeds.values()))))
     return scores

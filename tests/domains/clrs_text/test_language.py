@@ -8,8 +8,8 @@ import torch
 
 import graphbench
 from graphbench.core.errors import EvaluationError, MissingDependency, StoreError
-from graphbench.domains.clrs_text import prompts
-from graphbench.evaluation.language import (
+from graphbench.domains.clrs_text import paper_protocol, prompts
+from graphbench.domains.clrs_text.language import (
     Answer,
     dataset_prompts,
     evaluate_language_model,
@@ -206,7 +206,9 @@ def test_scores_are_averaged_over_seeds():
 
 def test_the_figure_shows_models_and_the_sizes_trained_on():
     scores = size_scores([answer("bfs", size, seed, size < 8) for size in range(4, 13) for seed in (3, 14)])
-    figure = accuracy_figure("bfs", {"ours": scores, "theirs": scores[:3], "absent": []})
+    figure = accuracy_figure(
+        "bfs", {"ours": scores, "theirs": scores[:3], "absent": []}, paper_protocol().sizes_of("bfs").train
+    )
     (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.lines}
     assert list(lines["size trained on"].get_xdata()) == [4, 5, 10, 11, 12]
