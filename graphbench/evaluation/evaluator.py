@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
@@ -13,6 +13,7 @@ from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
+from graphbench.evaluation.metrics.items import Items
 from graphbench.evaluation.score import Score
 
 logger = logging.getLogger(__name__)
@@ -24,6 +25,9 @@ class BaseEvaluator(ABC):
     The same numbers come out of one call of :meth:`evaluate` and of any number of :meth:`update` calls: counts and
     sums are carried along, scores of batches are never averaged. A graph must not span two updates.
 
+    A subclass sets ``metrics``, calls :meth:`reset` at the end of its ``__init__`` and implements :meth:`start`,
+    :meth:`add` and :meth:`finish`.
+
     Attributes:
         metrics: The metrics, the primary one first.
         default_scores: What floating-point predictions are where ``scores`` is not given.
@@ -33,6 +37,8 @@ class BaseEvaluator(ABC):
 
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
     metrics: tuple[Metric, ...]
+    _sums: Any
+    _updates: int
 
     def __init__(self, scores: str | None, expected_graphs: int | None) -> None:
         scores = self.default_scores if scores is None else scores
@@ -59,21 +65,81 @@ class BaseEvaluator(ABC):
         """Return the score of all predictions at once, as :meth:`evaluate` does."""
         return self.evaluate(y_true, y_pred, batch)
 
-    @abstractmethod
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all predictions at once; running updates stay untouched."""
+    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> Score:
+        """Return the score of all predictions at once; running updates stay untouched.
 
-    @abstractmethod
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the predictions of some whole graphs; an update that raises changes nothing."""
+        Args:
+            y_true: Targets, or the graphs that hold them; see the class.
+            y_pred: Predictions; see the class.
+            batch: The graph of each row, where the targets do not say it; see the class.
+            **further: What the task's predictions need besides; see the class.
 
-    @abstractmethod
+        Raises:
+            EvaluationError: If shapes or lengths disagree, a value is not finite or not allowed (the message says which
+                and where), nothing is given, graphs are missing or too many, or the primary metric is undefined for
+                the targets. Other metrics that are undefined are left out, see ``Score.undefined``.
+        """
+        sums = self.start()
+        self.add(sums, y_true, y_pred, batch, **further)
+        return self.finish(sums)
+
+    def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
+        """Take the predictions of some whole graphs; arguments and errors as for :meth:`evaluate`.
+
+        Graph indices count within the update: index 0 of the next one is another graph. An update that raises changes
+        nothing.
+        """
+        self.add(self._sums, y_true, y_pred, batch, **further)
+        self._updates += 1
+
     def compute(self) -> Score:
-        """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it."""
+        """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it.
 
-    @abstractmethod
+        Raises:
+            EvaluationError: Before any update, if graphs are missing, or if the primary metric is undefined.
+        """
+        if not self._updates:
+            raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
+        return self.finish(self._sums)
+
     def reset(self) -> None:
         """Forget all updates."""
+        self._sums, self._updates = self.start(), 0
+
+    @abstractmethod
+    def start(self) -> Any:
+        """Return the sums of no prediction, to which :meth:`add` adds."""
+
+    @abstractmethod
+    def add(self, sums: Any, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
+
+    @abstractmethod
+    def finish(self, sums: Any) -> Score:
+        """Return the score of sums to which predictions were added."""
+
+    def values(
+        self, value_of: Callable[[Metric], float], metrics: Sequence[Metric] | None = None
+    ) -> tuple[dict[str, float], dict[str, str]]:
+        """Return the values of the metrics by name, and why others are undefined.
+
+        Args:
+            value_of: Returns the value of a metric, or raises an ``EvaluationError`` where it is undefined.
+            metrics: Which metrics; None for all.
+
+        Raises:
+            EvaluationError: If the primary metric is undefined.
+        """
+        values: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+        for m in self.metrics if metrics is None else metrics:
+            try:
+                values[m.name] = value_of(m)
+            except EvaluationError as error:
+                if m is self.metrics[0]:
+                    raise
+                undefined[m.name] = str(error)
+        return values, undefined
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples that are reported beside the whole, by name, e.g. ``n16``."""
@@ -99,7 +165,7 @@ class BaseEvaluator(ABC):
         )
 
 
-class _Running:
+class FeatureSums:
     """What has been scored so far: one accumulator for each kind of sum that the metrics need."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
@@ -107,11 +173,21 @@ class _Running:
         self.needs_graphs = {m.accumulator for m in metrics if m.needs_graphs}
         self.items = 0
         self.graphs: int | None = None
-        self.updates = 0
 
 
 class FeatureEvaluator(BaseEvaluator):
     """Scores predictions of one output feature.
+
+    Arguments of :meth:`evaluate` and :meth:`update`:
+
+    - ``y_true``: array, tensor, or a list of one array per graph. One row per item (node, edge or graph): ``[items]``,
+      or ``[items, K]`` for K scalar or mask targets each. Or the graphs themselves: a PyG ``Batch`` or ``Data``, or a
+      list of ``Data``, which hold the targets and say which row is whose.
+    - ``y_pred``: in the form of the targets. Masks: labels (bool, int) or scores (float, see ``scores``); categorical:
+      labels ``[items]`` or scores ``[items, classes]``, of which the highest counts; mask_one: labels, or scores of
+      which the highest in each graph counts; scalars: values.
+    - ``batch``: int ``[items]``, the graph of each row, in any order. Without it (and without lists or graphs) metrics
+      over graphs are left out of the score, except for graph-level features, where every row is a graph.
 
     Args:
         feature: What is scored.
@@ -143,7 +219,7 @@ class FeatureEvaluator(BaseEvaluator):
             also = defaults if also is None else also
         self.feature = feature
         self.metrics = tuple({m.name: m for m in (metric(name, feature) for name in (primary, *(also or ())))}.values())
-        self._running = _Running(self.metrics)
+        self.reset()
 
     def __repr__(self) -> str:
         """Return the feature, the metrics, and what floating-point predictions are."""
@@ -151,91 +227,56 @@ class FeatureEvaluator(BaseEvaluator):
         what = f"{self.feature.name}: {self.feature.location} {self.feature.type_name}"
         return f"Evaluator({what}; {names}; scores={self.scores.value!r})"
 
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all predictions at once; running updates stay untouched.
+    def start(self) -> FeatureSums:
+        """Return the sums of no prediction."""
+        return FeatureSums(self.metrics)
 
-        Args:
-            y_true: Targets: array, tensor, or a list of one array per graph. One row per item (node, edge or graph):
-                ``[items]``, or ``[items, K]`` for K scalar or mask targets each. Or the graphs themselves: a PyG
-                ``Batch`` or ``Data``, or a list of ``Data``, which hold the targets and say which row is whose.
-            y_pred: Predictions in the form of the targets. Masks: labels (bool, int) or scores (float, see ``scores``);
-                categorical: labels ``[items]`` or scores ``[items, classes]``, of which the highest counts;
-                mask_one: labels, or scores of which the highest in each graph counts; scalars: values.
-            batch: int ``[items]``, the graph of each row, in any order. Without it (and without lists or graphs)
-                metrics over graphs are left out of the score, except for graph-level features, where every row is a
-                graph.
+    def add(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
+        self.add_items(sums, *self.checked(sums, y_true, y_pred, batch))
 
-        Raises:
-            EvaluationError: If shapes or lengths disagree, a value is not finite or not allowed (the message says
-                which and where), nothing is given, graphs are missing, or the primary metric is undefined for the
-                targets. Other metrics that are undefined are left out, see ``Score.undefined``.
-        """
-        running = _Running(self.metrics)
-        self._add(running, y_true, y_pred, batch)
-        return self._finish(running)
-
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the predictions of some whole graphs; arguments and errors as for :meth:`evaluate`.
-
-        Graph indices count within the update: index 0 of the next one is another graph. An update that raises
-        changes nothing.
-        """
-        self._add(self._running, y_true, y_pred, batch)
-
-    def compute(self) -> Score:
-        """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it.
-
-        Raises:
-            EvaluationError: Before any update, if graphs are missing, or if the primary metric is undefined.
-        """
-        if self._running.updates == 0:
-            raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
-        return self._finish(self._running)
-
-    def reset(self) -> None:
-        """Forget all updates."""
-        self._running = _Running(self.metrics)
-
-    def _add(self, running: _Running, y_true: Any, y_pred: Any, batch: Any) -> None:
+    def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> tuple[Items, int | None]:
+        """Return what :meth:`add_items` takes: the items, and how many graphs they are of (None if unknown)."""
         if is_graphs(y_true):
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
         items, graphs = checked_items(self.feature, y_true, y_pred, batch, self.scores)
-        if running.updates and (graphs is None) != (running.graphs is None):
+        if sums.items and (graphs is None) != (sums.graphs is None):
             raise EvaluationError("some updates name the graphs and others do not; pass batch= with all or with none")
         if graphs is None and self.metrics[0].needs_graphs:
             raise EvaluationError(f"{self.primary_name} needs the graphs; pass batch= or a list of per-graph arrays")
-        for kind, accumulator in running.accumulators.items():
-            if items.graph is not None or kind not in running.needs_graphs:
-                accumulator.add(items)
-        running.updates += 1
-        running.items += items.truth.size
-        running.graphs = None if graphs is None else (running.graphs or 0) + graphs
+        return items, graphs
 
-    def _finish(self, running: _Running) -> Score:
-        self.check_graphs(running.graphs)
-        known = [m for m in self.metrics if running.graphs is not None or not m.needs_graphs]
+    @staticmethod
+    def add_items(sums: FeatureSums, items: Items, graphs: int | None) -> None:
+        """Add checked items to the sums."""
+        for kind, accumulator in sums.accumulators.items():
+            if items.graph is not None or kind not in sums.needs_graphs:
+                accumulator.add(items)
+        sums.items += items.truth.size
+        sums.graphs = None if graphs is None else (sums.graphs or 0) + graphs
+
+    def finish(self, sums: FeatureSums) -> Score:
+        """Return the score of sums to which predictions were added."""
+        self.check_graphs(sums.graphs)
+        return self.score_of(sums)
+
+    def score_of(self, sums: FeatureSums) -> Score:
+        """Return the score of any number of graphs; metrics over graphs are left out where the graphs are unknown."""
+        known = [m for m in self.metrics if sums.graphs is not None or not m.needs_graphs]
         if len(known) < len(self.metrics):
             logger.info("the graphs are unknown: %s left out", [m.name for m in self.metrics if m not in known])
-        values: dict[str, float] = {}
-        undefined: dict[str, str] = {}
-        for m in known:
-            try:
-                values[m.name] = m.value(running.accumulators[m.accumulator])
-            except EvaluationError as error:
-                if m is self.metrics[0]:
-                    raise
-                undefined[m.name] = str(error)
-                logger.info("%s is left out: %s", m.name, error)
-        return Score(values, self.primary_name, items=running.items, graphs=running.graphs, undefined=undefined)
+        values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), known)
+        for name, why in undefined.items():
+            logger.info("%s is left out: %s", name, why)
+        return Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
 
 
-class OutputsEvaluator(BaseEvaluator):
-    """Scores predictions of several output features together.
+class SeveralOutputs(BaseEvaluator):
+    """What evaluators of several outputs have in common.
 
-    Every metric is the weighted mean over the outputs that it can score; the value of one output stands beside it as
-    ``<metric>_<output>``. Targets and predictions are mappings output name -> array, or the graphs themselves as
-    targets; arguments are otherwise those of :class:`FeatureEvaluator`.
+    Every metric is the weighted mean over the outputs that it can score; the value of one of several outputs stands
+    beside it as ``<metric>_<output>``.
 
     Args:
         outputs: The output features.
@@ -244,6 +285,9 @@ class OutputsEvaluator(BaseEvaluator):
         weights: Output -> weight in the means; 1 where none is given.
         scores: As for :class:`FeatureEvaluator`.
         expected_graphs: As for :class:`FeatureEvaluator`.
+
+    Attributes:
+        metrics_of: Output -> the metrics that can score it; outputs that none can score are absent.
 
     Raises:
         EvaluationError: If a metric can score no output.
@@ -260,52 +304,81 @@ class OutputsEvaluator(BaseEvaluator):
         expected_graphs: int | None = None,
     ) -> None:
         super().__init__(scores, expected_graphs)
+        self.outputs = tuple(outputs)
         self.weights = {f.name: (weights or {}).get(f.name, 1.0) for f in outputs}
         self.metrics = tuple(metric(name) for name in dict.fromkeys((primary, *also)))
         for m in self.metrics:
             if not any(f.kind in m.kinds for f in outputs):
-                metric(m.name, outputs[0])  # says what could be used instead
-        self.parts: dict[str, FeatureEvaluator] = {}
-        for feature in outputs:
-            names = [m.name for m in self.metrics if feature.kind in m.kinds]
-            if names:
-                options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs}
-                self.parts[feature.name] = FeatureEvaluator(feature, names[0], names[1:], **options)
+                metric(m.name, outputs[0])  # its error says what could be used instead
+        able = {f.name: tuple(m for m in self.metrics if f.kind in m.kinds) for f in outputs}
+        self.metrics_of = {name: metrics for name, metrics in able.items() if metrics}
 
     def __repr__(self) -> str:
         """Return the outputs, the metrics, and what floating-point predictions are."""
         names = ", ".join(m.name for m in self.metrics)
-        return f"Evaluator({', '.join(self.parts)}; {names}; scores={self.scores.value!r})"
+        return f"Evaluator({', '.join(self.metrics_of)}; {names}; scores={self.scores.value!r})"
 
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all outputs at once; running updates stay untouched.
+    def joined(self, scores: Mapping[str, Score], items: int, graphs: int | None) -> Score:
+        """Return the score of all outputs, from the score of each.
 
-        Args:
-            y_true: Mapping output name -> targets as for :class:`FeatureEvaluator`, or the graphs themselves.
-            y_pred: Mapping output name -> predictions, for all outputs.
-            batch: Mapping output name -> int ``[items]``, the graph of each row; or one array where all outputs lie at
-                one location. Not with graphs as targets.
+        Raises:
+            EvaluationError: If the primary metric is undefined for an output.
         """
+        parts: dict[str, float] = {}
+        undefined: dict[str, str] = {}
+
+        def mean(m: Metric) -> float:
+            own = {name: score[m.name] for name, score in scores.items() if m.name in score}
+            without = {name: s.undefined[m.name] for name, s in scores.items() if m.name in s.undefined}
+            if len(self.outputs) > 1:
+                parts.update({f"{m.name}_{name}": value for name, value in own.items()})
+                undefined.update({f"{m.name}_{name}": why for name, why in without.items()})
+            if without or not own:
+                raise EvaluationError(next(iter(without.values()), "no output has it"))
+            return sum(self.weights[name] * value for name, value in own.items()) / sum(
+                self.weights[name] for name in own
+            )
+
+        values, missing = self.values(mean)
+        return Score({**values, **parts}, self.primary_name, items=items, graphs=graphs, undefined=missing | undefined)
+
+
+class OutputsEvaluator(SeveralOutputs):
+    """Scores predictions of several output features together.
+
+    Arguments of :meth:`evaluate` and :meth:`update`: targets and predictions are mappings output name -> what
+    :class:`FeatureEvaluator` takes, or the graphs themselves as targets; ``batch`` is a mapping too, or one array where
+    all outputs lie at one location.
+    """
+
+    def __init__(self, outputs: Sequence[Feature], primary: str, also: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(outputs, primary, also, **options)
+        features = {f.name: f for f in outputs}
+        self.parts = {
+            name: FeatureEvaluator(
+                features[name], *_names(metrics), scores=self.scores, expected_graphs=self.expected_graphs
+            )
+            for name, metrics in self.metrics_of.items()
+        }
+        self.reset()
+
+    def start(self) -> dict[str, FeatureSums]:
+        """Return the sums of every output."""
+        return {name: part.start() for name, part in self.parts.items()}
+
+    def add(self, sums: dict[str, FeatureSums], y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
         chosen = self._checked(y_true, y_pred, batch)
-        return self._joined({name: self.parts[name].evaluate(*args) for name, args in chosen.items()})
+        ready = {name: self.parts[name].checked(sums[name], *arguments) for name, arguments in chosen.items()}
+        for name, (items, graphs) in ready.items():  # all are checked before any is added
+            FeatureEvaluator.add_items(sums[name], items, graphs)
 
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the predictions of some whole graphs; arguments and errors as for :meth:`evaluate`."""
-        chosen = self._checked(y_true, y_pred, batch)
-        for name, (truth, predicted, owner) in chosen.items():  # all are checked before any is taken
-            part = self.parts[name]
-            checked_items(part.feature, truth, predicted, owner, part.scores)
-        for name, args in chosen.items():
-            self.parts[name].update(*args)
-
-    def compute(self) -> Score:
-        """Return the score of everything since the last :meth:`reset`."""
-        return self._joined({name: part.compute() for name, part in self.parts.items()})
-
-    def reset(self) -> None:
-        """Forget all updates."""
-        for part in self.parts.values():
-            part.reset()
+    def finish(self, sums: dict[str, FeatureSums]) -> Score:
+        """Return the score of all outputs."""
+        scores = {name: part.finish(sums[name]) for name, part in self.parts.items()}
+        graphs = {score.graphs for score in scores.values()}
+        items = sum(score.items_scored for score in scores.values())
+        return self.joined(scores, items, graphs.pop() if len(graphs) == 1 else None)
 
     def _checked(self, y_true: Any, y_pred: Any, batch: Any) -> dict[str, tuple[Any, Any, Any]]:
         """Return output -> (targets, predictions, graphs of the rows)."""
@@ -324,26 +397,10 @@ class OutputsEvaluator(BaseEvaluator):
         owners = batch if isinstance(batch, Mapping) else dict.fromkeys(self.parts, batch)
         return {name: (y_true[name], y_pred[name], owners.get(name)) for name in self.parts}
 
-    def _joined(self, scores: Mapping[str, Score]) -> Score:
-        values: dict[str, float] = {}
-        undefined: dict[str, str] = {}
-        for m in self.metrics:
-            own = {name: score[m.name] for name, score in scores.items() if m.name in score}
-            without = {n: s.undefined[m.name] for n, s in scores.items() if m.name in s.undefined}
-            undefined |= {f"{m.name}_{name}": why for name, why in without.items()}
-            if without or not own:
-                undefined[m.name] = next(iter(without.values()), "no output has it")
-            else:
-                total = sum(self.weights[name] for name in own)
-                values[m.name] = sum(self.weights[name] * value for name, value in own.items()) / total
-            values |= {f"{m.name}_{name}": value for name, value in own.items()}
-        if self.primary_name not in values:
-            raise EvaluationError(undefined[self.primary_name])
-        ordered = {m.name: values.pop(m.name) for m in self.metrics if m.name in values}
-        graphs = {score.graphs for score in scores.values()}
-        items = sum(score.items_scored for score in scores.values())
-        known = graphs.pop() if len(graphs) == 1 else None
-        return Score({**ordered, **values}, self.primary_name, items=items, graphs=known, undefined=undefined)
+
+def _names(metrics: Sequence[Metric]) -> tuple[str, list[str]]:
+    """Return the name of the first metric and those of the others."""
+    return metrics[0].name, [m.name for m in metrics[1:]]
 
 
 def _is_whole(value: Any) -> bool:

@@ -142,56 +142,31 @@ class SolutionEvaluator(BaseEvaluator):
         self.problem.require_options(options)
         self.options = options
         self.metrics = tuple(METRICS[name] for name in _checked_names(names, self.problem))
-        self._sums = SolutionSums()
+        self.reset()
 
     def __repr__(self) -> str:
         """Return the problem, the metrics, and what floating-point predictions are."""
         names = ", ".join(m.name for m in self.metrics)
         return f"SolutionEvaluator({self.problem.short_name}; {names}; scores={self.scores.value!r})"
 
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None, *, seconds: float | None = None) -> Score:
-        """Return the score of all solutions at once; running updates stay untouched.
+    def start(self) -> SolutionSums:
+        """Return the sums of no solution."""
+        return SolutionSums()
 
-        Args:
-            y_true: The graphs, with labels: a PyG ``Batch`` or ``Data``, or a list of ``Data``.
-            y_pred: Solutions, integers or booleans ``[N]``, or scores to decode, floats: arrays, tensors, or a list of
-                one per graph.
-            batch: Nothing: the graphs say which node belongs to which.
-            seconds: Seconds that a model or solver spent on these graphs; decoding is added to it.
+    def add(
+        self, sums: SolutionSums, y_true: Any, y_pred: Any, batch: Any = None, seconds: float | None = None
+    ) -> None:
+        """Add the solutions of some graphs to the sums; where it raises, the sums stay as they were.
 
         Raises:
             DecodingError: If scores cannot be decoded, or a solution is infeasible: that is never scored.
-            EvaluationError: If labels or bounds have the wrong shape or are not whole, a bound is passed, the seconds
-                are negative, or graphs are missing.
+            EvaluationError: If labels or bounds have the wrong shape or are not whole, a bound is passed, or the
+                seconds are negative.
         """
-        sums = SolutionSums()
-        self._take(sums, y_true, y_pred, batch, seconds)
-        return self._scored(sums)
-
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None, *, seconds: float | None = None) -> None:
-        """Take solutions of some graphs; arguments and errors as for :meth:`evaluate`.
-
-        An update that raises changes nothing.
-        """
-        self._take(self._sums, y_true, y_pred, batch, seconds)
-
-    def compute(self) -> Score:
-        """Return the score of everything since the last ``reset``.
-
-        Raises:
-            EvaluationError: Before any update, or if graphs are missing.
-        """
-        return self._scored(self._sums)
-
-    def reset(self) -> None:
-        """Forget all updates."""
-        self._sums = SolutionSums()
-
-    def _take(self, sums: SolutionSums, graphs: Any, predicted: Any, batch: Any, seconds: float | None) -> None:
         if batch is not None:
             raise EvaluationError("batch is given, but the graphs say which node belongs to which; leave batch out")
-        graphs = _one_batch(graphs)
-        values = _joined(predicted, "y_pred", _node_ptr(graphs))
+        graphs = _one_batch(y_true)
+        values = _joined(y_pred, "y_pred", _node_ptr(graphs))
         seconds = _checked_seconds(seconds)
         if values.dtype.kind == "f" and self.scores is not ScoreScale.LABEL:
             solved = decode(self.problem, graphs, values, scale=self.scores, **self.options)
@@ -203,24 +178,15 @@ class SolutionEvaluator(BaseEvaluator):
         )
         sums.add(SolvedGraphs(objectives, self.problem.maximise, labels, bounds, seconds))
 
-    def _scored(self, sums: SolutionSums) -> Score:
-        if not sums.graphs:
-            raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
+    def finish(self, sums: SolutionSums) -> Score:
+        """Return the score of sums to which solutions were added."""
         self.check_graphs(sums.graphs)
         if 0 < sums.labelled < sums.graphs:
             logger.warning(
                 "%d of %d graphs have no %s: ratio, gap and matched are means over the others",
                 *(sums.graphs - sums.labelled, sums.graphs, self.problem.value),
             )
-        values: dict[str, float] = {}
-        undefined: dict[str, str] = {}
-        for m in self.metrics:
-            try:
-                values[m.name] = m.value(sums)
-            except EvaluationError as error:
-                if m is self.metrics[0]:
-                    raise
-                undefined[m.name] = str(error)
+        values, undefined = self.values(lambda m: m.value(sums))
         return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs, undefined=undefined)
 
 

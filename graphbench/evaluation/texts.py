@@ -8,13 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import FeatureEvaluator
+from graphbench.evaluation.evaluator import FeatureEvaluator, FeatureSums
 from graphbench.evaluation.graphs import is_graphs, one_batch
+from graphbench.evaluation.metrics import Metric
 from graphbench.evaluation.score import Score
 
 _SIZED = re.compile(r"(.+)_n(\d+)")
+
+
+class _Sums(FeatureSums):
+    """What has been scored so far, in all and of every problem size."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        super().__init__(metrics)
+        self.by_size: dict[int, FeatureSums] = {}
 
 
 class TextEvaluator(FeatureEvaluator):
@@ -24,35 +32,22 @@ class TextEvaluator(FeatureEvaluator):
     sizes: then :meth:`groups` returns the score of every size.
     """
 
-    def __init__(self, feature: Feature, primary: str | None = None, also: Sequence[str] | None = None, **options: Any):
-        super().__init__(feature, primary, also, **options)
-        self._sizes: dict[int, FeatureEvaluator] = {}
+    def start(self) -> _Sums:
+        """Return the sums of no answer."""
+        return _Sums(self.metrics)
 
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the answers to some prompts; an update that raises changes nothing."""
+    def add(self, sums: Any, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add the answers to some prompts to the sums; where it raises, the sums stay as they were."""
         references, sizes = self._references(y_true, batch)
-        super().update(references, y_pred)
+        super().add(sums, references, y_pred)
         for size in np.unique(sizes) if sizes is not None else ():
             own = np.flatnonzero(np.asarray(sizes) == size).tolist()
-            part = self._sizes.setdefault(int(size), self._fresh())
-            part.update([references[i] for i in own], [y_pred[i] for i in own])
-
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all answers at once; running updates stay untouched."""
-        return super().evaluate(self._references(y_true, batch)[0], y_pred)
-
-    def reset(self) -> None:
-        """Forget all updates."""
-        super().reset()
-        self._sizes = {}
+            part = sums.by_size.setdefault(int(size), FeatureSums(self.metrics))
+            super().add(part, [references[i] for i in own], [y_pred[i] for i in own])
 
     def groups(self) -> dict[str, Score]:
         """Return the score of every problem size, as ``n<size>``, ascending."""
-        return {f"n{size}": part.compute() for size, part in sorted(self._sizes.items())}
-
-    def _fresh(self) -> FeatureEvaluator:
-        primary, *also = (m.name for m in self.metrics)
-        return FeatureEvaluator(self.feature, primary, also)
+        return {f"n{size}": self.score_of(part) for size, part in sorted(self._sums.by_size.items())}
 
     def _references(self, y_true: Any, batch: Any) -> tuple[Any, Any]:
         """Return the references, and the problem sizes where they are known."""

@@ -18,6 +18,7 @@ The score of an algorithm is the mean over its outputs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.evaluation.metrics import Metric, metric
+from graphbench.evaluation.evaluator import SeveralOutputs
+from graphbench.evaluation.metrics import Metric
 from graphbench.evaluation.metrics.items import Items
 from graphbench.evaluation.outputs import MASKED, checked_outputs, outputs_of
 from graphbench.evaluation.score import Score
@@ -34,96 +35,42 @@ from graphbench.evaluation.score import Score
 Array = NDArray[Any]
 
 
-class _Running:
+class _Sums:
     """What has been scored so far: the accumulators of every output."""
 
-    def __init__(self, outputs: Sequence[Feature], metrics: Mapping[str, Sequence[Metric]]) -> None:
+    def __init__(self, metrics: Mapping[str, Sequence[Metric]]) -> None:
         self.accumulators: dict[str, dict[Any, Any]] = {
-            f.name: {m.accumulator: m.accumulator() for m in metrics[f.name]} for f in outputs
+            name: {m.accumulator: m.accumulator() for m in own} for name, own in metrics.items()
         }
         self.graphs = self.items = 0
 
 
-class TraceEvaluator(BaseEvaluator):
-    """Scores all outputs of an algorithm: what ``Evaluator("clrs/bfs")`` returns.
+class TraceEvaluator(SeveralOutputs):
+    """Scores all outputs of an algorithm: what ``Evaluator("clrs/bfs")`` returns. Masked positions are left out.
 
-    Every metric is the mean over the outputs that it can score, by weight where the task has any; the values of several
-    outputs stand beside it as ``<metric>_<output>``. Masked positions are left out.
+    Arguments of :meth:`evaluate` and :meth:`update`:
 
-    Args:
-        outputs: The output features.
-        primary: Name of the metric that ranks models.
-        also: Further metrics.
-        weights: Output -> weight in the means; 1 where none is given.
-        scores: What floating-point predictions of masks are: ``probability``, ``logit`` or ``label``.
-        expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
+    - ``y_true``: output name -> array or tensor ``[B, ...]`` in the form of a ``TrajectoryBatch``: masks 0 and 1,
+      classes, node ids, -1 where masked; pointers, classes and mask_ones may be one-hot, with one axis more, as the
+      reference has them. Or the array alone where one output is scored; or a ``TrajectoryBatch`` or PyG graphs of one
+      size, which hold the outputs.
+    - ``y_pred``: the same, for all outputs; a mask may be floats of the scale. Where the truth is masked, -1 is allowed
+      too and nothing counts.
+    - ``batch``: nothing, as row i of every output is sample i.
     """
 
     def __init__(
-        self,
-        outputs: Sequence[Feature],
-        primary: str = "score",
-        also: Sequence[str] = (),
-        *,
-        weights: Mapping[str, float] | None = None,
-        scores: str | None = None,
-        expected_graphs: int | None = None,
+        self, outputs: Sequence[Feature], primary: str = "score", also: Sequence[str] = (), **options: Any
     ) -> None:
-        super().__init__(scores, expected_graphs)
-        self.outputs = tuple(outputs)
-        self.weights = {f.name: (weights or {}).get(f.name, 1.0) for f in outputs}
-        self.metrics = tuple(metric(name) for name in dict.fromkeys((primary, *also)))
-        for m in self.metrics:
-            if not any(f.kind in m.kinds for f in outputs):
-                metric(m.name, self.outputs[0])  # says what could be used instead
-        self._of = {f.name: [m for m in self.metrics if f.kind in m.kinds] for f in outputs}
-        self._running = _Running(self.outputs, self._of)
+        super().__init__(outputs, primary, also, **options)
+        self.reset()
 
-    def __repr__(self) -> str:
-        """Return the outputs, the metrics, and what floating-point predictions are."""
-        names = ", ".join(m.name for m in self.metrics)
-        return f"Evaluator({', '.join(f.name for f in self.outputs)}; {names}; scores={self.scores.value!r})"
+    def start(self) -> _Sums:
+        """Return the sums of no sample."""
+        return _Sums(self.metrics_of)
 
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        """Return the score of all samples at once; running updates stay untouched.
-
-        Args:
-            y_true: Output name -> array or tensor ``[B, ...]`` in the form of a ``TrajectoryBatch``: masks 0 and 1,
-                classes, node ids, -1 where masked; pointers, classes and mask_ones may be one-hot, with one axis more,
-                as the reference has them. Or the array alone where one output is scored; or a ``TrajectoryBatch`` or
-                PyG graphs of one size, which hold the outputs.
-            y_pred: The same, for all outputs; a mask may be floats of the scale. Where the truth is masked, -1 is
-                allowed too and nothing counts.
-            batch: Nothing: row i of every output is sample i.
-
-        Raises:
-            EvaluationError: If an output is missing, has another shape than its truth, or holds a value that is not
-                finite or not of its type; if the outputs are of different samples, or samples are missing.
-        """
-        running = _Running(self.outputs, self._of)
-        self._add(running, y_true, y_pred, batch)
-        return self._score(running)
-
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Take the outputs of some samples; arguments and errors as for :meth:`evaluate`.
-
-        An update that raises changes nothing.
-        """
-        self._add(self._running, y_true, y_pred, batch)
-
-    def compute(self) -> Score:
-        """Return the score of everything since the last ``reset``.
-
-        Raises:
-            EvaluationError: Before any update, or if samples are missing.
-        """
-        return self._score(self._running)
-
-    def reset(self) -> None:
-        """Forget all updates."""
-        self._running = _Running(self.outputs, self._of)
-
-    def _add(self, running: _Running, y_true: Any, y_pred: Any, batch: Any) -> None:
+    def add(self, sums: _Sums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add the outputs of some samples to the sums; where it raises, the sums stay as they were."""
         if batch is not None:
             raise EvaluationError("batch is given, but row i of every output is sample i; leave batch out")
         truth, predicted = (
@@ -133,11 +80,22 @@ class TraceEvaluator(BaseEvaluator):
         pairs = checked_outputs(self.outputs, truth, predicted, self.scores)
         for feature in self.outputs:
             expected, found = pairs[feature.name]
-            items = _items(feature, expected, found, any(m.needs_graphs for m in self._of[feature.name]))
-            for accumulator in running.accumulators[feature.name].values():
-                accumulator.add(items)
-            running.items += expected.size
-        running.graphs += len(pairs[self.outputs[0].name][0])
+            metrics = self.metrics_of.get(feature.name, ())
+            if metrics:
+                items = _items(feature, expected, found, any(m.needs_graphs for m in metrics))
+                for accumulator in sums.accumulators[feature.name].values():
+                    accumulator.add(items)
+            sums.items += expected.size
+        sums.graphs += len(pairs[self.outputs[0].name][0])
+
+    def finish(self, sums: _Sums) -> Score:
+        """Return the score of all outputs."""
+        self.check_graphs(sums.graphs)
+        scores = {}
+        for name, metrics in self.metrics_of.items():
+            values, undefined = self.values(partial(_value, sums.accumulators[name]), metrics)
+            scores[name] = Score(values, self.primary_name, undefined=undefined)
+        return self.joined(scores, sums.items, sums.graphs)
 
     def _named(self, values: Any, name: str) -> Mapping[str, Any]:
         if isinstance(values, Mapping):
@@ -149,23 +107,9 @@ class TraceEvaluator(BaseEvaluator):
             )
         return {self.outputs[0].name: values}
 
-    def _score(self, running: _Running) -> Score:
-        if not running.graphs:
-            raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
-        self.check_graphs(running.graphs)
-        values: dict[str, float] = {}
-        parts: dict[str, float] = {}
-        for m in self.metrics:
-            own = {
-                f.name: m.value(running.accumulators[f.name][m.accumulator])
-                for f in self.outputs
-                if m in self._of[f.name]
-            }
-            total = sum(self.weights[name] for name in own)
-            values[m.name] = sum(self.weights[name] * value for name, value in own.items()) / total
-            if len(self.outputs) > 1:
-                parts |= {f"{m.name}_{name}": value for name, value in own.items()}
-        return Score({**values, **parts}, self.primary_name, items=running.items, graphs=running.graphs)
+
+def _value(accumulators: Mapping[Any, Any], metric: Metric) -> float:
+    return metric.value(accumulators[metric.accumulator])
 
 
 def _items(feature: Feature, truth: Array, predicted: Array, with_samples: bool) -> Items:

@@ -72,23 +72,13 @@ class ChoiceEvaluator(BaseEvaluator):
         self.metrics = tuple(metric(name) for name in (card.metrics.primary, *card.metrics.also))
         self.reset()
 
-    def reset(self) -> None:
-        self._sums = Costs()
+    def start(self) -> Costs:
+        return Costs()
 
-    def evaluate(self, y_true: Any, y_pred: Any, batch: Any = None) -> Score:
-        sums = Costs()
+    def add(self, sums: Costs, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         sums.update(*self._checked(y_true, y_pred))
-        return self._score(sums)
 
-    def update(self, y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        self._sums.update(*self._checked(y_true, y_pred))
-
-    def compute(self) -> Score:
-        if not self._sums.graphs:
-            raise EvaluationError("nothing was scored yet; call update first")
-        return self._score(self._sums)
-
-    def _score(self, sums: Costs) -> Score:
+    def finish(self, sums: Costs) -> Score:
         self.check_graphs(sums.graphs)
         values = {m.name: m.value(sums) for m in self.metrics}
         return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs)
