@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import index
 from pathlib import Path
@@ -220,6 +220,25 @@ class Card(BaseModel):
         if found is None:
             raise CardError(f"{self.address} has no split {name!r}; it has {', '.join(self.all_splits)}")
         return found
+
+    def select_splits(self, names: str | Iterable[str] | None) -> list[str]:
+        """Return the splits that names stand for, each once.
+
+        ``ood`` stands for every out-of-distribution split and ``all`` for every split; None and ``none`` alone stand
+        for no split. A string may hold several names, separated by commas.
+
+        Raises:
+            CardError: If the dataset has no such split.
+        """
+        listed = names.split(",") if isinstance(names, str) else list(names or ())
+        groups = {"ood": list(self.ood), "all": list(self.all_splits)}
+        found: dict[str, None] = {}
+        for name in [] if listed == ["none"] else [name.strip() for name in listed]:
+            if name not in groups and name not in self.all_splits:
+                known = ", ".join(self.all_splits)
+                raise CardError(f"{self.address} has no split {name!r}; it has {known} (and ood, all)")
+            found |= dict.fromkeys(groups.get(name, [name]))
+        return list(found)
 
     def nodes(self, split: str) -> float | None:
         """Return how many nodes a split's graphs have: the parameter ``nodes``, else the measured mean.

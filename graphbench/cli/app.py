@@ -32,7 +32,6 @@ from graphbench.cli.options import (
     Source,
     SplitNames,
     Workers,
-    choose_splits,
     files_of,
 )
 from graphbench.cli.training import evaluate, predict, report, train
@@ -163,7 +162,7 @@ def generate(
             card = catalog().card(id_).with_data_seed(data_seed)
             card = sourced_card(card, **files_of(source, folder), download=download, root=root)
             card = card.graphs if graphs_only else card
-            rows += generate_one(card, choose_splits(card.all_splits, splits), root, limit, workers, client)
+            rows += generate_one(card, card.select_splits(splits or "train,val,test"), root, limit, workers, client)
     generated(rows, as_json)
 
 
@@ -211,7 +210,7 @@ def verify(
     outcomes = []
     for id_ in ids:
         card = sourced_card(catalog().card(id_).with_data_seed(data_seed), **files, root=root)
-        chosen = None if splits is None else choose_splits(card.all_splits, splits)
+        chosen = None if splits is None else tuple(card.select_splits(splits))
         outcomes.append(run_checks(id_, root=root, samples=samples, splits=chosen, data_seed=data_seed, **files))
         if not as_json:
             show.verification(outcomes[-1])

@@ -68,23 +68,6 @@ Folder = Annotated[
 Download = Annotated[bool, typer.Option("--download", help="Download the files of the source, where it registers any.")]
 
 
-def choose_splits(known: Any, wanted: str | None) -> tuple[str, ...]:
-    """Return the splits a ``--splits`` option names; without one, train, val and test."""
-    core = ("train", "val", "test")
-    names: list[str] = []
-    for part in (wanted or ",".join(core)).split(","):
-        name = part.strip()
-        if name == "all":
-            names += list(known)
-        elif name == "ood":
-            names += [n for n in known if n not in core]
-        elif name in known:
-            names.append(name)
-        else:
-            raise typer.BadParameter(f"no split {name!r}; there are {', '.join(known)} (and `ood`, `all`)")
-    return tuple(dict.fromkeys(names))
-
-
 def files_of(source: str, folder: Path | None) -> dict[str, Any]:
     """Return ``source`` and ``folder`` as the loader takes them."""
     return {"source": source, "folder": folder}

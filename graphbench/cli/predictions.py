@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import EvaluationError
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
 
@@ -40,7 +40,7 @@ class Stated:
 
 def score_predictions(
     dataset: str,
-    splits: Sequence[str] | None,
+    splits: str | None,
     path: Path,
     scores: str | None = None,
     *,
@@ -53,7 +53,7 @@ def score_predictions(
 
     Args:
         dataset: Id or alias.
-        splits: Names of the splits; None for ``test``, or for all that a folder has files of.
+        splits: Names of the splits, separated by commas; None for ``test``, or for all that a folder has files of.
         path: A file for one split, or a folder with a file per split.
         scores: What floating-point predictions are; None for the default of the kind of task.
         limit: Samples of each split.
@@ -65,7 +65,7 @@ def score_predictions(
     from graphbench.tasks.registry import task_of
 
     data: Splits = Loader(card_of(dataset).address, limit=limit, **source).load(())
-    files = _files(path, splits, data)
+    files = _files(path, splits, data.card)
     task = task_of(data.card)
     found: dict[str, Score] = {}
     for name, file in files.items():
@@ -80,26 +80,25 @@ def score_predictions(
     return found, save_record(record, records)
 
 
-def _files(path: Path, splits: Sequence[str] | None, data: Splits) -> dict[str, Path]:
+def _files(path: Path, splits: str | None, card: Card) -> dict[str, Path]:
     """Return split -> file of its predictions.
 
     Raises:
         EvaluationError: If there is no file for a split, or a file for several.
     """
-    for name in splits or ():
-        data.card.split(name)
+    chosen = card.select_splits(splits)
     if not path.is_dir():
-        names = splits or ("test",)
+        names = chosen or ["test"]
         if len(names) > 1:
             raise EvaluationError(
                 f"{path} is one file for {len(names)} splits; give a folder with one file per split ({names[0]}.npz)"
             )
         return {names[0]: path}
-    known = splits or tuple(data.card.all_splits)
+    known = chosen or tuple(card.all_splits)
     found = {name: file for name in known for end in _ENDINGS if (file := path / f"{name}{end}").is_file()}
-    missing = [name for name in splits or () if name not in found]
+    missing = [name for name in chosen if name not in found]
     if missing or not found:
-        what = missing[0] if missing else next(iter(data.card.all_splits))
+        what = missing[0] if missing else next(iter(card.all_splits))
         raise EvaluationError(
             f"{path} has no predictions of {missing[0] if missing else 'any split'}; a file is named after its split, "
             f"e.g. {what}.npz (endings: {', '.join(_ENDINGS)})"

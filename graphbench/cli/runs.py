@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,31 +85,6 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
     """Return the folder of one of several runs: ``seed0``, ``draw3`` or ``seed0-draw3``; nothing for a single one."""
     named = [f"seed{seed}"] if seeds > 1 or (draws > 1 and seed is not None) else []
     return "-".join(named + ([f"draw{draw}"] if draws > 1 else []))
-
-
-def score_run(
-    folder: Path, splits: Sequence[str], *, root: Path | None, limit: int | None, device: str
-) -> dict[str, Mapping[str, Mapping[str, float]]]:
-    """Score the best weights of a run's folder: dataset -> split -> score; several for a run on a group."""
-    from graphbench.training.evaluate import scores_of_run
-
-    return dict(scores_of_run(folder, splits, root=root, limit=limit, device=device))
-
-
-def refusal_of_files(folder: Path) -> str:
-    """Return why a run is not scored on published files that are named."""
-    from graphbench.training.folders import load_config_of_run
-    from graphbench.training.run_data import read_run_data
-
-    load_config_of_run(folder)
-    facts = read_run_data(folder)
-    if facts is not None and facts.source != "generated":
-        return "a run is scored on the files it was trained on; leave --source and --folder out"
-    return (
-        "the run was trained on generated data and is scored on these; the classes of published files are others "
-        "(clutrr: 23 relations, the last for noise of unknown relation, not 22). Leave --source and --folder out, or "
-        "train a model with them"
-    )
 
 
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:

@@ -84,7 +84,7 @@ def train(
         steps=steps,
         overrides=set_ or [],
         output=output,
-        evaluate=() if evaluate_on == "none" else names_in(evaluate_on),
+        evaluate=evaluate_on,
         eval_limit=eval_limit,
         val_limit=val_limit,
         records=save_record,
@@ -171,7 +171,7 @@ def evaluate(
     """
     from graphbench.cli import show
     from graphbench.cli.predictions import Stated, score_predictions
-    from graphbench.cli.runs import refusal_of_files, score_run
+    from graphbench.training.evaluate import scores_of_run
 
     files = files_of(source, folder)
     if predictions is None:
@@ -184,8 +184,8 @@ def evaluate(
         if save_record is not None or model_name is not None:
             raise typer.BadParameter("a run has a record of its own; --records and --model-name are for --predictions")
         if folder is not None:
-            raise typer.BadParameter(refusal_of_files(Path(target)))
-        found = score_run(Path(target), names_in(splits or "test"), root=root, limit=limit, device=device)
+            raise typer.BadParameter("a run is scored on the data it was trained on; leave --source and --folder out")
+        found = scores_of_run(Path(target), splits or "test", root=root, limit=limit, device=device)
         show.scores_of_run(target, found, as_json)
         return
     if (save_record is None) != (model_name is None):
@@ -194,8 +194,7 @@ def evaluate(
     if model_name is not None:
         stated = Stated(model_name, seed=seed, steps=steps, batch_size=batch_size, parameters=parameters, notes=notes)
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
-    names = None if splits is None else names_in(splits)
-    own, path = score_predictions(target, names, predictions, scores, stated=stated, records=save_record, **options)
+    own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
     show.scores(target, own, as_json)
     if path is not None and not as_json:
         show.written(path)
@@ -217,7 +216,7 @@ def predict(
     from graphbench.training.evaluate import write_run_predictions
 
     place = run / "predictions" if output is None else output
-    paths = write_run_predictions(run, place, names_in(splits), root=root, limit=limit, device=device)
+    paths = write_run_predictions(run, place, splits, root=root, limit=limit, device=device)
     if as_json:
         print_json([str(path) for path in paths])
         return
@@ -240,8 +239,3 @@ def report(
 
     for path in write_report(selector, records, output, title):
         typer.echo(f"wrote {path}")
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Return comma-separated names."""
-    return tuple(part.strip() for part in text.split(","))

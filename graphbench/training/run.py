@@ -36,7 +36,7 @@ from graphbench.training.mixture import mixture_weights
 from graphbench.training.recording import NoBoard, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
-from graphbench.training.splits import cards_of, choose_splits, split_limits, split_names, validate_train_val_splits
+from graphbench.training.splits import cards_of, choose_splits, split_limits, validate_train_val_splits
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -146,7 +146,7 @@ def train(
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
     tasks = checked_tasks(config, cards)
-    scored = {id_: split_names(card, evaluate) for id_, card in cards.items()}
+    scored = {id_: card.select_splits(evaluate) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
     with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):

@@ -69,27 +69,9 @@ def _together(dataset: Selector, ids: Sequence[str]) -> str:
     return f"{ids[0].replace('/', '-').replace(':', '-')}-and-more"
 
 
-def split_names(card: Card, names: str | Sequence[str] | None) -> list[str]:
-    """Return the splits that names stand for, each once.
-
-    ``ood`` stands for every out-of-distribution split; None and ``none`` alone for no split.
-
-    Raises:
-        ConfigError: If a split does not exist.
-    """
-    found: dict[str, None] = {}
-    listed = [names] if isinstance(names, str) else list(names or ())
-    for name in [] if listed == ["none"] else listed:
-        if name not in ("ood", *card.all_splits):
-            known = ", ".join(card.all_splits)
-            raise ConfigError(f"unknown split {name!r}; {card.address} has {known}, and ood for all shifted ones")
-        found |= dict.fromkeys(card.ood if name == "ood" else [name])
-    return list(found)
-
-
 def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
-    """Return splits by name, with labels, generated if they are not there yet. See :func:`split_names`."""
-    return {name: data.labelled(name) for name in split_names(data.card, names)}
+    """Return splits by name, with labels, generated if they are not there yet. See ``Card.select_splits``."""
+    return {name: data.labelled(name) for name in data.card.select_splits(names)}
 
 
 def validate_train_val_splits(config: RunConfig, task: Task) -> None:

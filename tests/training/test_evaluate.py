@@ -6,14 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError, TrainingError
+from graphbench.core.errors import CardError, CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.evaluation.results import save_record
 from graphbench.models import base
 from graphbench.models.base import TaskModel, largest_batch
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
 from graphbench.training.run import train
-from graphbench.training.splits import split_names
 
 
 class Guess(TaskModel):
@@ -127,14 +126,15 @@ def test_a_run_is_not_scored_on_data_that_changed_since(tmp_path):
 
 
 def test_no_split_has_many_names(toys):
-    assert split_names(toys.card, None) == split_names(toys.card, "none") == split_names(toys.card, ["none"]) == []
-    assert split_names(toys.card, ("test", "ood", "n12")) == ["test", "n12"]
-    with pytest.raises(ConfigError, match="unknown split 'none'"):
-        split_names(toys.card, ("none", "test"))
+    assert toys.card.select_splits(None) == toys.card.select_splits("none") == toys.card.select_splits(["none"]) == []
+    assert toys.card.select_splits(("test", "ood", "n12")) == ["test", "n12"]
+    assert toys.card.select_splits("all") == list(toys.card.all_splits)
+    with pytest.raises(CardError, match="no split 'none'"):
+        toys.card.select_splits(("none", "test"))
 
 
 def test_folders_and_splits_that_do_not_exist_are_refused(run, toys, tmp_path):
     with pytest.raises(CheckpointError, match="is no run folder"):
         evaluate_run(tmp_path)
-    with pytest.raises(ConfigError, match="unknown split 'n13'"):
+    with pytest.raises(CardError, match="no split 'n13'"):
         evaluate_run(run.path, "n13", data=toys)

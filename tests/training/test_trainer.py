@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from graphbench.core.errors import CheckpointError, ConfigError, MissingDependency, TrainingError, UnknownDataset
+from graphbench.core.errors import (
+    CardError,
+    CheckpointError,
+    ConfigError,
+    MissingDependency,
+    TrainingError,
+    UnknownDataset,
+)
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models import losses
@@ -277,7 +284,7 @@ def test_what_cannot_be_trained_is_refused(toys, make_toys, tiny, tmp_path):
         train()
     with pytest.raises(ConfigError, match="cannot be cut into 17 parts"):
         train(data=toys, model=tiny, output=tmp_path, overrides=["training.accumulate=17"])
-    with pytest.raises(ConfigError, match="unknown split 'tset'; toys/heavy has train, val, test, n12"):
+    with pytest.raises(CardError, match="toys/heavy has no split 'tset'; it has train, val, test, n12"):
         train(data=toys, model=tiny, steps=1, output=tmp_path, evaluate="tset")
     with pytest.raises(ConfigError, match="device 'abacus' does not exist"):
         train(data=toys, model=tiny, output=tmp_path, device="abacus")
