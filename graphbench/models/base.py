@@ -138,9 +138,16 @@ def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
     return max(1, size)
 
 
-def module_key(task_id: str) -> str:
-    """Return a task's id as the name of a submodule."""
-    return task_id.replace("/", "__").replace(".", "_")
+_TAKEN = frozenset(dir(nn.ModuleDict()))
+
+
+def module_key(name: str) -> str:
+    """Return the id of a task, or the name of a feature, as the key of a submodule in an ``nn.ModuleDict``.
+
+    A name that is an attribute of the dictionary, such as ``keys`` or ``type``, gets a hyphen, which no name ends in.
+    """
+    key = name.replace("/", "__").replace(".", "_")
+    return f"{key}-" if key in _TAKEN else key
 
 
 def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:

@@ -37,7 +37,7 @@ def latencies_ms(
     def seconds(batch: Any) -> float:
         started = time.perf_counter()
         with evaluating(model):
-            task.predict(predicted(model, id_, batch, device, precision), batch)
+            predicted(model, task, id_, batch, device, precision)
         return time.perf_counter() - started
 
     singles = [seconds(batch) for batch in task.scoring_batches(split[: min(alone, len(split))], 1)]

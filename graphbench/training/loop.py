@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,7 @@ from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import TaskRun
 from graphbench.training.distributed import World
-from graphbench.training.failures import not_finite, out_of_memory
+from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import Schedule, mixture_weights
 from graphbench.training.recording import Board, peak_memory_bytes
@@ -34,6 +35,10 @@ CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 _SEED_STRIDE = 2**32
 _MASK64 = 2**64 - 1
+_LESS_MEMORY = (
+    "raise training.accumulate (same result, less memory), lower training.batch_size, or take a smaller model "
+    "(models of all pairs of nodes need memory in proportion to batch size * nodes^2 * model.hidden)"
+)
 
 
 @dataclass
@@ -167,7 +172,8 @@ class TrainingLoop:
         self.model.train()
         self._start_timer()
         while state.step < settings.steps and not self.patience_is_spent():
-            self._pending.append(self._update(*next(batches)))
+            with self._memory_checked():
+                self._pending.append(self._update(*next(batches)))
             state.step += 1
             bar.update(1)
             last = state.step == settings.steps or state.step in settings.eval_at
@@ -208,15 +214,16 @@ class TrainingLoop:
 
     def seconds_per_update(self) -> float:
         """Return what an update costs on the first batch, measured without changing weights or random numbers."""
-        task_id, parts = next(self._batches())
-        self.model.train()
         seconds = []
-        for _ in range(2):  # the first one compiles and warms up
-            started = time.perf_counter()
-            self.world.seed_step(self.settings.seed, self.state.step)
-            float(self._gradients(task_id, parts))
-            seconds.append(time.perf_counter() - started)
-            self.optimizer.zero_grad(set_to_none=True)
+        with self._memory_checked():
+            task_id, parts = next(self._batches())
+            self.model.train()
+            for _ in range(2):  # the first one compiles and warms up
+                started = time.perf_counter()
+                self.world.seed_step(self.settings.seed, self.state.step)
+                float(self._gradients(task_id, parts))
+                seconds.append(time.perf_counter() - started)
+                self.optimizer.zero_grad(set_to_none=True)
         return seconds[-1]
 
     def _batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -244,6 +251,22 @@ class TrainingLoop:
             generator = torch.Generator().manual_seed(drawn)
             yield None if batch is None else self.model.prepare(batch, id_, generator, training=True)
 
+    @contextmanager
+    def _memory_checked(self) -> Iterator[None]:
+        """Within the block, say what to lower where a batch does not fit into the memory.
+
+        Raises:
+            TrainingError: If there is too little memory.
+        """
+        try:
+            yield
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            samples = next(iter(self.runs.values())).task.samples
+            at_once = self.settings.batch_size // self.settings.accumulate
+            raise out_of_memory("training", at_once, samples, _LESS_MEMORY) from error
+
     def _update(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Do one optimizer update and return this process's part of the batch's loss."""
         settings, world = self.settings, self.world
@@ -260,33 +283,21 @@ class TrainingLoop:
         return total
 
     def _gradients(self, id_: str, parts: Sequence[Any]) -> Tensor:
-        """Add the gradients of a batch and return this process's part of its loss.
+        """Add the gradients of this process's micro-batches, and return its part of the batch's loss.
 
-        Raises:
-            TrainingError: If the device's memory is too small.
+        A micro-batch counts by its share of the terms of the whole batch.
         """
-        try:
-            return self._backward(id_, parts)
-        except torch.OutOfMemoryError as error:
-            remedy = "raise training.accumulate (same result, less memory) or lower training.batch_size"
-            at_once = self.settings.batch_size // self.settings.accumulate
-            raise out_of_memory("training", at_once, remedy) from error
-
-    def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
-        """Add the gradients of this process's micro-batches, weighted by their share of the whole batch's terms."""
         task, device = self.runs[id_].task, self.world.device
-        if len(parts) == self.world.size == 1:
-            losses = self._losses(id_, parts[0].to(device))
-            total = weighted_sum(losses, task.card.task.weights)
-            total.backward()  # type: ignore[no-untyped-call]
-            return total.detach()
+        whole = len(parts) == self.world.size == 1
+        shares = [{}] if whole else self._shares([task.loss_weights(part) for part in parts])
         total = torch.zeros((), device=device)
-        shares = self._shares([task.loss_weights(part) for part in parts])
         for part, share in zip(parts, shares, strict=True):
             losses = self._losses(id_, part.to(device))
-            own = weighted_sum({name: loss * share[name] for name, loss in losses.items()}, task.card.task.weights)
-            own.backward()  # type: ignore[no-untyped-call]
-            total += own.detach()
+            if not whole:
+                losses = {name: loss * share[name] for name, loss in losses.items()}
+            loss = weighted_sum(losses, task.card.task.weights)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
         return total
 
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:

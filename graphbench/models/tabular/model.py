@@ -39,6 +39,8 @@ class TabularModel(TaskModel):
         (self.task,) = tasks.values()
         self.config = config
         self.outputs = select(self.task.features, Stage.OUTPUT)
+        if not self.outputs:
+            raise ConfigError("the features hold no output, so there is nothing to predict")
         for feature in self.outputs:
             if feature.kind not in _SUPPORTED or (
                 feature.kind is Kind.MASK_ONE and feature.location is not Location.NODE

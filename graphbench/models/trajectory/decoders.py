@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
+from graphbench.models.base import module_key
 from graphbench.models.trajectory.encoders import POINTERS, PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import DenseProcessor
@@ -168,16 +169,15 @@ class Decoders(nn.Module):
         super().__init__()
         self.features = tuple(features)
         self.permutations = permutations
-        self.decoders = nn.ModuleDict({f.name: FeatureDecoder(f, hidden, messages=messages) for f in features})
-        if permutations:
-            for feature in features:
-                if feature.kind is Kind.PERMUTATION:
-                    head = head_of(feature)
-                    self.decoders[head.name] = FeatureDecoder(head, hidden, messages=messages)
+        heads = [head_of(f) for f in features if permutations and f.kind is Kind.PERMUTATION]
+        self.decoded = (*self.features, *heads)
+        self.decoders = nn.ModuleDict(
+            {module_key(f.name): FeatureDecoder(f, hidden, messages=messages) for f in self.decoded}
+        )
 
     def forward(self, state: Decodable) -> dict[str, Tensor]:
         """Return feature name -> raw values; of permutations the logarithms of a doubly stochastic matrix."""
-        raw = {name: decoder(state).float() for name, decoder in self.decoders.items()}
+        raw = {f.name: self.decoders[module_key(f.name)](state).float() for f in self.decoded}
         for feature in self.features:
             if self.permutations and feature.kind is Kind.PERMUTATION:
                 raw[feature.name] = log_sinkhorn(raw[feature.name], steps=10, noise=self.training)

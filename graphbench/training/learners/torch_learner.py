@@ -52,8 +52,7 @@ class TorchPredictor:
         size = self.model.largest_batch(split)
         with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
             for batch in task.file_batches(split, size):
-                found = task.predict(predicted(self.model, id_, batch, self.device, self.precision), batch)
-                yield _on_cpu(found)
+                yield _on_cpu(predicted(self.model, task, id_, batch, self.device, self.precision))
                 bar.update(batch.num_graphs)
 
 
