@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphbench.catalog.features import Feature
+from graphbench.catalog.features import Feature, Stage, select
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -150,6 +150,18 @@ def module_key(name: str) -> str:
     return f"{key}-" if key in _TAKEN else key
 
 
+def predicted_features(features: Iterable[Feature]) -> tuple[Feature, ...]:
+    """Return the output features that a model predicts.
+
+    Raises:
+        ConfigError: If there are none.
+    """
+    outputs = select(features, Stage.OUTPUT)
+    if not outputs:
+        raise ConfigError("the features hold no output, so there is nothing to predict")
+    return outputs
+
+
 def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
     """Return a task's part of a model, of the only task where none is named.
 
@@ -163,11 +175,7 @@ def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
     if task_id is None and len(parts) == 1:
         return next(iter(parts.values()))
     if task_id is None:
-        raise ConfigError(f"the model has {len(parts)} tasks; pass task_id, one of {_listed(parts)}")
+        raise ConfigError(f"the model has {len(parts)} tasks; pass task_id, one of {', '.join(parts)}")
     if task_id not in parts:
-        raise ConfigError(f"the model was not built for {task_id!r}; it knows {_listed(parts)}")
+        raise ConfigError(f"the model was not built for {task_id!r}; it knows {', '.join(parts)}")
     return parts[task_id]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskModel, graphs_at_once
+from graphbench.models.base import TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
-from graphbench.models.encoders import DegreeEncoder, InputEncoder, feature_values
+from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
@@ -59,9 +59,7 @@ class Model(TaskModel):
             shared: What the processor was told that the model shares with others; None for a processor of its own.
         """
         super().__init__()
-        outputs = select(features, Stage.OUTPUT)
-        if not outputs:
-            raise ConfigError("the features hold no output, so there is nothing to predict")
+        outputs = predicted_features(features)
         processor: type[Processor] = processor_class(config.processor, "sparse")
         context, self.pooling = context_of(config, processor, features, directed)
         context = shared or context
@@ -77,7 +75,7 @@ class Model(TaskModel):
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
-        self.degrees = DegreeEncoder(config.hidden) if config.degrees else None
+        self.degrees = ScalarEncoder(LOG_DEGREE, config.hidden) if config.degrees else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
         self.input_network: nn.Module = network or nn.Identity()
@@ -114,7 +112,7 @@ class Model(TaskModel):
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
-        nodes = nodes if self.degrees is None else nodes + self.degrees(layout).float()
+        nodes = nodes if self.degrees is None else nodes + self.degrees(log_degrees(layout)).float()
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
@@ -150,7 +148,7 @@ class Model(TaskModel):
         """
         self.encoder.fit_normalisation(batch)
         if self.degrees is not None:
-            self.degrees.fit_normalisation(Layout.of(batch, self.directed))
+            self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)
@@ -297,7 +295,7 @@ def _warn_if_nothing_marks_the_question(
 ) -> None:
     """Warn where a model ignores all that marks what is asked about, and reads its answers off all nodes alike."""
     marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
-    asked = [f.name for f in outputs if f.location is Location.GRAPH and f.kind is not Kind.POINTER]
+    asked = [f.name for f in outputs if _is_of_graph(f)]
     if config.readout == "pooled" and asked and marks and set(marks) <= set(config.ignore):
         logger.warning(
             "the model ignores %s and pools all nodes: nothing tells it what %s is asked of; set model.readout to "

@@ -28,7 +28,6 @@ class JointModel(TaskModel):
     """
 
     def __init__(self, config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
-        """Create the model; arguments as for :func:`build_graph_model`."""
         super().__init__()
         self.config = config
         kind: type[Processor] = processor_class(config.processor, "sparse")

@@ -172,7 +172,7 @@ def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
 def _tabular(config: TabularModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.tabular.model import TabularModel
 
-    return TabularModel(config, tasks)
+    return TabularModel(config, _only(config.kind, tasks))
 
 
 register_architecture(Architecture("graph", ModelConfig, _graph))

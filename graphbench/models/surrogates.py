@@ -132,12 +132,9 @@ def register_surrogate(name: str, loss: Callable[..., Tensor], *, dimensions: in
     SURROGATES.add(name, Surrogate(loss, dimensions), calling_module())
 
 
-for _name, _loss, _dimensions in (
-    ("independent_set", independent_set_loss, 1),
-    ("max_cut", max_cut_loss, 1),
-    ("coloring", coloring_loss, 2),
-):
-    SURROGATES.add(_name, Surrogate(_loss, _dimensions), __name__)
+register_surrogate("independent_set", independent_set_loss)
+register_surrogate("max_cut", max_cut_loss)
+register_surrogate("coloring", coloring_loss, dimensions=2)
 
 _ONE_NODE = Data(edge_index=torch.empty((2, 0), dtype=torch.long), num_nodes=1)
 

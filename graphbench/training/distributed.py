@@ -8,12 +8,14 @@ processes up to the order of float sums (dropout masks do depend on it).
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -125,6 +127,22 @@ def join_world(device: str = "auto") -> Iterator[World]:
     finally:
         if owns:
             dist.destroy_process_group()
+
+
+@contextmanager
+def own_randomness(seed: int, world: World) -> Iterator[None]:
+    """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = [world.device.index] if world.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
 
 
 def choose_device(device: str = "auto", local_rank: int | None = None) -> torch.device:

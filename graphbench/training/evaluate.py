@@ -23,7 +23,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import choose_device
 from graphbench.training.folders import load_config_of_run, record_path
-from graphbench.training.learners.registry import learner_class
+from graphbench.training.learners.base import learner_class
 from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
 from graphbench.training.scoring import BatchSize, Precision, score_split
 from graphbench.training.splits import choose_splits
@@ -231,7 +231,7 @@ def scores_of_run(
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card)
-            scores |= run.learner.score_with(task, own.card.address, split, name, batch_size, progress)
+            scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
     return found
 
 

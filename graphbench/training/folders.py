@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import clear_errors, existing_parent, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
+from graphbench.training.overrides import flat
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -137,14 +138,3 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as dotted key -> value; an empty mapping is a value."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import Schedule, mixture_weights
 from graphbench.training.recording import Board, peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
-from graphbench.training.scoring import autocast, validation_loss, validation_score
+from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
 from graphbench.training.settings import TrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -437,13 +437,3 @@ def make_optimizer(model: nn.Module, settings: TrainingConfig) -> torch.optim.Ad
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, fused=True)
-
-
-def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
-
-    On CPUs bfloat16 autocast is an order of magnitude slower than fp32.
-    """
-    if precision != "auto":
-        return precision
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
-import torch
 
 from graphbench.catalog.names import Selector
 from graphbench.core.errors import ConfigError, DecodingError
@@ -27,13 +22,12 @@ from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
-from graphbench.training.distributed import World, join_world, world_size
+from graphbench.training.distributed import World, join_world, own_randomness, world_size
 from graphbench.training.folders import CONFIG, RECORD, default_output, locked, record_path, require_folder
 from graphbench.training.interrupts import deferred_signals
-from graphbench.training.learners.base import FitSummary, Learner
-from graphbench.training.learners.registry import learner_class
+from graphbench.training.learners.base import FitSummary, Learner, learner_class
 from graphbench.training.mixture import mixture_weights
-from graphbench.training.recording import NoBoard, open_board
+from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
 from graphbench.training.splits import cards_of, choose_splits, split_limits, split_names, validate_train_val_splits
@@ -286,7 +280,7 @@ def prepared(context: RunContext, resume: bool) -> Learner:
     return learner
 
 
-def learn(context: RunContext, learner: Learner, board: Any, progress: bool | None, *, estimate: bool = True) -> None:
+def learn(context: RunContext, learner: Learner, board: Board, progress: bool | None, *, estimate: bool = True) -> None:
     """Let a learner learn, shown while it goes on; an interrupt stops it between two steps."""
     if context.world.leads:
         logger.info("%s", learner.describe())
@@ -304,7 +298,7 @@ def _finish(
     context: RunContext, learner: Learner, scored: Mapping[str, Sequence[str]], progress: bool | None
 ) -> dict[str, RunResult]:
     """Score the best weights in process 0, write the records, and hand both to every process."""
-    world = context.world
+    world, settings = context.world, context.config.training
     answer: dict[str, tuple[RunRecord, dict[str, Score]]] | None = None
     if world.leads:
         answer, summary = {}, learner.summary()
@@ -314,7 +308,8 @@ def _finish(
                 note(f"scoring {', '.join(f'{name} ({len(split):,})' for name, split in splits.items())} of {id_}")
             scores: dict[str, Score] = {}
             for name, split in splits.items():
-                scores |= learner.score(run, id_, split, name, progress)
+                size, selecting = settings.eval_batch_size, name == settings.val_split
+                scores |= learner.score(run.task, id_, split, name, size, progress, selecting=selecting)
             answer[id_] = record_of(context, id_, learner, summary, splits, scores), scores
         for id_, (record, _) in answer.items():
             save_record(record, path=record_path(context.folder, id_ if len(answer) > 1 else None))
@@ -383,21 +378,5 @@ def fit(
     with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):
         context = make_context(config, tasks, {data.card.address: data}, folder, world)
         learner = prepared(context, resume)
-        learn(context, learner, NoBoard(), progress, estimate=False)
+        learn(context, learner, Board(), progress, estimate=False)
         return Fit(learner.model, learner.summary(), config.training.prefer_later)
-
-
-@contextmanager
-def own_randomness(seed: int, world: World) -> Iterator[None]:
-    """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices = [world.device.index] if world.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002

@@ -1,8 +1,9 @@
-"""Scores of a learner on a split, streamed batch by batch."""
+"""Scores of a model on a split, streamed batch by batch, and how long predictions take."""
 
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -28,6 +29,16 @@ logger = logging.getLogger(__name__)
 Precision = Literal["fp32", "bf16"]
 BatchSize = int | Literal["auto"]
 _T = TypeVar("_T")
+
+
+def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+    """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
+
+    On CPUs bfloat16 autocast is an order of magnitude slower than fp32.
+    """
+    if precision != "auto":
+        return precision
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
@@ -163,3 +174,35 @@ def validation_loss(
                 counts[name] = counts.get(name, 0.0) + count
     weights = task.card.task.weights
     return sum(weights.get(name, 1.0) * total / counts[name] for name, total in totals.items())
+
+
+def latencies_ms(
+    model: Any, run: TaskRun, id_: str, device: torch.device, precision: Precision = "fp32"
+) -> tuple[float, float]:
+    """Return median milliseconds to predict one sample alone, and one within a batch.
+
+    The samples are the first ones of the validation split (of the training split where that is empty); the task says
+    how many. Positional encodings are part of the time; fetching the samples is not.
+
+    Args:
+        model: The model, on ``device``.
+        run: The dataset.
+        id_: Name that the model has for the dataset.
+        device: Where to compute.
+        precision: ``bf16`` runs the model under autocast.
+    """
+    task = run.task
+    alone, together, repeats = task.timing
+    split = task.timed(run.val if len(run.val) else run.train, model)
+    size = min(together, len(split), model.largest_batch(split))
+
+    def seconds(batch: Any) -> float:
+        started = time.perf_counter()
+        with evaluating(model):
+            predicted(model, task, id_, batch, device, precision)
+        return time.perf_counter() - started
+
+    singles = [seconds(batch) for batch in task.scoring_batches(split[: min(alone, len(split))], 1)]
+    (batch,) = task.scoring_batches(split[:size], size)
+    whole = [seconds(batch) for _ in range(repeats)]
+    return 1e3 * statistics.median(singles), 1e3 * statistics.median(whole) / int(batch.num_graphs)

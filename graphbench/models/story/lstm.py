@@ -25,7 +25,6 @@ class Reader(nn.Module):
     """An LSTM that never sees padding; without layers the vectors themselves."""
 
     def __init__(self, width: int, config: StoryModelConfig) -> None:
-        """Create a reader of vectors of a width."""
         super().__init__()
         self.dropout = Dropout(config.dropout)
         self.width = width
@@ -55,7 +54,6 @@ class QueryAttention(nn.Module):
     """Additive attention that knows the query: weights ``softmax_t of v . tanh(W [state_t, query])``."""
 
     def __init__(self, width: int, query_width: int) -> None:
-        """Create the attention for states and queries of these widths."""
         super().__init__()
         self.states = nn.Linear(width, width)
         self.query = nn.Linear(query_width, width, bias=False)
@@ -72,7 +70,6 @@ class Reading(nn.Module):
     """States of a story to one vector: their mean, or an attention, and beside it the states of the query."""
 
     def __init__(self, width: int, queried: int, kind: str) -> None:
-        """Create the reading of states of a width."""
         super().__init__()
         self.attention = QueryAttention(width, queried * width) if kind == "attention" else None
         self.width = width * (1 + queried)
@@ -88,7 +85,6 @@ class WordReader(nn.Module):
     """The part that LSTM, relation network and MAC share: vectors of the tokens, read by an LSTM."""
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create vectors for a vocabulary, and an LSTM."""
         super().__init__()
         self.vocabulary = setting.vocabulary
         self.embedding = TokenEmbedding(
@@ -102,7 +98,6 @@ class LSTMEncoder(StoryEncoder):
     """A (bidirectional) LSTM over the whole story."""
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create the encoder."""
         super().__init__()
         self.words = WordReader(config, setting)
         self.reading = Reading(self.words.width, setting.queried, config.reading)

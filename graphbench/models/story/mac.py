@@ -20,7 +20,6 @@ class MACCell(nn.Module):
     """
 
     def __init__(self, width: int, dropout: float) -> None:
-        """Create the cell for states of a width."""
         super().__init__()
         self.intent = nn.Linear(2 * width, width)
         self.attend_question = nn.Linear(width, 1, bias=False)  # a softmax follows
@@ -62,7 +61,6 @@ class MACEncoder(StoryEncoder):
     """
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create the encoder."""
         super().__init__()
         settings: MACConfig = config.mac
         self.words = WordReader(config, setting)

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import module_key
-from graphbench.models.trajectory.encoders import POINTERS, PairVectors
+from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import DenseProcessor
 from graphbench.models.trajectory.sinkhorn import log_sinkhorn
@@ -69,11 +69,11 @@ class FeatureDecoder(nn.Module):
 
     def __init__(self, feature: Feature, hidden: int, *, messages: bool) -> None:
         super().__init__()
-        if feature.location is Location.GRAPH and feature.kind in (*POINTERS, Kind.MASK_ONE):
+        if feature.location is Location.GRAPH and (feature.is_pointer or feature.kind is Kind.MASK_ONE):
             raise ConfigError(f"output {feature.name!r}: there is no decoder for a {feature.type_name} of the graph")
         self.feature, self.reads_messages = feature, messages
         wide = 2 * hidden if messages else hidden
-        pointer = feature.kind in POINTERS
+        pointer = feature.is_pointer
         out = hidden if pointer else feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
         self.first = linear(3 * hidden, out)
         self.second: nn.Linear | None = None

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.models.trajectory.layers import cut_normal_, thin_linear
 
-POINTERS = (Kind.POINTER, Kind.PERMUTATION)
-
 
 def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
     """Return a feature's values in dense form, float32.
@@ -121,15 +119,15 @@ class Encoder(nn.Module):
 
 def _place(feature: Feature) -> tuple[Location, int]:
     """Return where a feature is encoded, and in how many columns."""
-    if feature.kind in POINTERS and feature.location is Location.NODE:
+    if feature.is_pointer and feature.location is Location.NODE:
         return Location.EDGE, 1
-    if feature.kind in POINTERS and feature.location is Location.EDGE:
+    if feature.is_pointer and feature.location is Location.EDGE:
         return Location.EDGE, 2
     return feature.location, feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
 
 
 def _columns(feature: Feature, value: Tensor) -> Tensor:
-    if feature.kind in POINTERS and feature.location is Location.EDGE:  # [B, i, j, k]: averaged over i, and over j
+    if feature.is_pointer and feature.location is Location.EDGE:  # [B, i, j, k]: averaged over i, and over j
         return torch.stack([value.mean(1), value.mean(2)], -1)
     return value if feature.kind is Kind.CATEGORICAL or feature.width > 1 else value.unsqueeze(-1)
 
@@ -143,7 +141,7 @@ def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tens
     """
     total: Tensor | None = None
     for feature in features:
-        if feature.kind in POINTERS and feature.location is Location.NODE:
+        if feature.is_pointer and feature.location is Location.NODE:
             least = 0.5
         elif feature.kind is Kind.MASK and feature.location is Location.EDGE:
             least = 0.0
