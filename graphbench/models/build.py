@@ -56,7 +56,7 @@ class Model(TaskModel):
             config: The architecture.
             features: The features of the task.
             directed: Whether its graphs are directed.
-            shared: What the processor was told that the model shares with others; None for a processor of its own.
+            shared: Context of the processor that the model shares with others; None for a processor of its own.
         """
         super().__init__()
         outputs = predicted_features(features)
@@ -71,7 +71,7 @@ class Model(TaskModel):
         self.reads_pooled = config.readout != "marked"
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         inputs = _inputs_read(config, features)
-        _warn_if_nothing_marks_the_question(config, features, outputs)
+        _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
@@ -241,7 +241,7 @@ def _is_of_graph(feature: Feature) -> bool:
 def context_of(
     config: ModelConfig, processor: type[Processor], features: Sequence[Feature], directed: bool
 ) -> tuple[Context, str]:
-    """Return what the processor of a model for one task is told, and how graph-level outputs are read.
+    """Return the context of the processor of a model for one task, and how graph-level outputs are pooled.
 
     Raises:
         ConfigError: If the configuration asks for what the processor or the graphs do not have.
@@ -279,7 +279,7 @@ def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Featu
 
 
 def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs that mark the nodes a query is about, where the readout reads these."""
+    """Return the inputs that mark the nodes of a query, where the readout reads them."""
     if readout == "pooled":
         return ()
     found = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
@@ -290,15 +290,13 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
     return found
 
 
-def _warn_if_nothing_marks_the_question(
-    config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]
-) -> None:
-    """Warn where a model ignores all that marks what is asked about, and reads its answers off all nodes alike."""
+def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
+    """Warn where a model ignores every input that marks the queried nodes, and pools all nodes."""
     marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
     asked = [f.name for f in outputs if _is_of_graph(f)]
     if config.readout == "pooled" and asked and marks and set(marks) <= set(config.ignore):
         logger.warning(
-            "the model ignores %s and pools all nodes: nothing tells it what %s is asked of; set model.readout to "
+            "the model ignores %s and pools all nodes: nothing marks the nodes that %s is about; set model.readout to "
             "query or marked, or take a mark out of model.ignore",
             " and ".join(marks),
             " and ".join(asked),

@@ -73,7 +73,7 @@ class Decoder(nn.Module):
         return raw if self.feature.kind is Kind.CATEGORICAL or self.width > 1 else raw.squeeze(1)
 
     def fit_normalisation(self, batch: Data) -> None:
-        """Take the mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
+        """Estimate mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
         if self.scale is not None:
             targets = as_rows(feature_values(batch, self.feature), self.feature)
             self.scale.fit(targets / batch.ptr.diff().unsqueeze(1) if self.summed else targets)

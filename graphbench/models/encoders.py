@@ -17,7 +17,7 @@ from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
 _TINY = 1e-6
-_INVERSE = "inverse"  # beside the locations: arcs seen backwards
+_INVERSE = "inverse"  # key of the encoders of reversed arcs, next to those of the locations
 
 
 class Standardiser(nn.Module):
@@ -36,7 +36,7 @@ class Standardiser(nn.Module):
 
     @torch.no_grad()
     def fit(self, values: Tensor) -> None:
-        """Take mean and deviation from ``values`` [items, width]; a constant column keeps standard deviation 1."""
+        """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1."""
         sample = values.double()
         std = sample.std(dim=0, unbiased=False)
         self.mean.copy_(sample.mean(dim=0))

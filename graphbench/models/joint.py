@@ -70,7 +70,7 @@ def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) ->
 
     Args:
         config: The configuration.
-        tasks: Task id -> what the model is told of the task.
+        tasks: Task id -> what the model must know of the task.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.

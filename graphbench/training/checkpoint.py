@@ -28,7 +28,7 @@ _FORMAT = 1
 _KEY = "graphbench"
 _NAMED_SETTINGS = 6
 _HASH = "sha256"
-ANEW = "resume=False (on the command line --no-resume)"
+RESTART = "resume=False (on the command line --no-resume)"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -60,7 +60,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: If the file is absent, damaged or of another format. A file of an older version has no hash
             of its content, which is then not checked.
     """
-    remedy = f"delete it or train with {ANEW}"
+    remedy = f"delete it or train with {RESTART}"
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -78,7 +78,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
     found = facts.pop("format", None)
     if found != _FORMAT:
-        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train anew")
+        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train again")
     return tensors, facts
 
 
@@ -166,5 +166,5 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     raise CheckpointError(
         f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "
         f"{what or 'its data are others, by content, parameters or draw'}; "
-        f"choose another output folder, or pass {ANEW} to start again and overwrite it"
+        f"choose another output folder, or pass {RESTART} to start again and overwrite it"
     )

@@ -130,8 +130,8 @@ def join_world(device: str = "auto") -> Iterator[World]:
 
 
 @contextmanager
-def own_randomness(seed: int, world: World) -> Iterator[None]:
-    """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
+def seeded_generators(seed: int, world: World) -> Iterator[None]:
+    """Seed Python, NumPy and torch for the block, and restore the caller's generators afterwards."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = [world.device.index] if world.device.type == "cuda" else []
     with torch.random.fork_rng(devices):

@@ -21,8 +21,8 @@ _RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
 _WITHOUT_INFLUENCE = {"training.seed", "training.log_every", "training.checkpoint_every"}
-_NOT_TOLD = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
-_NOT_TOLD |= {"overridden", "reference_steps", "small"}
+_NOT_REPORTED = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
+_NOT_REPORTED |= {"overridden", "reference_steps", "small"}
 
 
 def run_name(config: RunConfig) -> str:
@@ -131,7 +131,7 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
     return [
         f"{key} {_short(before.get(key))} -> {_short(after.get(key))}"
         for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key) and key not in _NOT_TOLD
+        if before.get(key) != after.get(key) and key not in _NOT_REPORTED
     ]
 
 

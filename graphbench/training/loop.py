@@ -43,13 +43,13 @@ _LESS_MEMORY = (
 
 @dataclass
 class RunState:
-    """Where a run stands; together with weights and optimizer state it is all that a resumed run needs.
+    """Progress of a run; together with weights and optimizer state it is all that a resumed run needs.
 
     Attributes:
         step: Finished updates. The data order is a function of it.
         train_loss: Points (step, mean loss since the point before).
         val_curve: Points (step, what models are selected by, on the validation split).
-        unlogged: Losses of the updates behind the last point of ``train_loss``.
+        unlogged: Losses of the updates after the last point of ``train_loss``.
         started: Start of the run, ISO 8601, UTC.
         wall_seconds: Time in the loop so far, validation and checkpoints included.
         timed_seconds: Time of updates alone, without the first update of each process.
@@ -149,7 +149,7 @@ class TrainingLoop:
         if self.state.val_curve and not best.is_file():
             raise CheckpointError(
                 f"{best} is missing: the weights that {len(self.state.val_curve)} validations selected are gone; "
-                f"put the file back, or train with {checkpoint.ANEW} to start again"
+                f"put the file back, or train with {checkpoint.RESTART} to start again"
             )
         if best.is_file():
             _, facts = checkpoint.load_tensors(best)
@@ -158,7 +158,7 @@ class TrainingLoop:
         return True
 
     def run(self, bar: Progress, board: Board, stop: StopRequest) -> None:
-        """Train until the budget is spent, the patience is, or a stop is requested.
+        """Train until the budget or the patience is exhausted, or a stop is requested.
 
         A stop request is answered between two updates: the run writes a checkpoint and ends as the signal asks.
 
@@ -171,7 +171,7 @@ class TrainingLoop:
         batches = self._batches()
         self.model.train()
         self._start_timer()
-        while state.step < settings.steps and not self.patience_is_spent():
+        while state.step < settings.steps and not self.patience_is_exhausted():
             with self._memory_checked():
                 self._pending.append(self._update(*next(batches)))
             state.step += 1
@@ -193,7 +193,7 @@ class TrainingLoop:
                 stop.end()
         self._save()
 
-    def patience_is_spent(self) -> bool:
+    def patience_is_exhausted(self) -> bool:
         """Return whether the last ``patience`` validations brought no improvement."""
         if self.settings.patience is None or self.best is None:
             return False
@@ -201,7 +201,7 @@ class TrainingLoop:
         return sum(step > reached for step, _ in self.state.val_curve) >= self.settings.patience
 
     def restore_best(self) -> None:
-        """Put the best weights into the model; the last ones stay where nothing was validated.
+        """Load the best weights into the model; without a validation, the last ones stay.
 
         Raises:
             CheckpointError: If the weights are damaged, or another run has written them.
@@ -213,7 +213,7 @@ class TrainingLoop:
             checkpoint.load_model(self.model, tensors)
 
     def seconds_per_update(self) -> float:
-        """Return what an update costs on the first batch, measured without changing weights or random numbers."""
+        """Return the time of an update on the first batch, measured without changing weights or random numbers."""
         seconds = []
         with self._memory_checked():
             task_id, parts = next(self._batches())

@@ -1,4 +1,4 @@
-"""What is measured of a run besides its scores: memory, curves for TensorBoard, and the commit of the code."""
+"""What is recorded of a run in addition to its scores: memory, curves for TensorBoard, and the commit of the code."""
 
 from __future__ import annotations
 

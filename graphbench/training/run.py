@@ -22,7 +22,7 @@ from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
-from graphbench.training.distributed import World, join_world, own_randomness, world_size
+from graphbench.training.distributed import World, join_world, seeded_generators, world_size
 from graphbench.training.folders import CONFIG, RECORD, default_output, locked, record_path, require_folder
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class
@@ -44,7 +44,7 @@ class RunResult:
 
     Attributes:
         record: The run's record, as written to ``record.json``. Where a finished run is scored again, it keeps the
-            scores of splits that are not scored anew.
+            scores of splits that are not scored again.
         model: What was trained, with its best weights, in evaluation mode.
         scores: Split -> score of that model, for the splits scored by this call.
         path: The run's folder.
@@ -143,7 +143,7 @@ def train(
     scored = {id_: split_names(card, evaluate) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
-    with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):
+    with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
         for id_, card in cards.items():
             if data is not None:
@@ -375,7 +375,7 @@ def fit(
     """
     cards = {data.card.address: data.card}
     tasks = checked_tasks(config, cards)
-    with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):
+    with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         context = make_context(config, tasks, {data.card.address: data}, folder, world)
         learner = prepared(context, resume)
         learn(context, learner, Board(), progress, estimate=False)

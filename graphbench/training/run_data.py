@@ -96,7 +96,7 @@ def read_run_data(folder: Path) -> RunData | None:
         return RunData.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise CheckpointError(f"{path} cannot be read ({reason}); train the model anew") from error
+        raise CheckpointError(f"{path} cannot be read ({reason}); train the model again") from error
 
 
 def card_of_run(folder: Path, dataset: str) -> Card:
@@ -136,10 +136,10 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
         data = cast(Splits, Loader(dataset, data_seed=data_seed, **options).load(()))
     changed = other_data(folder, record, data.card.address, data_fingerprint(data.card))
     if changed and source_of(data.card) is not None:
-        raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model anew")
+        raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model again")
     if changed:
         raise ConfigError(
-            f"{changed}; train the model anew, or from Python pass data= to score it on these data all the same"
+            f"{changed}; train the model again, or from Python pass data= to score it on these data anyway"
         )
     return data
 

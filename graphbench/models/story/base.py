@@ -53,7 +53,7 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
 def query_states(states: Tensor, mentions: Tensor) -> Tensor:
     """Return the mean state of each queried entity over the tokens that name it, [B, Q, w].
 
-    An entity that a story does not name has the state 0, as where states are summed; published stories may lack one.
+    An entity that a story does not name has the state 0; published stories may lack one.
 
     Args:
         states: [B, L, w].

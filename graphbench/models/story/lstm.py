@@ -22,7 +22,7 @@ from graphbench.models.story.embedding import TokenEmbedding
 
 
 class Reader(nn.Module):
-    """An LSTM that never sees padding; without layers the vectors themselves."""
+    """An LSTM over packed sequences; without layers, dropout alone."""
 
     def __init__(self, width: int, config: StoryModelConfig) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Reader(nn.Module):
 
 
 class QueryAttention(nn.Module):
-    """Additive attention that knows the query: weights ``softmax_t of v . tanh(W [state_t, query])``."""
+    """Additive attention that depends on the query: weights ``softmax_t of v . tanh(W [state_t, query])``."""
 
     def __init__(self, width: int, query_width: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class QueryAttention(nn.Module):
 
 
 class Reading(nn.Module):
-    """States of a story to one vector: their mean, or an attention, and beside it the states of the query."""
+    """One vector of a story: the mean of its states or an attention over them, concatenated with the query's states."""
 
     def __init__(self, width: int, queried: int, kind: str) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
         batch: A PyG ``Batch``.
         features: The features of the card.
         location: What a row is.
-        hops: How many times neighbours are joined.
+        hops: Number of times that neighbours are aggregated.
         directed: Whether each column of ``edge_index`` is an arc of its own.
 
     Raises:

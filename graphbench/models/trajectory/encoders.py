@@ -1,8 +1,8 @@
 """Encoders: features of a step, in their dense form, to node, pair and graph vectors.
 
 The sum of one linear map per feature is one linear map of the features side by side. Vectors of pairs are never made:
-whoever wants a linear function of them composes it with the encoder (``PairVectors.project``), at the cost of the few
-features there are instead of the hidden width.
+a linear function of them is composed with the encoder (``PairVectors.project``), at the cost of the few features there
+are instead of the hidden width.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.models.trajectory.layers import cut_normal_, thin_linear
+from graphbench.models.trajectory.layers import thin_linear, truncated_normal_
 
 
 def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
@@ -92,7 +92,7 @@ class Encoder(nn.Module):
         for location in Location:
             if location in deviations:
                 linear = nn.Linear(len(deviations[location]), hidden)
-                cut_normal_(linear.weight, torch.tensor(deviations[location]))
+                truncated_normal_(linear.weight, torch.tensor(deviations[location]))
                 nn.init.zeros_(linear.bias)
                 self.maps[location.value] = linear
 

@@ -53,7 +53,7 @@ class SingleShotHeads(TaskHeads):
 
     Args:
         config: The model's configuration.
-        task: What the model is told of the task.
+        task: What the model must know of the task.
         messages: Whether the processor makes vectors of pairs.
 
     Raises:
@@ -106,7 +106,7 @@ class SingleShotHeads(TaskHeads):
         return found
 
     def fit_normalisation(self, batch: Any) -> None:
-        """Take means and deviations of the scalars from a sample of training data."""
+        """Estimate means and standard deviations of the scalars from a sample of training data."""
         for feature, scale in self._scales():
             scale.fit(as_rows(feature_values(batch, feature), feature))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What fitting was, for the record of a run.
+    """Result of fitting, for the record of a run.
 
     Attributes:
         metric: What models are selected by.
@@ -40,7 +40,7 @@ class FitSummary:
         samples_per_second: Training samples per second; None where it was not measured.
         parameters: Number of trained numbers; None for a learner that has none.
         batch_size: Samples per step; None for a learner without steps.
-        notes: What a reader of the scores must know.
+        notes: Remarks that a reader of the scores needs.
     """
 
     metric: str
@@ -101,11 +101,11 @@ class Learner(Predictor, Protocol):
         ...
 
     def fit(self, watch: Watch) -> None:
-        """Learn until the budget is spent or a stop is requested, and take the selected weights."""
+        """Learn until the budget is exhausted or a stop is requested, and load the selected weights."""
         ...
 
     def summary(self) -> FitSummary:
-        """Return what fitting was."""
+        """Return the result of fitting."""
         ...
 
     def length(self) -> tuple[int, str]:

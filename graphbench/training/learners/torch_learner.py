@@ -75,7 +75,7 @@ def _on_cpu(found: Any) -> Any:
 
 
 class TorchLearner(TorchPredictor):
-    """Trains a torch model with AdamW, selects weights on the validation split, and stops and continues at will."""
+    """Trains a torch model with AdamW, selects weights on the validation split, and can be stopped and resumed."""
 
     files: ClassVar[tuple[str, ...]] = (CHECKPOINT, BEST)
 
@@ -153,7 +153,7 @@ class TorchLearner(TorchPredictor):
         )
 
     def fit(self, watch: Watch) -> None:
-        """Train until the budget is spent, the patience is, or a stop is requested; then take the best weights."""
+        """Train until the budget or the patience is exhausted, or a stop is requested; then load the best weights."""
         self.loop.run(watch.bar, watch.board, watch.stop)
         self.context.world.wait()
         self.loop.restore_best()

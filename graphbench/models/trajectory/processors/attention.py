@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.layers import cut_normal_, linear
-from graphbench.models.trajectory.processors.base import NEVER, DenseProcessor, Step
+from graphbench.models.trajectory.layers import linear, truncated_normal_
+from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Step
 
 _SLOPE = 0.01
 
@@ -39,7 +39,7 @@ class GAT(DenseProcessor):
         """Return the nodes after one round of attention, ``[B, n, h]``."""
         total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(1)
         total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(2))
-        logits = self.logits(F.leaky_relu_(total, _SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), NEVER)
+        logits = self.logits(F.leaky_relu_(total, _SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
         values = self.value(step.nodes).unflatten(-1, (self.config.heads, -1))
         read = torch.einsum("bijh,bjhd->bihd", logits.softmax(2).to(values.dtype), values).flatten(-2)
         new: Tensor = self.norm(torch.relu(read + self.skip(step.nodes)))
@@ -58,7 +58,7 @@ class GATv2(GAT):
         super().__init__(config)
         width = config.hidden // config.heads
         self.rank = nn.Parameter(torch.empty(config.heads, width))
-        cut_normal_(self.rank, 1 / math.sqrt(width))
+        truncated_normal_(self.rank, 1 / math.sqrt(width))
 
     @staticmethod
     def logit_width(config: TrajectoryModelConfig) -> int:

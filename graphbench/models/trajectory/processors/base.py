@@ -12,8 +12,8 @@ from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import linear
 
-NEVER = -1e6
-"""What stands for a message that does not exist, below all that do."""
+MASKED = -1e6
+"""The value of masked messages, below all others."""
 
 _FIRST_GATE = -3.0
 
@@ -23,7 +23,7 @@ class Step:
     """What a processor reads.
 
     Attributes:
-        nodes: ``[B, n, 2h]``: the encoded nodes beside what the processor returned before.
+        nodes: ``[B, n, 2h]``: the encoded nodes and the processor's output of the previous step, concatenated.
         pairs: The encoded pairs.
         graph: ``[B, h]``: the encoded graph.
         neighbours: bool ``[B, n, n]``: which nodes send messages to which; the diagonal is set.
@@ -62,7 +62,7 @@ class DenseProcessor(nn.Module):
 
 
 class Gate(nn.Module):
-    """How much of a new state replaces the old one (Ibarz et al., 2022); at first little does.
+    """The share of a new state that replaces the old one (Ibarz et al., 2022), small at initialisation.
 
     Args:
         hidden: Width h.
