@@ -125,12 +125,12 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise CheckpointError(
-            f"the checkpoint does not fit the model: {_misfit(model.state_dict(), state) or error}; "
+            f"the checkpoint does not fit the model: {_differences(model.state_dict(), state) or error}; "
             "build the model from the run's own config.json"
         ) from error
 
 
-def _misfit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+def _differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
     """Return in a line how tensors differ from those of a model; each kind of difference with one example."""
     shapes = {
         f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None

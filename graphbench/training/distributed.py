@@ -23,7 +23,7 @@ from torch import Tensor
 from graphbench.core.errors import ConfigError
 
 # Other processes wait at a barrier while the first one generates the dataset or evaluates.
-_PATIENCE = timedelta(hours=4)
+_TIMEOUT = timedelta(hours=4)
 _MASK64 = 2**64 - 1
 
 
@@ -121,7 +121,7 @@ def join_world(device: str = "auto") -> Iterator[World]:
     owns = not dist.is_initialized()
     if owns:
         gpu = target.type == "cuda"
-        dist.init_process_group("nccl" if gpu else "gloo", timeout=_PATIENCE, device_id=target if gpu else None)
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=_TIMEOUT, device_id=target if gpu else None)
     try:
         yield World(dist.get_rank(), dist.get_world_size(), target)
     finally:

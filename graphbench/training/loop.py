@@ -23,7 +23,7 @@ from graphbench.training.context import TaskRun
 from graphbench.training.distributed import World
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
-from graphbench.training.mixture import Schedule, mixture_weights
+from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.recording import Board, peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
 from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
@@ -230,7 +230,7 @@ class TrainingLoop:
         """Yield (dataset, this process's micro-batches) of every batch from the current step on, for ever."""
         settings, world = self.settings, self.world
         parts = world.size * settings.accumulate
-        schedule = Schedule(self.weights, self.state.step)
+        schedule = MixtureSchedule(self.weights, self.state.step)
         sources = {
             id_: [
                 self._share(id_, schedule.counts[id_], (number, parts))

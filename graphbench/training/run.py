@@ -210,7 +210,7 @@ def make_context(
     for id_, run in runs.items():
         _require_size(id_, run, config, limit, world)
     marks = " ".join(run.task.data_mark(run.train, run.val) for run in runs.values())
-    config = _adapted(config, runs)
+    config = _completed(config, runs)
     return RunContext(config, runs, folder, world, fingerprint(config, marks))
 
 
@@ -224,7 +224,7 @@ def _open(config: RunConfig, tasks: Mapping[str, Task], data: Mapping[str, Split
     }
 
 
-def _adapted(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:
+def _completed(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:
     """Return the configuration with what the model takes from training data, such as a vocabulary."""
     features = {id_: TaskFeatures.of(run.card) for id_, run in runs.items()}
     batches = {id_: run.task.normalisation_batches(run.train) for id_, run in runs.items()}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.core.errors import ConfigError, MissingDependency
-from graphbench.models.story.base import Setting, StoryEncoder
+from graphbench.models.story.base import Setting, StoryEncoder, mentions_of
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.embedding import EntityTable
 from graphbench.models.story.lstm import Reader, Reading
@@ -101,8 +101,7 @@ class FrozenEncoder(StoryEncoder):
             states = torch.where((entity >= 0).unsqueeze(2), own, states)
         read = self.reader(states, lengths.cpu())
         mask = torch.arange(read.shape[1], device=query.device) < lengths.unsqueeze(1)
-        mentions = entity.unsqueeze(1) == query.unsqueeze(2)
-        encoded: Tensor = self.reading(read, mask, mentions)
+        encoded: Tensor = self.reading(read, mask, mentions_of(entity, query))
         return encoded
 
     def _padded(self, stories: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -93,6 +93,12 @@ class WordReader(nn.Module):
         self.reader = Reader(config.embedding, config)
         self.width = self.reader.width
 
+    def forward(self, stories: Sequence[str], query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return states [B, L, width], where there are tokens, bool [B, L], and which name the queried, [B, Q, L]."""
+        padded = self.vocabulary.padded(stories, query.device)
+        states = self.reader(self.embedding(padded.ids), padded.lengths)
+        return states, padded.mask, mentions_of(padded.ids, query + self.vocabulary.first_entity)
+
 
 class LSTMEncoder(StoryEncoder):
     """A (bidirectional) LSTM over the whole story."""
@@ -105,9 +111,5 @@ class LSTMEncoder(StoryEncoder):
 
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`."""
-        words = self.words
-        padded = words.vocabulary.padded(stories, query.device)
-        states = words.reader(words.embedding(padded.ids), padded.lengths)
-        mentions = mentions_of(padded.ids, query + words.vocabulary.first_entity)
-        read: Tensor = self.reading(states, padded.mask, mentions)
+        read: Tensor = self.reading(*self.words(stories, query))
         return read

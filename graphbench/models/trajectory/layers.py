@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 _TRUNCATION = 2.0  # in standard deviations
-_CACHED = 1 << 20
-_KEEPS_BUSY = 1 << 26
+_CELLS_ON_CPU = 1 << 20
+_CELLS_ON_GPU = 1 << 26
 
 
 def cells_at_once(device: torch.device) -> int:
@@ -18,7 +18,7 @@ def cells_at_once(device: torch.device) -> int:
 
     As many as stay in a CPU's cache, or as keep a GPU busy.
     """
-    return _CACHED if device.type == "cpu" else _KEEPS_BUSY
+    return _CELLS_ON_CPU if device.type == "cpu" else _CELLS_ON_GPU
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:

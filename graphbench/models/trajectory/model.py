@@ -33,7 +33,7 @@ _MOST_GRAPHS = 256
 
 
 @dataclass
-class Fixed:
+class StaticInputs:
     """The inputs, which are the same at all steps.
 
     Attributes:
@@ -165,12 +165,12 @@ class TrajectoryModel(TaskModel):
         samples, nodes = len(batch.lengths), batch.num_nodes
         given = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        fixed = Fixed(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
+        fixed = StaticInputs(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
         final: DecoderInput | None = None
         for t in range(max(1, _length(batch) - 1)):
-            fed = self._fed(heads, batch, raw_hints[-1] if raw_hints else {}, t)
+            fed = self._hints_read(heads, batch, raw_hints[-1] if raw_hints else {}, t)
             state, now, raw = self.step(heads, fixed, fed, state)
             final = now if final is None else now.where(batch.lengths > t + 1, final)
             raw_hints = [*raw_hints, raw] if keep_hints else [raw]
@@ -178,7 +178,7 @@ class TrajectoryModel(TaskModel):
         return final, raw_hints
 
     def step(
-        self, heads: TaskHeads, fixed: Fixed, fed: Mapping[str, Tensor], before: Tensor
+        self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
     ) -> tuple[Tensor, DecoderInput, dict[str, Tensor]]:
         """Return the state after a step, what decoders read, and the raw hints.
 
@@ -198,7 +198,7 @@ class TrajectoryModel(TaskModel):
         now = DecoderInput(torch.cat([joined, after], -1), pairs, graph, self.processor)
         return after, now, heads.hint_decoders(now)
 
-    def _fed(
+    def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
     ) -> dict[str, Tensor]:
         """Return the hints that step t reads: the true ones at first, then the predicted or, forced, the true ones."""
@@ -222,7 +222,7 @@ class TrajectoryModel(TaskModel):
         return predicted
 
     def _encoded(
-        self, heads: TaskHeads, location: Location, fixed: Fixed, hints: Mapping[Location, Tensor], like: Tensor
+        self, heads: TaskHeads, location: Location, fixed: StaticInputs, hints: Mapping[Location, Tensor], like: Tensor
     ) -> Tensor:
         """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``: 0, shaped as ``like``, if nothing lies there."""
         total: Tensor | None = None

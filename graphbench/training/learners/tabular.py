@@ -28,7 +28,7 @@ from graphbench.training.settings import TrainingConfig
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _AT_ONCE = 1024
-_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
+_USED_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
 
 
 class TabularLearner(TorchPredictor):
@@ -143,7 +143,7 @@ def _require_settings(config: RunConfig) -> None:
     """
     given, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
     wrong = [f"training.{key}" for key, value in given.items() if value != plain.get(key)]
-    unread = [key for key in wrong if key not in _SETTINGS]
+    unread = [key for key in wrong if key not in _USED_SETTINGS]
     if unread:
         raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
 

@@ -24,7 +24,7 @@ from graphbench.training.learners.base import FitSummary
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
 from graphbench.training.scoring import BatchSize, Precision, evaluating, latencies_ms, predicted, score_split
 
-_WORTH_AN_ESTIMATE = 16  # updates
+_FEWEST_TO_ESTIMATE = 16  # updates
 
 
 class TorchPredictor:
@@ -149,7 +149,7 @@ class TorchLearner(TorchPredictor):
         """Return an estimate of the time of the updates that are left; None where it is not worth measuring."""
         left = self.loop.settings.steps - self.loop.state.step
         return (
-            None if left < _WORTH_AN_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
+            None if left < _FEWEST_TO_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
         )
 
     def fit(self, watch: Watch) -> None:

@@ -16,7 +16,7 @@ from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear, truncated_normal_
 from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Step
 
-_SLOPE = 0.01
+_NEGATIVE_SLOPE = 0.01
 
 
 @register_processor("gat", consumes="dense")
@@ -39,7 +39,7 @@ class GAT(DenseProcessor):
         """Return the nodes after one round of attention, ``[B, n, h]``."""
         total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(1)
         total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(2))
-        logits = self.logits(F.leaky_relu_(total, _SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
+        logits = self.logits(F.leaky_relu_(total, _NEGATIVE_SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
         values = self.value(step.nodes).unflatten(-1, (self.config.heads, -1))
         read = torch.einsum("bijh,bjhd->bihd", logits.softmax(2).to(values.dtype), values).flatten(-2)
         new: Tensor = self.norm(torch.relu(read + self.skip(step.nodes)))

@@ -15,7 +15,7 @@ from graphbench.models.trajectory.layers import linear
 MASKED = -1e6
 """The value of masked messages, below all others."""
 
-_FIRST_GATE = -3.0
+_INITIAL_GATE_BIAS = -3.0
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Gate(nn.Module):
         super().__init__()
         self.of_nodes, self.of_messages = linear(2 * hidden, hidden), linear(hidden, hidden)
         self.last = linear(hidden, hidden)
-        nn.init.constant_(self.last.bias, _FIRST_GATE)
+        nn.init.constant_(self.last.bias, _INITIAL_GATE_BIAS)
 
     def forward(self, nodes: Tensor, received: Tensor, new: Tensor) -> Tensor:
         """Return the mixture of ``new`` and the state before, the second half of ``nodes``."""
