@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,51 @@ _KEY = "graphbench"
 _NAMED_SETTINGS = 6
 _HASH = "sha256"
 RESTART = "resume=False (on the command line --no-resume)"
+
+
+@dataclass
+class TrainingState:
+    """Progress of a run; together with weights and optimizer state it is all that a resumed run needs.
+
+    Attributes:
+        step: Finished updates. The data order is a function of it.
+        train_loss: Points (step, mean loss since the point before).
+        val_curve: Points (step, what models are selected by, on the validation split).
+        unlogged: Losses of the updates after the last point of ``train_loss``.
+        started: Start of the run, ISO 8601, UTC.
+        wall_seconds: Time in the loop so far, validation and checkpoints included.
+        timed_seconds: Time of updates alone, without the first update of each process.
+        timed_graphs: Samples trained on in that time.
+        peak_memory_bytes: Largest memory use seen.
+        first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
+    """
+
+    step: int = 0
+    train_loss: list[tuple[int, float]] = field(default_factory=list)
+    val_curve: list[tuple[int, float]] = field(default_factory=list)
+    unlogged: list[float] = field(default_factory=list)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    wall_seconds: float = 0.0
+    timed_seconds: float = 0.0
+    timed_graphs: int = 0
+    peak_memory_bytes: int = 0
+    first_errors: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> TrainingState:
+        """Return the state a checkpoint holds."""
+        state = cls(**facts)
+        state.train_loss = [(int(step), float(value)) for step, value in state.train_loss]
+        state.val_curve = [(int(step), float(value)) for step, value in state.val_curve]
+        return state
+
+
+@dataclass(frozen=True)
+class BestValidation:
+    """The validation that the run's best weights come from."""
+
+    step: int
+    score: float
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:

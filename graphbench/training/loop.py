@@ -6,8 +6,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from graphbench.core.errors import CheckpointError
 from graphbench.core.progress import Progress
 from graphbench.models.base import TaskModel
 from graphbench.training import checkpoint
+from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.config import RunConfig
 from graphbench.training.context import TaskRun
 from graphbench.training.distributed import World
@@ -39,51 +39,6 @@ _LESS_MEMORY = (
     "raise training.accumulate (same result, less memory), lower training.batch_size, or take a smaller model "
     "(models of all pairs of nodes need memory in proportion to batch size * nodes^2 * model.hidden)"
 )
-
-
-@dataclass
-class RunState:
-    """Progress of a run; together with weights and optimizer state it is all that a resumed run needs.
-
-    Attributes:
-        step: Finished updates. The data order is a function of it.
-        train_loss: Points (step, mean loss since the point before).
-        val_curve: Points (step, what models are selected by, on the validation split).
-        unlogged: Losses of the updates after the last point of ``train_loss``.
-        started: Start of the run, ISO 8601, UTC.
-        wall_seconds: Time in the loop so far, validation and checkpoints included.
-        timed_seconds: Time of updates alone, without the first update of each process.
-        timed_graphs: Samples trained on in that time.
-        peak_memory_bytes: Largest memory use seen.
-        first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
-    """
-
-    step: int = 0
-    train_loss: list[tuple[int, float]] = field(default_factory=list)
-    val_curve: list[tuple[int, float]] = field(default_factory=list)
-    unlogged: list[float] = field(default_factory=list)
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    wall_seconds: float = 0.0
-    timed_seconds: float = 0.0
-    timed_graphs: int = 0
-    peak_memory_bytes: int = 0
-    first_errors: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> RunState:
-        """Return the state a checkpoint holds."""
-        state = cls(**facts)
-        state.train_loss = [(int(step), float(value)) for step, value in state.train_loss]
-        state.val_curve = [(int(step), float(value)) for step, value in state.val_curve]
-        return state
-
-
-@dataclass(frozen=True)
-class Best:
-    """The validation that the run's best weights come from."""
-
-    step: int
-    score: float
 
 
 class TrainingLoop:
@@ -122,8 +77,8 @@ class TrainingLoop:
         self.weights = mixture_weights(self.settings.mixture, sizes)
         self.precision = chosen_precision(self.settings.precision, world.device)
         self.optimizer = make_optimizer(model, self.settings)
-        self.state = RunState()
-        self.best: Best | None = None
+        self.state = TrainingState()
+        self.best: BestValidation | None = None
         self.saved_step: int | None = None
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
@@ -143,7 +98,7 @@ class TrainingLoop:
         tensors, facts = checkpoint.load_tensors(path)
         checkpoint.require_fingerprint(facts, self.fingerprint, path, self.config)
         checkpoint.restore_training(self.model, self.optimizer, tensors)
-        self.state = RunState.from_facts(facts["state"])
+        self.state = TrainingState.from_facts(facts["state"])
         self.saved_step = self.state.step
         best = self.folder / BEST
         if self.state.val_curve and not best.is_file():
@@ -154,7 +109,7 @@ class TrainingLoop:
         if best.is_file():
             _, facts = checkpoint.load_tensors(best)
             checkpoint.require_fingerprint(facts, self.fingerprint, best, self.config)
-            self.best = Best(**facts["best"])
+            self.best = BestValidation(**facts["best"])
         return True
 
     def run(self, bar: Progress, board: Board, stop: StopRequest) -> None:
@@ -354,7 +309,7 @@ class TrainingLoop:
         sign = 1 if self.higher_is_better else -1
         gain = 1.0 if self.best is None else sign * (score - self.best.score)
         if gain > 0 or (gain == 0 and self.settings.prefer_later):
-            self.best = Best(state.step, score)
+            self.best = BestValidation(state.step, score)
             if self.world.leads:
                 weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
                 facts = {"fingerprint": self.fingerprint, "best": asdict(self.best)}

@@ -162,7 +162,7 @@ def test_a_model_is_selected_by_the_mean_over_its_datasets(monkeypatch):
     runs = {name: SimpleNamespace(task=SimpleNamespace(selection=own)) for name, own in tasks.items()}
     values = iter([0.5, 4.0, 0.7, 1.0])
     monkeypatch.setattr(loop, "validation_score", lambda *args: next(values))
-    fake = SimpleNamespace(runs=runs, state=loop.RunState(), model=None, settings=None, precision="fp32")
+    fake = SimpleNamespace(runs=runs, state=loop.TrainingState(), model=None, settings=None, precision="fp32")
     fake.world = SimpleNamespace(device=None)
     fake._score_of = lambda id_: TrainingLoop._score_of(fake, id_)
     assert loop._selection(runs) == ("score", True)
