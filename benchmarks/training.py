@@ -88,8 +88,8 @@ def time_steps(model: str, dataset: str, root: str, device: str, graphs: int, st
     from graphbench.models.build import build_model
     from graphbench.models.losses import loss
     from graphbench.training.config import load_config
-    from graphbench.training.loop import chosen_precision, make_optimizer
-    from graphbench.training.scoring import autocast
+    from graphbench.training.loop import make_optimizer
+    from graphbench.training.scoring import autocast, chosen_precision
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

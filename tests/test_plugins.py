@@ -258,3 +258,73 @@ graphbench.register_metric(replace(METRICS["f1"], name="recall"))
     assert "unknown metric 'f1_again'" in log
     (package.parent / "toys_metrics" / "__init__.py").write_text(code.replace('name="recall"', 'name="f1_too"'))
     assert run(package, words, "toys_metrics")[0].split() == ["f1"]
+
+
+OWN_MODEL = """
+import torch
+import graphbench
+from graphbench.models.processors import Processed, Processor
+
+
+@graphbench.register_processor("doubling")
+class Doubling(Processor):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.factor = torch.nn.Parameter(torch.full((), float(config.options["factor"])))
+
+    def forward(self, state):
+        return Processed(self.factor * state.nodes)
+"""
+
+
+def test_the_command_line_trains_a_baseline_with_a_processor_of_a_module(package, tmp_path):
+    other_plugin(package, "my_models", OWN_MODEL)
+    config, run_folder = tmp_path / "my_gnn.yaml", tmp_path / "run"
+    config.write_text("model: {processor: doubling, hidden: 8, options: {factor: 2}}\ntraining: {steps: 3}\n")
+    words = ["--root", str(tmp_path), "--json"]
+    train = ("train", "toys/paths", "--model", str(config), "--output", str(run_folder), *words)
+    command(package, *train, plugins=("toys_benchmark", "my_models"))
+    record = json.loads((run_folder / "record.json").read_text())
+    assert record["model"] == "my_gnn" and record["config"]["model"]["processor"] == "doubling"
+    again = ("evaluate", str(run_folder), "--splits", "test", *words)
+    found, _ = command(package, *again, plugins=("my_models", "toys_benchmark"))
+    assert json.loads(found)["test"]["f1"] == pytest.approx(record["scores"]["test"]["f1"])
+    _, log = command(package, *again, plugins=("toys_benchmark",), expect=2)
+    assert "unknown processor 'doubling'" in log
+    _, log = command(package, *again, plugins=("my_models",), expect=2)
+    assert "which this process does not know" in log and "GRAPHBENCH_PLUGINS" in log and "data=" in log
+
+
+READER = """
+from graphbench.data.sources import file_source
+from toys_benchmark.domain import Parameters, generate
+import graphbench
+import numpy as np
+
+
+def read(folder):
+    return {name: generate(Parameters(), None, np.arange(5), None) for name in ("train", "val", "test")}
+
+
+graphbench.register(graphbench.Domain("my_files", sources={"paths": file_source("my_files.paths", read)}))
+"""
+
+
+def test_a_run_on_files_whose_reader_is_not_registered_says_what_to_do(package, tmp_path):
+    other_plugin(package, "my_files", READER)
+    (package / "baselines" / "toys" / "gin_toy.yaml").write_text("model: {hidden: 8}\ntraining: {steps: 1}\n")
+    (tmp_path / "files").mkdir()
+    run_folder, both = tmp_path / "run", ("toys_benchmark", "my_files")
+    code = f"""
+import graphbench
+options = {{"source": "my_files.paths", "folder": {str(tmp_path / "files")!r}, "root": {str(tmp_path)!r}}}
+data = graphbench.Loader("toys/paths", **options).load()
+graphbench.train(data=data, model="gin_toy", output={str(run_folder)!r}, progress=False)
+"""
+    run(package, code, *both)
+    words = ("evaluate", str(run_folder), "--splits", "test", "--root", str(tmp_path), "--json")
+    assert "test" in json.loads(command(package, *words, plugins=both)[0])
+    _, log = command(package, *words, expect=2)
+    told = " ".join(log.replace("│", " ").split())
+    assert "source='my_files.paths'), which this process does not know" in told
+    assert "GRAPHBENCH_PLUGINS" in told and "pass data=" in told

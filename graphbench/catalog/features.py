@@ -116,6 +116,11 @@ class Feature:
         return (self.width,) if self.width > 1 else ()
 
     @property
+    def is_pointer(self) -> bool:
+        """Whether its values are node ids: a pointer or a permutation."""
+        return self.kind in (Kind.POINTER, Kind.PERMUTATION)
+
+    @property
     def type_name(self) -> str:
         """The type as a card writes it, e.g. ``categorical(3)`` or ``scalar(2)``."""
         if self.kind is Kind.CATEGORICAL:

@@ -1,4 +1,4 @@
-"""The call convention of all torch models of the suite, and what a model is told of a task.
+"""The call convention of all torch models of the suite, and what a model must know of a task.
 
 A model is built for one task or for several; ``task_id`` says which one a batch belongs to, and may be left out where
 there is one. A training step is ``batch = model.prepare(batch, id, training=True).to(device)``,
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from graphbench.catalog.features import Feature
+from graphbench.catalog.features import Feature, Stage, select
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TaskFeatures:
-    """What a model is told of a task.
+    """What a model must know of a task.
 
     Attributes:
         features: The features of the card.
@@ -48,7 +48,7 @@ class TaskFeatures:
 
     @classmethod
     def of(cls, card: Card) -> TaskFeatures:
-        """Return what a model is told of the task of a card."""
+        """Return what a model must know of the task of a card."""
         return cls(card.features, card.directed, card.complete, card.task.options)
 
 
@@ -98,7 +98,7 @@ class TaskModel(nn.Module):
         Args:
             batch: A batch of the task's data, on the CPU.
             task_id: Id of the task; None where the model has one.
-            generator: Draws what is random about the inputs; None leaves these as they are (testing).
+            generator: Source of random numbers for inputs that are randomised; None leaves them as they are (testing).
             training: Whether the batch is trained on.
         """
         return batch
@@ -108,11 +108,11 @@ class TaskModel(nn.Module):
         return graphs_at_once(dataset)
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
-        """Take means and deviations of scalars from a sample of training data; by default nothing is standardised."""
+        """Estimate means and standard deviations of scalars on training data; by default nothing is standardised."""
 
 
 def largest_batch(model: nn.Module, dataset: GraphDataset) -> int:
-    """Return :meth:`TaskModel.largest_batch`, of a module that is none the number of graphs within the budget."""
+    """Return how many samples of a split fit the memory budget at once, for a ``TaskModel`` or any other model."""
     return model.largest_batch(dataset) if isinstance(model, TaskModel) else graphs_at_once(dataset)
 
 
@@ -124,7 +124,7 @@ def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
 
     Args:
         dataset: The split.
-        tokens: Between what there is attention: ``nodes``, ``edges`` for nodes and edges, or None for none.
+        tokens: What attends to each other: ``nodes``, ``edges`` for nodes and edges, or None without attention.
     """
     flat, chosen = dataset.flat, dataset.graph_numbers
     nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
@@ -138,9 +138,28 @@ def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
     return max(1, size)
 
 
-def module_key(task_id: str) -> str:
-    """Return a task's id as the name of a submodule."""
-    return task_id.replace("/", "__").replace(".", "_")
+_TAKEN = frozenset(dir(nn.ModuleDict()))
+
+
+def module_key(name: str) -> str:
+    """Return the id of a task, or the name of a feature, as the key of a submodule in an ``nn.ModuleDict``.
+
+    A name that is an attribute of the dictionary, such as ``keys`` or ``type``, gets a hyphen, which no name ends in.
+    """
+    key = name.replace("/", "__").replace(".", "_")
+    return f"{key}-" if key in _TAKEN else key
+
+
+def predicted_features(features: Iterable[Feature]) -> tuple[Feature, ...]:
+    """Return the output features that a model predicts.
+
+    Raises:
+        ConfigError: If there are none.
+    """
+    outputs = select(features, Stage.OUTPUT)
+    if not outputs:
+        raise ConfigError("the features hold no output, so there is nothing to predict")
+    return outputs
 
 
 def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
@@ -156,11 +175,7 @@ def of_task(parts: Mapping[str, _T], task_id: str | None) -> _T:
     if task_id is None and len(parts) == 1:
         return next(iter(parts.values()))
     if task_id is None:
-        raise ConfigError(f"the model has {len(parts)} tasks; pass task_id, one of {_listed(parts)}")
+        raise ConfigError(f"the model has {len(parts)} tasks; pass task_id, one of {', '.join(parts)}")
     if task_id not in parts:
-        raise ConfigError(f"the model was not built for {task_id!r}; it knows {_listed(parts)}")
+        raise ConfigError(f"the model was not built for {task_id!r}; it knows {', '.join(parts)}")
     return parts[task_id]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

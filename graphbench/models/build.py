@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskModel, graphs_at_once
+from graphbench.models.base import TaskModel, graphs_at_once, predicted_features
 from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.decoders import Decoder, EdgeReadout
-from graphbench.models.encoders import DegreeEncoder, InputEncoder, feature_values
+from graphbench.models.encoders import LOG_DEGREE, InputEncoder, ScalarEncoder, feature_values, log_degrees
 from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
@@ -56,12 +56,10 @@ class Model(TaskModel):
             config: The architecture.
             features: The features of the task.
             directed: Whether its graphs are directed.
-            shared: What the processor was told that the model shares with others; None for a processor of its own.
+            shared: Context of the processor that the model shares with others; None for a processor of its own.
         """
         super().__init__()
-        outputs = select(features, Stage.OUTPUT)
-        if not outputs:
-            raise ConfigError("the features hold no output, so there is nothing to predict")
+        outputs = predicted_features(features)
         processor: type[Processor] = processor_class(config.processor, "sparse")
         context, self.pooling = context_of(config, processor, features, directed)
         context = shared or context
@@ -73,11 +71,11 @@ class Model(TaskModel):
         self.reads_pooled = config.readout != "marked"
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
         inputs = _inputs_read(config, features)
-        _warn_if_nothing_marks_the_question(config, features, outputs)
+        _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
             inputs, config.hidden, edges=uses_edges, inverse=config.inverse_edges, fixed=config.fixed
         )
-        self.degrees = DegreeEncoder(config.hidden) if config.degrees else None
+        self.degrees = ScalarEncoder(LOG_DEGREE, config.hidden) if config.degrees else None
         self.positional = positional_encoder(config.positional, config.hidden)
         network = FeedForward(config.hidden, config.activation, config.dropout) if config.input_network else None
         self.input_network: nn.Module = network or nn.Identity()
@@ -114,7 +112,7 @@ class Model(TaskModel):
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
-        nodes = nodes if self.degrees is None else nodes + self.degrees(layout).float()
+        nodes = nodes if self.degrees is None else nodes + self.degrees(log_degrees(layout)).float()
         seen = _both_ways(layout) if self.config.inverse_edges else layout
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
@@ -150,7 +148,7 @@ class Model(TaskModel):
         """
         self.encoder.fit_normalisation(batch)
         if self.degrees is not None:
-            self.degrees.fit_normalisation(Layout.of(batch, self.directed))
+            self.degrees.scale.fit(log_degrees(Layout.of(batch, self.directed)).unsqueeze(1))
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)
@@ -243,7 +241,7 @@ def _is_of_graph(feature: Feature) -> bool:
 def context_of(
     config: ModelConfig, processor: type[Processor], features: Sequence[Feature], directed: bool
 ) -> tuple[Context, str]:
-    """Return what the processor of a model for one task is told, and how graph-level outputs are read.
+    """Return the context of the processor of a model for one task, and how graph-level outputs are pooled.
 
     Raises:
         ConfigError: If the configuration asks for what the processor or the graphs do not have.
@@ -281,7 +279,7 @@ def _inputs_read(config: ModelConfig, features: Sequence[Feature]) -> list[Featu
 
 
 def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]) -> tuple[Feature, ...]:
-    """Return the inputs that mark the nodes a query is about, where the readout reads these."""
+    """Return the inputs that mark the nodes of a query, where the readout reads them."""
     if readout == "pooled":
         return ()
     found = tuple(f for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE)
@@ -292,15 +290,13 @@ def _marks(readout: str, features: Sequence[Feature], outputs: Sequence[Feature]
     return found
 
 
-def _warn_if_nothing_marks_the_question(
-    config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]
-) -> None:
-    """Warn where a model ignores all that marks what is asked about, and reads its answers off all nodes alike."""
+def _warn_of_unmarked_query(config: ModelConfig, features: Sequence[Feature], outputs: Sequence[Feature]) -> None:
+    """Warn where a model ignores every input that marks the queried nodes, and pools all nodes."""
     marks = [f.name for f in select(features, Stage.INPUT, Location.NODE) if f.kind is Kind.MASK_ONE]
-    asked = [f.name for f in outputs if f.location is Location.GRAPH and f.kind is not Kind.POINTER]
+    asked = [f.name for f in outputs if _is_of_graph(f)]
     if config.readout == "pooled" and asked and marks and set(marks) <= set(config.ignore):
         logger.warning(
-            "the model ignores %s and pools all nodes: nothing tells it what %s is asked of; set model.readout to "
+            "the model ignores %s and pools all nodes: nothing marks the nodes that %s is about; set model.readout to "
             "query or marked, or take a mark out of model.ignore",
             " and ".join(marks),
             " and ".join(asked),

@@ -82,7 +82,7 @@ class ModelConfig(ArchitectureConfig):
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.
         input_network: Whether a residual feed-forward network stands between the encoder and the processor.
-        degrees: Whether nodes know their degrees, in undirected graphs their numbers of neighbours.
+        degrees: Whether the degree of a node is an input (out-degree in directed graphs).
         stochastic_depth: gt: layer ``i`` of ``L`` skips a branch with probability ``stochastic_depth * (i + 1) / L``.
         pooling: How graph-level outputs read the nodes: ``mean`` or ``cls``, from the nodes' mean or a token of the
             graph; or ``sum``, each node has an output of its own and the graph's is their sum, which can grow with the
@@ -93,8 +93,8 @@ class ModelConfig(ArchitectureConfig):
         inverse_edges: Directed graphs: every arc is also seen backwards, embedded by encoders of its own, so that a
             class and its inverse are two classes.
         ignore: Inputs that the model does not read.
-        fixed: Categorical inputs and masks whose vectors stay as they were drawn.
-        edge_tokens: gt: whether edges are tokens beside the nodes; ``auto`` where an output lies on edges.
+        fixed: Categorical inputs and masks whose embeddings keep their random initial values.
+        edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: where an output lies on edges.
         attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
             (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
             edge tokens only).

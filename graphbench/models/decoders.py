@@ -17,7 +17,6 @@ class Head(nn.Module):
     """``W2 LN(act(W1 x))``, d -> d -> outputs (paper, appendix B, Decoder), with biases."""
 
     def __init__(self, hidden: int, outputs: int, activation: str) -> None:
-        """Create a head with ``outputs`` values per row."""
         super().__init__()
         self.inner = nn.Linear(hidden, hidden)
         self.activation = activation_function(activation)
@@ -53,10 +52,10 @@ class Decoder(nn.Module):
         self.summed = summed
         self.width = feature.width
         self.scale = Standardiser(feature.width) if feature.kind is Kind.SCALAR else None
-        self.pairwise = _is_pointer(feature) and feature.location is Location.NODE
+        self.pairwise = feature.is_pointer and feature.location is Location.NODE
         self.head = Head(hidden, hidden if self.pairwise else (feature.classes or self.width), activation)
         self.keys = nn.Linear(hidden, hidden, bias=False) if self.pairwise else None
-        self.reads_nodes = feature.location is Location.NODE or _is_pointer(feature)
+        self.reads_nodes = feature.location is Location.NODE or feature.is_pointer
 
     def forward(self, rows: Tensor, layout: Layout) -> Tensor:
         """Return the raw values of ``rows`` [items, d], or [N, d] if they are summed.
@@ -74,7 +73,7 @@ class Decoder(nn.Module):
         return raw if self.feature.kind is Kind.CATEGORICAL or self.width > 1 else raw.squeeze(1)
 
     def fit_normalisation(self, batch: Data) -> None:
-        """Take the mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
+        """Estimate mean and standard deviation of a scalar target from ``batch``, a sample of training data."""
         if self.scale is not None:
             targets = as_rows(feature_values(batch, self.feature), self.feature)
             self.scale.fit(targets / batch.ptr.diff().unsqueeze(1) if self.summed else targets)
@@ -97,7 +96,6 @@ class EdgeReadout(nn.Module):
     """
 
     def __init__(self, hidden: int, directed: bool) -> None:
-        """Create the readout; only arcs have weights, one matrix for tails and one for heads."""
         super().__init__()
         self.tail = nn.Linear(hidden, hidden, bias=False) if directed else nn.Identity()
         self.head = nn.Linear(hidden, hidden, bias=False) if directed else nn.Identity()
@@ -110,10 +108,6 @@ class EdgeReadout(nn.Module):
         return rows
 
 
-def _is_pointer(feature: Feature) -> bool:
-    return feature.kind in (Kind.POINTER, Kind.PERMUTATION)
-
-
 def check_output(feature: Feature) -> None:
     """Refuse an output that no decoder of graphs predicts.
 
@@ -122,7 +116,7 @@ def check_output(feature: Feature) -> None:
     """
     if feature.kind is Kind.TEXT:
         raise ConfigError(f"output feature {feature.name!r} is a text; write kind: text in the model section")
-    on_edges = feature.location is Location.EDGE and (_is_pointer(feature) or feature.kind is Kind.MASK_ONE)
+    on_edges = feature.location is Location.EDGE and (feature.is_pointer or feature.kind is Kind.MASK_ONE)
     on_graph = feature.location is Location.GRAPH and feature.kind in (Kind.MASK_ONE, Kind.PERMUTATION)
     if on_edges or on_graph:
         raise ConfigError(

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
 _TINY = 1e-6
-_INVERSE = "inverse"  # beside the locations: arcs seen backwards
+_INVERSE = "inverse"  # key of the encoders of reversed arcs, next to those of the locations
 
 
 class Standardiser(nn.Module):
@@ -30,14 +30,13 @@ class Standardiser(nn.Module):
     std: Tensor
 
     def __init__(self, width: int) -> None:
-        """Create the identity for ``width`` columns."""
         super().__init__()
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("std", torch.ones(width))
 
     @torch.no_grad()
     def fit(self, values: Tensor) -> None:
-        """Take mean and deviation from ``values`` [items, width]; a constant column keeps standard deviation 1."""
+        """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1."""
         sample = values.double()
         std = sample.std(dim=0, unbiased=False)
         self.mean.copy_(sample.mean(dim=0))
@@ -56,7 +55,6 @@ class ScalarEncoder(nn.Module):
     """Standardise, then one linear layer, width -> d."""
 
     def __init__(self, feature: Feature, hidden: int) -> None:
-        """Create the encoder of a scalar feature."""
         super().__init__()
         self.feature = feature
         self.scale = Standardiser(feature.width)
@@ -69,34 +67,19 @@ class ScalarEncoder(nn.Module):
         return embedded
 
 
-class DegreeEncoder(nn.Module):
-    """The logarithm of one more than a node's degree, standardised, then one linear layer, 1 -> d."""
-
-    def __init__(self, hidden: int) -> None:
-        """Create the encoder."""
-        super().__init__()
-        self.scale = Standardiser(1)
-        self.linear = nn.Linear(1, hidden)
-
-    def forward(self, layout: Layout) -> Tensor:
-        """Return embeddings [N, d] of the nodes of a batch."""
-        embedded: Tensor = self.linear(self.scale.standardise(_log_degrees(layout).to(self.linear.weight.dtype)))
-        return embedded
-
-    def fit_normalisation(self, layout: Layout) -> None:
-        """Take mean and deviation from a sample of training data."""
-        self.scale.fit(_log_degrees(layout))
+LOG_DEGREE = Feature("log_degree", Stage.INPUT, Location.NODE, Kind.SCALAR)
+"""The logarithm of one more than a node's degree, which models may read as a scalar."""
 
 
-def _log_degrees(layout: Layout) -> Tensor:
-    return torch.log1p(layout.degrees.double()).unsqueeze(1)
+def log_degrees(layout: Layout) -> Tensor:
+    """Return the values of :data:`LOG_DEGREE`, float64 [N]."""
+    return torch.log1p(layout.degrees.double())
 
 
 class ClassEncoder(nn.Module):
     """One vector per class; a mask has two."""
 
     def __init__(self, feature: Feature, hidden: int) -> None:
-        """Create the encoder of a categorical, mask or mask_one feature."""
         super().__init__()
         self.feature = feature
         self.embedding = nn.Embedding(feature.classes or 2, hidden)

@@ -28,7 +28,6 @@ class JointModel(TaskModel):
     """
 
     def __init__(self, config: ModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
-        """Create the model; arguments as for :func:`build_graph_model`."""
         super().__init__()
         self.config = config
         kind: type[Processor] = processor_class(config.processor, "sparse")
@@ -71,7 +70,7 @@ def build_graph_model(config: ModelConfig, tasks: Mapping[str, TaskFeatures]) ->
 
     Args:
         config: The configuration.
-        tasks: Task id -> what the model is told of the task.
+        tasks: Task id -> what the model must know of the task.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.

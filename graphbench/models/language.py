@@ -35,9 +35,9 @@ _NEWLINE = 1
 _SHIFT = 30  # from the code of a printable character, 32 to 126, to its token
 _ROTARY_BASE = 10_000.0
 _INITIAL_SCALE = 0.02
-_MOST_PROMPTS = 256  # answered at once
-_KEPT_NUMBERS = 2**29  # in the keys and values of a batch
-_PAIRS = 2**26  # pairs of characters of a batch of prompts
+_MAX_PROMPTS = 256  # answered at once
+_MAX_CACHED_NUMBERS = 2**29  # in the keys and values of a batch
+_MAX_TOKEN_PAIRS = 2**26  # pairs of characters of a batch of prompts
 
 
 class UnreadableText(GraphBenchError, ValueError):
@@ -249,7 +249,10 @@ class TextModel(TaskModel):
             length = len(batch.prompts[number])
             longest = max(longest, len(batch.references[number]))
             count, total = len(chosen) + 1, length + room_for(longest)
-            full = count * length**2 > _PAIRS or 2 * config.layers * config.hidden * count * total > _KEPT_NUMBERS
+            full = (
+                count * length**2 > _MAX_TOKEN_PAIRS
+                or 2 * config.layers * config.hidden * count * total > _MAX_CACHED_NUMBERS
+            )
             full |= self.span is not None and length + longest > self.span
             if full and chosen:
                 yield chosen
@@ -268,7 +271,7 @@ class TextModel(TaskModel):
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return how many prompts to pass to ``predict``, which splits them further where they are long."""
-        return _MOST_PROMPTS
+        return _MAX_PROMPTS
 
     def logits(
         self, tokens: Tensor, positions: Tensor, mask: Tensor | None = None, cache: Cache | None = None
@@ -286,8 +289,8 @@ class TextModel(TaskModel):
             x = x + self.positions(positions)
         else:
             half = self.config.hidden // self.config.heads // 2
-            speeds = _ROTARY_BASE ** (-torch.arange(half, device=x.device) / half)
-            angles = (positions[..., None] * speeds).unsqueeze(1)
+            frequencies = _ROTARY_BASE ** (-torch.arange(half, device=x.device) / half)
+            angles = (positions[..., None] * frequencies).unsqueeze(1)
         for layer in self.layers:
             x = layer(x, angles, mask, cache)
         if cache is not None:

@@ -13,7 +13,7 @@ class TextModelConfig(ArchitectureConfig):
     """The architecture of a :class:`graphbench.models.language.TextModel`.
 
     Attributes:
-        kind: Always ``text``: what tells these models from those on graphs.
+        kind: Always ``text``, which selects this kind of model.
         layers: Number of layers.
         hidden: Embedding width.
         heads: Attention heads; their width ``hidden / heads`` must be an even number.

@@ -113,9 +113,9 @@ def predictions(
 
 
 def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature) -> Tensor:
-    if feature.kind is Kind.MASK_ONE or (_is_pointer(feature) and feature.location is Location.GRAPH):
+    if feature.kind is Kind.MASK_ONE or (feature.is_pointer and feature.location is Location.GRAPH):
         return _choice_loss(raw, target, Layout.of(batch, directed=True), feature)
-    if feature.kind is Kind.CATEGORICAL or _is_pointer(feature):
+    if feature.kind is Kind.CATEGORICAL or feature.is_pointer:
         return F.cross_entropy(raw, target.long().reshape(-1))
     values = target.float()
     values = values.squeeze(1) if values.dim() == raw.dim() + 1 and values.shape[1] == 1 else values
@@ -150,7 +150,7 @@ def _prediction(raw: Tensor, feature: Feature, batch: Data | None) -> Tensor:
         return raw
     if feature.kind is Kind.CATEGORICAL:
         return raw.softmax(dim=1)
-    if feature.location is Location.NODE and _is_pointer(feature):
+    if feature.location is Location.NODE and feature.is_pointer:
         return raw.argmax(dim=1)
     if batch is None:
         raise ConfigError(f"predictions of {feature.name!r} choose among a graph's nodes; pass batch=")
@@ -159,7 +159,3 @@ def _prediction(raw: Tensor, feature: Feature, batch: Data | None) -> Tensor:
     if feature.kind is Kind.MASK_ONE:
         return torch.zeros_like(raw, dtype=torch.long).index_fill(0, best, 1)
     return best - layout.ptr[:-1]
-
-
-def _is_pointer(feature: Feature) -> bool:
-    return feature.kind in (Kind.POINTER, Kind.PERMUTATION)

@@ -82,7 +82,6 @@ class RandomWalkEncoder(nn.Module):
     """Return probabilities [N, k] to embeddings [N, d]: Linear(k, hidden), ReLU, Linear(hidden, d)."""
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
-        """Create the encoder of width ``d = width``."""
         super().__init__()
         self.config = config
         self.network = nn.Sequential(nn.Linear(config.k, config.hidden), nn.ReLU(), nn.Linear(config.hidden, width))
@@ -113,7 +112,6 @@ class LaplacianEncoder(nn.Module):
     """
 
     def __init__(self, config: PositionalConfig, width: int) -> None:
-        """Create the encoder of width ``d = width``."""
         super().__init__()
         self.k = config.k
         self.shift = nn.Parameter(1e-12 * torch.arange(config.k))

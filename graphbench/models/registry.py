@@ -25,7 +25,7 @@ DEFAULT_KIND = "graph"
 _BYTES_PER_NUMBER = 4
 
 
-def _as_it_is(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[str, Iterable[Any]]) -> Any:
+def _unchanged(config: Any, tasks: Mapping[str, TaskFeatures], batches: Mapping[str, Iterable[Any]]) -> Any:
     return config
 
 
@@ -36,7 +36,7 @@ class Architecture:
     Attributes:
         kind: What ``model.kind`` of a configuration says.
         config: The schema of the model section, with an attribute ``estimated_size`` where its models may be large.
-        build: Returns a model of a configuration for tasks, task id -> what the model is told of it, freshly
+        build: Returns a model of a configuration for tasks, task id -> what the model must know of it, freshly
             initialised from torch's generator. It raises ``ConfigError`` for tasks that it cannot serve.
         learner: Which learner trains its models: ``torch``, ``tabular``, or ``module:Class`` of another
             ``LearnerClass``.
@@ -48,7 +48,7 @@ class Architecture:
     kind: str
     config: type[BaseModel]
     build: Callable[[Any, Mapping[str, TaskFeatures]], TaskModel]
-    complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _as_it_is
+    complete: Callable[[Any, Mapping[str, TaskFeatures], Mapping[str, Iterable[Any]]], Any] = _unchanged
     learner: str = "torch"
     has_steps: bool = True
 
@@ -100,7 +100,7 @@ def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> Ta
 
     Args:
         config: The configuration, of any kind.
-        tasks: Task id -> what the model is told of the task.
+        tasks: Task id -> what the model must know of the task.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
@@ -121,7 +121,7 @@ def build_task_model(config: BaseModel, tasks: Mapping[str, TaskFeatures]) -> Ta
 def _memory_bytes() -> float:
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # not every system tells
+    except (AttributeError, ValueError, OSError):  # not available on every system
         return float("inf")
 
 
@@ -172,7 +172,7 @@ def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
 def _tabular(config: TabularModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.tabular.model import TabularModel
 
-    return TabularModel(config, tasks)
+    return TabularModel(config, _only(config.kind, tasks))
 
 
 register_architecture(Architecture("graph", ModelConfig, _graph))

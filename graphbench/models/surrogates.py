@@ -93,7 +93,7 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
         layout, p = _layout(batch), torch.softmax(_checked(scores, batch, dimensions=2), dim=1)
         total = (p * neighbour_sums(p, layout)).sum() / 2
         if weight:
-            total = total + weight * _likeliest(p, layout).sum()
+            total = total + weight * _largest_probabilities(p, layout).sum()
         return total / layout.num_graphs
 
 
@@ -132,12 +132,9 @@ def register_surrogate(name: str, loss: Callable[..., Tensor], *, dimensions: in
     SURROGATES.add(name, Surrogate(loss, dimensions), calling_module())
 
 
-for _name, _loss, _dimensions in (
-    ("independent_set", independent_set_loss, 1),
-    ("max_cut", max_cut_loss, 1),
-    ("coloring", coloring_loss, 2),
-):
-    SURROGATES.add(_name, Surrogate(_loss, _dimensions), __name__)
+register_surrogate("independent_set", independent_set_loss)
+register_surrogate("max_cut", max_cut_loss)
+register_surrogate("coloring", coloring_loss, dimensions=2)
 
 _ONE_NODE = Data(edge_index=torch.empty((2, 0), dtype=torch.long), num_nodes=1)
 
@@ -189,7 +186,7 @@ def _refuse_other_graphs(batch: Data) -> None:
     loops = source[source == target]
     if len(loops):
         raise ConfigError(f"node {int(loops[0])} of the batch is joined to itself; leave loops out")
-    mixed = _mixed(torch.arange(2 * nodes)).view(2, nodes)
+    mixed = _hashed(torch.arange(2 * nodes)).view(2, nodes)
     out_of, into = mixed[:, source], mixed[:, target]
     if (out_of[0] * into[1]).sum() != (out_of[1] * into[0]).sum():  # equal by chance in one case of very many
         raise ConfigError(
@@ -197,7 +194,7 @@ def _refuse_other_graphs(batch: Data) -> None:
         )
 
 
-def _mixed(values: Tensor) -> Tensor:
+def _hashed(values: Tensor) -> Tensor:
     """Return a hash of every number, int64."""
     values = (values + 1) * 0x1E3779B97F4A7C15
     values = (values ^ (values >> 29)) * 0x1B873593CC9E2D51
@@ -212,7 +209,7 @@ def _checked(scores: Tensor, batch: Data, dimensions: int) -> Tensor:
     return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
 
 
-def _likeliest(p: Tensor, layout: Layout) -> Tensor:
+def _largest_probabilities(p: Tensor, layout: Layout) -> Tensor:
     """Return the largest probability of each colour in each graph, ``[B, K]``."""
     graph = layout.graph[:, None].expand_as(p)
     return p.new_zeros(layout.num_graphs, p.shape[1]).scatter_reduce(0, graph, p, "amax", include_self=False)

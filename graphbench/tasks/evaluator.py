@@ -103,7 +103,7 @@ def _with_output(card: Card, name: str) -> Card:
     """
     names = [feature.name for feature in card.outputs]
     if name not in names:
-        raise EvaluationError(f"{card.address} has no output {name!r}; it has {', '.join(names)}")
+        raise EvaluationError(f"{card.address} has no output {name!r}; it has {', '.join(names) or 'none'}")
     others = set(names) - {name}
     kind = card.outputs[names.index(name)].kind
     able = tuple(m for m in (card.metrics.primary, *card.metrics.also) if kind in metric(m).kinds)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,52 @@ _FORMAT = 1
 _KEY = "graphbench"
 _NAMED_SETTINGS = 6
 _HASH = "sha256"
-ANEW = "resume=False (on the command line --no-resume)"
+RESTART = "resume=False (on the command line --no-resume)"
+
+
+@dataclass
+class TrainingState:
+    """Progress of a run; together with weights and optimizer state it is all that a resumed run needs.
+
+    Attributes:
+        step: Finished updates. The data order is a function of it.
+        train_loss: Points (step, mean loss since the point before).
+        val_curve: Points (step, what models are selected by, on the validation split).
+        unlogged: Losses of the updates after the last point of ``train_loss``.
+        started: Start of the run, ISO 8601, UTC.
+        wall_seconds: Time in the loop so far, validation and checkpoints included.
+        timed_seconds: Time of updates alone, without the first update of each process.
+        timed_graphs: Samples trained on in that time.
+        peak_memory_bytes: Largest memory use seen.
+        first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
+    """
+
+    step: int = 0
+    train_loss: list[tuple[int, float]] = field(default_factory=list)
+    val_curve: list[tuple[int, float]] = field(default_factory=list)
+    unlogged: list[float] = field(default_factory=list)
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    wall_seconds: float = 0.0
+    timed_seconds: float = 0.0
+    timed_graphs: int = 0
+    peak_memory_bytes: int = 0
+    first_errors: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> TrainingState:
+        """Return the state a checkpoint holds."""
+        state = cls(**facts)
+        state.train_loss = [(int(step), float(value)) for step, value in state.train_loss]
+        state.val_curve = [(int(step), float(value)) for step, value in state.val_curve]
+        return state
+
+
+@dataclass(frozen=True)
+class BestValidation:
+    """The validation that the run's best weights come from."""
+
+    step: int
+    score: float
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -60,7 +107,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: If the file is absent, damaged or of another format. A file of an older version has no hash
             of its content, which is then not checked.
     """
-    remedy = f"delete it or train with {ANEW}"
+    remedy = f"delete it or train with {RESTART}"
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -78,7 +125,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"the checkpoint {path} is damaged (its content is not what was written); {remedy}")
     found = facts.pop("format", None)
     if found != _FORMAT:
-        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train anew")
+        raise CheckpointError(f"the checkpoint {path} has format {found}, this version reads {_FORMAT}; train again")
     return tensors, facts
 
 
@@ -125,12 +172,12 @@ def load_model(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise CheckpointError(
-            f"the checkpoint does not fit the model: {_misfit(model.state_dict(), state) or error}; "
+            f"the checkpoint does not fit the model: {_differences(model.state_dict(), state) or error}; "
             "build the model from the run's own config.json"
         ) from error
 
 
-def _misfit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+def _differences(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
     """Return in a line how tensors differ from those of a model; each kind of difference with one example."""
     shapes = {
         f"{name} {tuple(given[name].shape)}, not {tuple(tensor.shape)}": None
@@ -166,5 +213,5 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
     raise CheckpointError(
         f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "
         f"{what or 'its data are others, by content, parameters or draw'}; "
-        f"choose another output folder, or pass {ANEW} to start again and overwrite it"
+        f"choose another output folder, or pass {RESTART} to start again and overwrite it"
     )

@@ -8,12 +8,14 @@ processes up to the order of float sums (dropout masks do depend on it).
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -21,7 +23,7 @@ from torch import Tensor
 from graphbench.core.errors import ConfigError
 
 # Other processes wait at a barrier while the first one generates the dataset or evaluates.
-_PATIENCE = timedelta(hours=4)
+_TIMEOUT = timedelta(hours=4)
 _MASK64 = 2**64 - 1
 
 
@@ -119,12 +121,28 @@ def join_world(device: str = "auto") -> Iterator[World]:
     owns = not dist.is_initialized()
     if owns:
         gpu = target.type == "cuda"
-        dist.init_process_group("nccl" if gpu else "gloo", timeout=_PATIENCE, device_id=target if gpu else None)
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=_TIMEOUT, device_id=target if gpu else None)
     try:
         yield World(dist.get_rank(), dist.get_world_size(), target)
     finally:
         if owns:
             dist.destroy_process_group()
+
+
+@contextmanager
+def seeded_generators(seed: int, world: World) -> Iterator[None]:
+    """Seed Python, NumPy and torch for the block, and restore the caller's generators afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = [world.device.index] if world.device.type == "cuda" else []
+    with torch.random.fork_rng(devices):
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
 
 
 def choose_device(device: str = "auto", local_rank: int | None = None) -> torch.device:

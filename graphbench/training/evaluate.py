@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from graphbench.catalog.cards import Card
-from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError
 from graphbench.data.dataset import GraphDataset
 from graphbench.evaluation.score import Score
 from graphbench.loader import Splits
+from graphbench.models.base import TaskModel
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import choose_device
 from graphbench.training.folders import load_config_of_run, record_path
-from graphbench.training.learners.registry import learner_class
+from graphbench.training.learners.base import learner_class
 from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
-from graphbench.training.scoring import BatchSize, Precision, predicted, score_split
+from graphbench.training.scoring import BatchSize, Precision, score_split
 from graphbench.training.splits import choose_splits
 
 logger = logging.getLogger(__name__)
@@ -38,12 +41,17 @@ def evaluate_model(
     precision: Precision = "fp32",
     progress: bool | None = False,
     decoding: Mapping[str, Any] | None = None,
+    scores: str | None = None,
 ) -> Score:
     """Return the scores of a model on one split, by the metrics of the dataset's card, over all its outputs.
 
+    A model of the suite (a ``TaskModel``) is scored as in training. Any other module, or function, is called with each
+    batch of the split and returns what ``Evaluator.update(batch, predictions)`` takes: an array or tensor, of several
+    outputs a mapping output -> array. Batches are PyG batches; of ``trace`` tasks a ``TrajectoryBatch``, of ``text``
+    tasks prompts (``TextBatch``), which are answered by a list of strings.
+
     Args:
-        model: A model of the suite (a ``TaskModel``); it is moved to ``device`` and put back into the mode (training or
-            evaluation) it was in.
+        model: The model; a module is moved to ``device`` and put back into the mode (training or evaluation) it was in.
         dataset: The split.
         batch_size: Samples at once; ``auto`` fits it to the largest samples. A GPU that runs out of memory gets half as
             many, down to one.
@@ -51,12 +59,15 @@ def evaluate_model(
         precision: ``bf16`` runs the model under autocast.
         progress: Show a progress bar; None shows it in a terminal.
         decoding: Problems to be solved: how scores become solutions.
+        scores: What floating-point predictions of a mask are, from a model that is no ``TaskModel``: ``probability``,
+            ``logit`` or ``label``; None for the default of the task, see :class:`graphbench.Evaluator`.
 
     Raises:
-        EvaluationError: If the split is empty or a prediction is not finite.
+        EvaluationError: If the model cannot be called with a batch, the split is empty, or the predictions have another
+            shape than the targets or are not finite.
         TrainingError: If a single sample does not fit into the device's memory.
     """
-    options: dict[str, Any] = {"decoding": decoding, "progress": progress}
+    options: dict[str, Any] = {"decoding": decoding, "progress": progress, "scores": scores}
     return evaluate_splits(model, {dataset.split: dataset}, batch_size, device, precision, **options)[dataset.split]
 
 
@@ -68,20 +79,45 @@ def evaluate_splits(
     precision: Precision = "fp32",
     progress: bool | None = False,
     decoding: Mapping[str, Any] | None = None,
+    scores: str | None = None,
 ) -> SplitScores:
     """Return the scores of a model on several splits, by name; see :func:`evaluate_model`.
 
     Where a task scores parts of a split apart, such as every problem size of texts, their scores stand behind those of
     the split, as ``<split>_n<size>``.
     """
+    _require_model(model, scores)
     target = choose_device(device) if isinstance(device, str) else device
-    model = model.to(target)
-    scores: SplitScores = {}
+    model = model.to(target) if isinstance(model, nn.Module) else model
+    found: SplitScores = {}
     for name, split in splits.items():
         task = task_of(split.card, {"decoding": decoding})
-        options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress}
-        scores |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
-    return scores
+        options: dict[str, Any] = {"device": target, "precision": precision, "progress": progress, "scores": scores}
+        found |= score_split(model, task, split, name=name, batch_size=batch_size, **options)
+    return found
+
+
+def _require_model(model: Any, scores: str | None) -> None:
+    """Refuse what cannot be called with a batch.
+
+    Raises:
+        EvaluationError: If the model is no function of one argument, or ``scores`` is given for a ``TaskModel``.
+    """
+    if isinstance(model, TaskModel):
+        if scores is not None:
+            raise EvaluationError(f"scores={scores!r} is for predictions of other models; leave it out for a TaskModel")
+        return
+    if isinstance(model, type) or not callable(model):
+        raise EvaluationError(f"the model is {model!r:.80}; give a module, or a function of a batch")
+    try:
+        inspect.signature(model.forward if isinstance(model, nn.Module) else model).bind(None)
+    except TypeError as error:
+        raise EvaluationError(
+            f"{type(model).__name__} cannot be called with a batch alone ({error}); wrap it in a module whose forward "
+            "takes a batch and returns predictions, e.g. of batch.x and batch.edge_index"
+        ) from error
+    except ValueError:  # a function without a signature
+        return
 
 
 @dataclass(frozen=True)
@@ -195,7 +231,7 @@ def scores_of_run(
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card)
-            scores |= run.learner.score_with(task, own.card.address, split, name, batch_size, progress)
+            scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
     return found
 
 
@@ -277,9 +313,3 @@ def write_run_predictions(
             batches = run.learner.predictions(task, address, split, name, progress)
             written.append(task.write_predictions(place / name, batches))
     return written
-
-
-__all__ = [
-    "FinishedRun", "evaluate_model", "evaluate_run", "evaluate_splits", "load_run", "open_run", "opened", "predicted",
-    "scores_of_run", "write_run_predictions",
-]  # fmt: skip

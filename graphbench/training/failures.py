@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from graphbench.core.errors import TrainingError
 
 
@@ -25,6 +27,11 @@ def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) 
     )
 
 
-def out_of_memory(doing: str, batch_size: int, remedy: str) -> TrainingError:
-    """Return the error for a device that ran out of memory on a batch of ``batch_size`` graphs."""
-    return TrainingError(f"the device ran out of memory while {doing} with {batch_size} graphs at once; {remedy}")
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is too little memory: on a GPU, in torch on a CPU, or in NumPy."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def out_of_memory(doing: str, batch_size: int, samples: str, remedy: str) -> TrainingError:
+    """Return the error for a device that ran out of memory on a batch of ``batch_size`` samples."""
+    return TrainingError(f"the device ran out of memory while {doing} with {batch_size} {samples} at once; {remedy}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import clear_errors, existing_parent, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
+from graphbench.training.overrides import flat
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -20,8 +21,8 @@ _RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
 _WITHOUT_INFLUENCE = {"training.seed", "training.log_every", "training.checkpoint_every"}
-_NOT_TOLD = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
-_NOT_TOLD |= {"overridden", "reference_steps", "small"}
+_NOT_REPORTED = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
+_NOT_REPORTED |= {"overridden", "reference_steps", "small"}
 
 
 def run_name(config: RunConfig) -> str:
@@ -130,21 +131,10 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
     return [
         f"{key} {_short(before.get(key))} -> {_short(after.get(key))}"
         for key in sorted(before.keys() | after.keys())
-        if before.get(key) != after.get(key) and key not in _NOT_TOLD
+        if before.get(key) != after.get(key) and key not in _NOT_REPORTED
     ]
 
 
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as dotted key -> value; an empty mapping is a value."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found |= flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found

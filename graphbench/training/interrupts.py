@@ -43,9 +43,9 @@ class StopRequest:
 
 @contextmanager
 def deferred_signals() -> Iterator[StopRequest]:
-    """Catch SIGINT and SIGTERM while the block runs; the block looks at the request when it suits.
+    """Catch SIGINT and SIGTERM while the block runs; the block polls the request.
 
-    A request that the block did not answer is answered at its end.
+    A request that the block did not handle takes effect at its end.
 
     Outside the main thread signals cannot be caught, and the request stays empty.
     """
@@ -59,5 +59,5 @@ def deferred_signals() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if request.received:  # too late for the block to see it
+    if request.received:  # after the block polled for the last time
         request.end()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,15 +17,16 @@ from graphbench.core.errors import CheckpointError
 from graphbench.core.progress import Progress
 from graphbench.models.base import TaskModel
 from graphbench.training import checkpoint
+from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.config import RunConfig
 from graphbench.training.context import TaskRun
 from graphbench.training.distributed import World
-from graphbench.training.failures import not_finite, out_of_memory
+from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
-from graphbench.training.mixture import Schedule, mixture_weights
+from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.recording import Board, peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
-from graphbench.training.scoring import autocast, validation_loss, validation_score
+from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
 from graphbench.training.settings import TrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -34,51 +35,10 @@ CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 _SEED_STRIDE = 2**32
 _MASK64 = 2**64 - 1
-
-
-@dataclass
-class RunState:
-    """Where a run stands; together with weights and optimizer state it is all that a resumed run needs.
-
-    Attributes:
-        step: Finished updates. The data order is a function of it.
-        train_loss: Points (step, mean loss since the point before).
-        val_curve: Points (step, what models are selected by, on the validation split).
-        unlogged: Losses of the updates behind the last point of ``train_loss``.
-        started: Start of the run, ISO 8601, UTC.
-        wall_seconds: Time in the loop so far, validation and checkpoints included.
-        timed_seconds: Time of updates alone, without the first update of each process.
-        timed_graphs: Samples trained on in that time.
-        peak_memory_bytes: Largest memory use seen.
-        first_errors: Dataset -> its error at the first validation, where one model is selected on several datasets.
-    """
-
-    step: int = 0
-    train_loss: list[tuple[int, float]] = field(default_factory=list)
-    val_curve: list[tuple[int, float]] = field(default_factory=list)
-    unlogged: list[float] = field(default_factory=list)
-    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    wall_seconds: float = 0.0
-    timed_seconds: float = 0.0
-    timed_graphs: int = 0
-    peak_memory_bytes: int = 0
-    first_errors: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> RunState:
-        """Return the state a checkpoint holds."""
-        state = cls(**facts)
-        state.train_loss = [(int(step), float(value)) for step, value in state.train_loss]
-        state.val_curve = [(int(step), float(value)) for step, value in state.val_curve]
-        return state
-
-
-@dataclass(frozen=True)
-class Best:
-    """The validation that the run's best weights come from."""
-
-    step: int
-    score: float
+_LESS_MEMORY = (
+    "raise training.accumulate (same result, less memory), lower training.batch_size, or take a smaller model "
+    "(models of all pairs of nodes need memory in proportion to batch size * nodes^2 * model.hidden)"
+)
 
 
 class TrainingLoop:
@@ -117,8 +77,8 @@ class TrainingLoop:
         self.weights = mixture_weights(self.settings.mixture, sizes)
         self.precision = chosen_precision(self.settings.precision, world.device)
         self.optimizer = make_optimizer(model, self.settings)
-        self.state = RunState()
-        self.best: Best | None = None
+        self.state = TrainingState()
+        self.best: BestValidation | None = None
         self.saved_step: int | None = None
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
@@ -138,22 +98,22 @@ class TrainingLoop:
         tensors, facts = checkpoint.load_tensors(path)
         checkpoint.require_fingerprint(facts, self.fingerprint, path, self.config)
         checkpoint.restore_training(self.model, self.optimizer, tensors)
-        self.state = RunState.from_facts(facts["state"])
+        self.state = TrainingState.from_facts(facts["state"])
         self.saved_step = self.state.step
         best = self.folder / BEST
         if self.state.val_curve and not best.is_file():
             raise CheckpointError(
                 f"{best} is missing: the weights that {len(self.state.val_curve)} validations selected are gone; "
-                f"put the file back, or train with {checkpoint.ANEW} to start again"
+                f"put the file back, or train with {checkpoint.RESTART} to start again"
             )
         if best.is_file():
             _, facts = checkpoint.load_tensors(best)
             checkpoint.require_fingerprint(facts, self.fingerprint, best, self.config)
-            self.best = Best(**facts["best"])
+            self.best = BestValidation(**facts["best"])
         return True
 
     def run(self, bar: Progress, board: Board, stop: StopRequest) -> None:
-        """Train until the budget is spent, the patience is, or a stop is requested.
+        """Train until the budget or the patience is exhausted, or a stop is requested.
 
         A stop request is answered between two updates: the run writes a checkpoint and ends as the signal asks.
 
@@ -166,8 +126,9 @@ class TrainingLoop:
         batches = self._batches()
         self.model.train()
         self._start_timer()
-        while state.step < settings.steps and not self.patience_is_spent():
-            self._pending.append(self._update(*next(batches)))
+        while state.step < settings.steps and not self.patience_is_exhausted():
+            with self._memory_checked():
+                self._pending.append(self._update(*next(batches)))
             state.step += 1
             bar.update(1)
             last = state.step == settings.steps or state.step in settings.eval_at
@@ -187,7 +148,7 @@ class TrainingLoop:
                 stop.end()
         self._save()
 
-    def patience_is_spent(self) -> bool:
+    def patience_is_exhausted(self) -> bool:
         """Return whether the last ``patience`` validations brought no improvement."""
         if self.settings.patience is None or self.best is None:
             return False
@@ -195,7 +156,7 @@ class TrainingLoop:
         return sum(step > reached for step, _ in self.state.val_curve) >= self.settings.patience
 
     def restore_best(self) -> None:
-        """Put the best weights into the model; the last ones stay where nothing was validated.
+        """Load the best weights into the model; without a validation, the last ones stay.
 
         Raises:
             CheckpointError: If the weights are damaged, or another run has written them.
@@ -207,23 +168,24 @@ class TrainingLoop:
             checkpoint.load_model(self.model, tensors)
 
     def seconds_per_update(self) -> float:
-        """Return what an update costs on the first batch, measured without changing weights or random numbers."""
-        task_id, parts = next(self._batches())
-        self.model.train()
+        """Return the time of an update on the first batch, measured without changing weights or random numbers."""
         seconds = []
-        for _ in range(2):  # the first one compiles and warms up
-            started = time.perf_counter()
-            self.world.seed_step(self.settings.seed, self.state.step)
-            float(self._gradients(task_id, parts))
-            seconds.append(time.perf_counter() - started)
-            self.optimizer.zero_grad(set_to_none=True)
+        with self._memory_checked():
+            task_id, parts = next(self._batches())
+            self.model.train()
+            for _ in range(2):  # the first one compiles and warms up
+                started = time.perf_counter()
+                self.world.seed_step(self.settings.seed, self.state.step)
+                float(self._gradients(task_id, parts))
+                seconds.append(time.perf_counter() - started)
+                self.optimizer.zero_grad(set_to_none=True)
         return seconds[-1]
 
     def _batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Yield (dataset, this process's micro-batches) of every batch from the current step on, for ever."""
         settings, world = self.settings, self.world
         parts = world.size * settings.accumulate
-        schedule = Schedule(self.weights, self.state.step)
+        schedule = MixtureSchedule(self.weights, self.state.step)
         sources = {
             id_: [
                 self._share(id_, schedule.counts[id_], (number, parts))
@@ -244,6 +206,22 @@ class TrainingLoop:
             generator = torch.Generator().manual_seed(drawn)
             yield None if batch is None else self.model.prepare(batch, id_, generator, training=True)
 
+    @contextmanager
+    def _memory_checked(self) -> Iterator[None]:
+        """Within the block, say what to lower where a batch does not fit into the memory.
+
+        Raises:
+            TrainingError: If there is too little memory.
+        """
+        try:
+            yield
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            samples = next(iter(self.runs.values())).task.samples
+            at_once = self.settings.batch_size // self.settings.accumulate
+            raise out_of_memory("training", at_once, samples, _LESS_MEMORY) from error
+
     def _update(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Do one optimizer update and return this process's part of the batch's loss."""
         settings, world = self.settings, self.world
@@ -260,33 +238,21 @@ class TrainingLoop:
         return total
 
     def _gradients(self, id_: str, parts: Sequence[Any]) -> Tensor:
-        """Add the gradients of a batch and return this process's part of its loss.
+        """Add the gradients of this process's micro-batches, and return its part of the batch's loss.
 
-        Raises:
-            TrainingError: If the device's memory is too small.
+        A micro-batch counts by its share of the terms of the whole batch.
         """
-        try:
-            return self._backward(id_, parts)
-        except torch.OutOfMemoryError as error:
-            remedy = "raise training.accumulate (same result, less memory) or lower training.batch_size"
-            at_once = self.settings.batch_size // self.settings.accumulate
-            raise out_of_memory("training", at_once, remedy) from error
-
-    def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
-        """Add the gradients of this process's micro-batches, weighted by their share of the whole batch's terms."""
         task, device = self.runs[id_].task, self.world.device
-        if len(parts) == self.world.size == 1:
-            losses = self._losses(id_, parts[0].to(device))
-            total = weighted_sum(losses, task.card.task.weights)
-            total.backward()  # type: ignore[no-untyped-call]
-            return total.detach()
+        whole = len(parts) == self.world.size == 1
+        shares = [{}] if whole else self._shares([task.loss_weights(part) for part in parts])
         total = torch.zeros((), device=device)
-        shares = self._shares([task.loss_weights(part) for part in parts])
         for part, share in zip(parts, shares, strict=True):
             losses = self._losses(id_, part.to(device))
-            own = weighted_sum({name: loss * share[name] for name, loss in losses.items()}, task.card.task.weights)
-            own.backward()  # type: ignore[no-untyped-call]
-            total += own.detach()
+            if not whole:
+                losses = {name: loss * share[name] for name, loss in losses.items()}
+            loss = weighted_sum(losses, task.card.task.weights)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
         return total
 
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
@@ -343,7 +309,7 @@ class TrainingLoop:
         sign = 1 if self.higher_is_better else -1
         gain = 1.0 if self.best is None else sign * (score - self.best.score)
         if gain > 0 or (gain == 0 and self.settings.prefer_later):
-            self.best = Best(state.step, score)
+            self.best = BestValidation(state.step, score)
             if self.world.leads:
                 weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
                 facts = {"fingerprint": self.fingerprint, "best": asdict(self.best)}
@@ -426,13 +392,3 @@ def make_optimizer(model: nn.Module, settings: TrainingConfig) -> torch.optim.Ad
         {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, fused=True)
-
-
-def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
-
-    On CPUs bfloat16 autocast is an order of magnitude slower than fp32.
-    """
-    if precision != "auto":
-        return precision
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"

@@ -11,7 +11,7 @@ from graphbench.core.errors import ConfigError
 Mixture = Literal["turns", "proportional"] | dict[str, float]
 
 
-class Schedule:
+class MixtureSchedule:
     """A fixed order of datasets: update ``t`` is on the one that is furthest behind its share; ties go in order.
 
     With equal weights that is one after the other, in turn.

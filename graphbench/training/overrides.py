@@ -81,10 +81,11 @@ def changed_keys(file: Mapping[str, Any], chosen: Mapping[str, Any], overrides: 
         chosen: The same after the overrides.
         overrides: The overrides, nested. A key that has the file's value is no change.
     """
-    before, after = _flat(file), _flat(chosen)
+    before, after, asked = (
+        {key: value for key, value in flat(own).items() if value != {}} for own in (file, chosen, overrides)
+    )
     if after["training.schedule_steps"] == after["training.steps"]:
         before["training.schedule_steps"] = after["training.schedule_steps"]  # as if it were left out
-    asked = _flat(overrides)
     touched = {key for key in before.keys() | after.keys() if any(_within(key, part) for part in asked)}
     return tuple(sorted(key for key in touched - _FREE if before.get(key) != after.get(key)))
 
@@ -94,12 +95,12 @@ def _within(key: str, part: str) -> bool:
     return key == part or key.startswith(f"{part}.") or part.startswith(f"{key}.")
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as dotted key -> value."""
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested mappings as dotted key -> value; an empty mapping is a value."""
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{key}.")
         else:
             found[f"{prefix}{key}"] = value
     return found

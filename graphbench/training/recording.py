@@ -1,4 +1,4 @@
-"""What is measured of a run besides its scores: memory, curves for TensorBoard, and the commit of the code."""
+"""What is recorded of a run in addition to its scores: memory, curves for TensorBoard, and the commit of the code."""
 
 from __future__ import annotations
 
@@ -6,31 +6,21 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import cast
 
 import torch
 
 from graphbench.core.errors import MissingDependency
 
 
-class Board(Protocol):
-    """Where curves are shown while a run goes on."""
+class Board:
+    """Where the curves of a run are shown: here nowhere; a TensorBoard writer has the same methods."""
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
         """Add one point to a curve."""
 
     def close(self) -> None:
         """Write what is left and stop."""
-
-
-class NoBoard:
-    """A board that shows nothing."""
-
-    def add_scalar(self, tag: str, value: float, step: int) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def open_board(folder: Path, wanted: bool, step: int) -> Board:
@@ -45,14 +35,14 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
         MissingDependency: If TensorBoard is asked for and not installed.
     """
     if not wanted:
-        return NoBoard()
+        return Board()
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingDependency(
             'tensorboard=True needs TensorBoard; install it with: pip install "graphbench[tensorboard]"'
         ) from error
-    return SummaryWriter(str(folder), purge_step=step + 1)  # type: ignore[no-untyped-call,no-any-return]
+    return cast(Board, SummaryWriter(str(folder), purge_step=step + 1))  # type: ignore[no-untyped-call]
 
 
 def peak_memory_bytes(device: torch.device) -> int:

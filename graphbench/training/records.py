@@ -176,7 +176,7 @@ def _earlier_record(path: Path, **shared: Any) -> RunRecord | None:
     """Return the record that an earlier scoring of the same weights left, or None.
 
     Args:
-        path: The record's file, of a run that was not started anew since.
+        path: The record's file.
         shared: Fields that must have the same value; that of another number of steps is of other weights.
     """
     try:

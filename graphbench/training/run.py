@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
-import torch
 
 from graphbench.catalog.names import Selector
 from graphbench.core.errors import ConfigError, DecodingError
@@ -27,13 +22,12 @@ from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config
 from graphbench.training.context import RunContext, TaskRun, Watch
-from graphbench.training.distributed import World, join_world, world_size
+from graphbench.training.distributed import World, join_world, seeded_generators, world_size
 from graphbench.training.folders import CONFIG, RECORD, default_output, locked, record_path, require_folder
 from graphbench.training.interrupts import deferred_signals
-from graphbench.training.learners.base import FitSummary, Learner
-from graphbench.training.learners.registry import learner_class
+from graphbench.training.learners.base import FitSummary, Learner, learner_class
 from graphbench.training.mixture import mixture_weights
-from graphbench.training.recording import NoBoard, open_board
+from graphbench.training.recording import Board, open_board
 from graphbench.training.records import record_of
 from graphbench.training.run_data import write_run_data
 from graphbench.training.splits import cards_of, choose_splits, split_limits, validate_train_val_splits
@@ -50,7 +44,7 @@ class RunResult:
 
     Attributes:
         record: The run's record, as written to ``record.json``. Where a finished run is scored again, it keeps the
-            scores of splits that are not scored anew.
+            scores of splits that are not scored again.
         model: What was trained, with its best weights, in evaluation mode.
         scores: Split -> score of that model, for the splits scored by this call.
         path: The run's folder.
@@ -149,7 +143,7 @@ def train(
     scored = {id_: card.select_splits(evaluate) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
-    with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):
+    with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         opened = {}
         for id_, card in cards.items():
             if data is not None:
@@ -216,7 +210,7 @@ def make_context(
     for id_, run in runs.items():
         _require_size(id_, run, config, limit, world)
     marks = " ".join(run.task.data_mark(run.train, run.val) for run in runs.values())
-    config = _adapted(config, runs)
+    config = _completed(config, runs)
     return RunContext(config, runs, folder, world, fingerprint(config, marks))
 
 
@@ -230,7 +224,7 @@ def _open(config: RunConfig, tasks: Mapping[str, Task], data: Mapping[str, Split
     }
 
 
-def _adapted(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:
+def _completed(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:
     """Return the configuration with what the model takes from training data, such as a vocabulary."""
     features = {id_: TaskFeatures.of(run.card) for id_, run in runs.items()}
     batches = {id_: run.task.normalisation_batches(run.train) for id_, run in runs.items()}
@@ -286,7 +280,7 @@ def prepared(context: RunContext, resume: bool) -> Learner:
     return learner
 
 
-def learn(context: RunContext, learner: Learner, board: Any, progress: bool | None, *, estimate: bool = True) -> None:
+def learn(context: RunContext, learner: Learner, board: Board, progress: bool | None, *, estimate: bool = True) -> None:
     """Let a learner learn, shown while it goes on; an interrupt stops it between two steps."""
     if context.world.leads:
         logger.info("%s", learner.describe())
@@ -304,7 +298,7 @@ def _finish(
     context: RunContext, learner: Learner, scored: Mapping[str, Sequence[str]], progress: bool | None
 ) -> dict[str, RunResult]:
     """Score the best weights in process 0, write the records, and hand both to every process."""
-    world = context.world
+    world, settings = context.world, context.config.training
     answer: dict[str, tuple[RunRecord, dict[str, Score]]] | None = None
     if world.leads:
         answer, summary = {}, learner.summary()
@@ -314,7 +308,8 @@ def _finish(
                 note(f"scoring {', '.join(f'{name} ({len(split):,})' for name, split in splits.items())} of {id_}")
             scores: dict[str, Score] = {}
             for name, split in splits.items():
-                scores |= learner.score(run, id_, split, name, progress)
+                size, selecting = settings.eval_batch_size, name == settings.val_split
+                scores |= learner.score(run.task, id_, split, name, size, progress, selecting=selecting)
             answer[id_] = record_of(context, id_, learner, summary, splits, scores), scores
         for id_, (record, _) in answer.items():
             save_record(record, path=record_path(context.folder, id_ if len(answer) > 1 else None))
@@ -380,24 +375,8 @@ def fit(
     """
     cards = {data.card.address: data.card}
     tasks = checked_tasks(config, cards)
-    with join_world(device) as world, own_randomness(config.training.seed, world), locked(folder, world.leads):
+    with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):
         context = make_context(config, tasks, {data.card.address: data}, folder, world)
         learner = prepared(context, resume)
-        learn(context, learner, NoBoard(), progress, estimate=False)
+        learn(context, learner, Board(), progress, estimate=False)
         return Fit(learner.model, learner.summary(), config.training.prefer_later)
-
-
-@contextmanager
-def own_randomness(seed: int, world: World) -> Iterator[None]:
-    """Seed Python, NumPy and torch for the block, and give the caller's generators back afterwards."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices = [world.device.index] if world.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002

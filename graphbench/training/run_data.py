@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,7 +13,7 @@ from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
 from graphbench.data.layout import data_fingerprint
-from graphbench.data.sources import GENERATED, source_name, source_of
+from graphbench.data.sources import GENERATED, find_source, source_name, source_of
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from graphbench.training.context import RunContext, TaskRun
 
 DATA = "data.json"
+
+_T = TypeVar("_T")
 
 
 class DataFacts(BaseModel):
@@ -93,19 +96,19 @@ def read_run_data(folder: Path) -> RunData | None:
         return RunData.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise CheckpointError(f"{path} cannot be read ({reason}); train the model anew") from error
+        raise CheckpointError(f"{path} cannot be read ({reason}); train the model again") from error
 
 
 def card_of_run(folder: Path, dataset: str) -> Card:
     """Return the card of a run's dataset, of published files that of the files.
 
     Raises:
-        ConfigError: If the files are no longer there.
+        ConfigError: If the files are no longer there, or what registers dataset or reader is not loaded.
     """
     facts = _facts_of(folder, dataset)
-    if facts is None or facts.source == GENERATED:
-        return find_card(dataset)
-    return _data_of_files(folder, facts).card
+    if facts is not None and facts.source != GENERATED:
+        return _data_of_files(folder, facts).card
+    return _registered(folder, dataset, lambda: find_card(dataset))
 
 
 def _facts_of(folder: Path, dataset: str) -> DataFacts | None:
@@ -133,15 +136,32 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
         data = cast(Splits, Loader(dataset, data_seed=data_seed, **options).load(()))
     changed = other_data(folder, record, data.card.address, data_fingerprint(data.card))
     if changed and source_of(data.card) is not None:
-        raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model anew")
+        raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model again")
     if changed:
         raise ConfigError(
-            f"{changed}; train the model anew, or from Python pass data= to score it on these data all the same"
+            f"{changed}; train the model again, or from Python pass data= to score it on these data anyway"
         )
     return data
 
 
+def _registered(folder: Path, what: str, find: Callable[[], _T]) -> _T:
+    """Return what ``find`` returns: a part of the data of a run, which a plug-in or a script may have registered.
+
+    Raises:
+        ConfigError: If it is not registered in this process.
+    """
+    try:
+        return find()
+    except (UnknownDataset, ArgumentError) as error:
+        raise ConfigError(
+            f"the run {folder} was trained on {what}, which this process does not know: {error}; name the module that "
+            "registers it in GRAPHBENCH_PLUGINS, or from Python import that module first or pass data="
+        ) from error
+
+
 def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
+    card = _registered(folder, facts.dataset, lambda: find_card(facts.dataset))
+    _registered(folder, f"files (source={facts.source!r})", lambda: find_source(card, facts.source))
     try:
         return cast(Splits, Loader(facts.dataset, source=facts.source, folder=facts.folder, **options).load(()))
     except (StoreError, ArgumentError) as error:

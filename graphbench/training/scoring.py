@@ -1,8 +1,9 @@
-"""Scores of a learner on a split, streamed batch by batch."""
+"""Scores of a model on a split, streamed batch by batch, and how long predictions take."""
 
 from __future__ import annotations
 
 import logging
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,8 +14,9 @@ from torch import nn
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.progress import progress_bar
+from graphbench.models.base import TaskModel, largest_batch
 from graphbench.tasks.base import Task, named_scores
-from graphbench.training.failures import out_of_memory
+from graphbench.training.failures import is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -29,30 +31,45 @@ BatchSize = int | Literal["auto"]
 _T = TypeVar("_T")
 
 
+def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
+    """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
+
+    On CPUs bfloat16 autocast is an order of magnitude slower than fp32.
+    """
+    if precision != "auto":
+        return precision
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+
+
 def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[Any]:
     """Return the context a model runs in: bfloat16 autocast, or none."""
     return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode for the block, and back into the mode it was in."""
-    was_training = model.training
-    model.eval()
+def evaluating(model: nn.Module | Callable[..., Any]) -> Iterator[None]:
+    """Put a model into evaluation mode for the block, and back into the mode it was in; a function has no modes."""
+    module = model if isinstance(model, nn.Module) else nn.Module()
+    was_training = module.training
+    module.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        model.train(was_training)
+        module.train(was_training)
 
 
 def predicted(
-    model: Any, task_id: str, batch: Any, device: torch.device, precision: Precision, generator: Any = None
+    model: Any, task: Task, task_id: str, batch: Any, device: torch.device, precision: Precision, generator: Any = None
 ) -> Any:
-    """Return a model's outputs for a batch, for scoring."""
+    """Return a model's predictions for a batch, as the task's evaluator takes them."""
+    if not isinstance(model, TaskModel):
+        with autocast(device, precision):
+            return model(batch.to(device))
     seen = model.prepare(batch, task_id, generator).to(device)
     with autocast(device, precision):
-        return model.predict(seen, task_id)
+        outputs = model.predict(seen, task_id)
+    return task.predict(outputs, batch)
 
 
 def score_split(
@@ -67,13 +84,15 @@ def score_split(
     precision: Precision = "fp32",
     progress: bool | None = False,
     selecting: bool = False,
+    scores: str | None = None,
 ) -> dict[str, Score]:
     """Return the score of a model on one split, and those of its parts that are reported apart, by name.
 
     Predictions are scored batch by batch and dropped; scores are those of the whole split, never averages over batches.
 
     Args:
-        model: The model, on ``device``; it is put back into the mode (training or evaluation) it was in.
+        model: The model, on ``device``; it is put back into the mode (training or evaluation) it was in. One that is no
+            ``TaskModel`` is called with each batch, and returns predictions.
         task: The task of the dataset.
         dataset: The split.
         name: Name of the split in the answer; None for its own.
@@ -85,6 +104,7 @@ def score_split(
         progress: Show a progress bar; None shows it in a terminal.
         selecting: Whether models are selected on the split: inputs that are random in training are drawn then, the
             same ones every time.
+        scores: What floating-point predictions of a model that is no ``TaskModel`` are; None for the task's default.
 
     Raises:
         EvaluationError: If the split is empty or a prediction is not finite.
@@ -94,17 +114,16 @@ def score_split(
         raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
     task.require_labels(dataset)
     id_ = task_id if task_id is not None else dataset.card.address
-    most = model.largest_batch(dataset) if batch_size == "auto" else batch_size
+    most = largest_batch(model, dataset) if batch_size == "auto" else batch_size
 
     def score(size: int) -> dict[str, Score]:
-        evaluator = task.evaluator()
+        evaluator = task.evaluator(scores=scores)
         generator = torch.Generator().manual_seed(task.validation_seed) if selecting else None
         label = f"scoring {name or dataset.split}"
         with progress_bar(len(dataset), label, task.samples, progress) as bar, evaluating(model):
             for batch in task.scoring_batches(dataset, size, model):
                 started = time.perf_counter()
-                outputs = predicted(model, id_, batch, device, precision, generator)
-                found = task.predict(outputs, batch)
+                found = predicted(model, task, id_, batch, device, precision, generator)
                 task.score(evaluator, batch, found, time.perf_counter() - started)
                 bar.update(batch.num_graphs)
         return named_scores(name or dataset.split, evaluator)
@@ -117,9 +136,11 @@ def while_it_fits(work: Callable[[int], _T], size: int, device: torch.device) ->
     while True:
         try:
             return work(size)
-        except torch.OutOfMemoryError as error:
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
             if size == 1:
-                raise out_of_memory("evaluating", 1, "use a smaller model or device='cpu'") from error
+                raise out_of_memory("evaluating", 1, "samples", "use a smaller model or device='cpu'") from error
         torch.cuda.empty_cache()
         size = max(1, size // 2)
         logger.warning("out of memory on %s; evaluating %d samples at once", device, size)
@@ -153,3 +174,35 @@ def validation_loss(
                 counts[name] = counts.get(name, 0.0) + count
     weights = task.card.task.weights
     return sum(weights.get(name, 1.0) * total / counts[name] for name, total in totals.items())
+
+
+def latencies_ms(
+    model: Any, run: TaskRun, id_: str, device: torch.device, precision: Precision = "fp32"
+) -> tuple[float, float]:
+    """Return median milliseconds to predict one sample alone, and one within a batch.
+
+    The samples are the first ones of the validation split (of the training split where that is empty); the task says
+    how many. Positional encodings are part of the time; fetching the samples is not.
+
+    Args:
+        model: The model, on ``device``.
+        run: The dataset.
+        id_: Name that the model has for the dataset.
+        device: Where to compute.
+        precision: ``bf16`` runs the model under autocast.
+    """
+    task = run.task
+    alone, together, repeats = task.timing
+    split = task.timed(run.val if len(run.val) else run.train, model)
+    size = min(together, len(split), model.largest_batch(split))
+
+    def seconds(batch: Any) -> float:
+        started = time.perf_counter()
+        with evaluating(model):
+            predicted(model, task, id_, batch, device, precision)
+        return time.perf_counter() - started
+
+    singles = [seconds(batch) for batch in task.scoring_batches(split[: min(alone, len(split))], 1)]
+    (batch,) = task.scoring_batches(split[:size], size)
+    whole = [seconds(batch) for _ in range(repeats)]
+    return 1e3 * statistics.median(singles), 1e3 * statistics.median(whole) / int(batch.num_graphs)

@@ -30,8 +30,8 @@ class TrainingConfig(BaseModel):
         accumulate: Micro-batches one batch is cut into; saves memory and leaves the update the same.
         eval_every: Updates between two validations; None for a twentieth of the schedule, or more where the validation
             split is large: at least as many graphs are trained on as are validated on.
-        eval_at: Updates after which there is a validation besides. A run that stops at one of them and is continued
-            is validated where an undisturbed one is.
+        eval_at: Further updates after which the model is validated. A run that stops at one of them and is continued
+            is validated where an uninterrupted one is.
         patience: Validations without improvement before the run stops early; None to never stop early.
         eval_batch_size: Graphs per batch in validation and tests; ``auto`` fits it to the graphs' sizes. Prompts: most
             per batch; long ones are fewer.

@@ -36,7 +36,7 @@ def cards_of(
             raise ConfigError("neither dataset nor data is given; name a dataset, e.g. train('algoreas/mst_easy')")
         ids = catalog().resolve(dataset)
         cards = [catalog().card(id_).with_data_seed(data_seed or 0) for id_ in ids]
-        return {card.address: card for card in cards}, not catalog().is_single(dataset), _together(dataset, ids)
+        return {card.address: card for card in cards}, not catalog().is_single(dataset), _group_name(dataset, ids)
     given = data if isinstance(data, Mapping) else {data.card.address: data}
     if not given:
         raise ConfigError("data is an empty mapping; give id -> loaded dataset")
@@ -48,7 +48,7 @@ def cards_of(
             )
     if dataset is not None:
         _require_same(dataset, own)
-    return own, isinstance(data, Mapping), _together(list(own), list(own))
+    return own, isinstance(data, Mapping), _group_name(list(own), list(own))
 
 
 def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
@@ -62,7 +62,7 @@ def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
         raise ConfigError(f"the dataset {dataset!r} is not the one of data, {', '.join(own)}; leave one of the two out")
 
 
-def _together(dataset: Selector, ids: Sequence[str]) -> str:
+def _group_name(dataset: Selector, ids: Sequence[str]) -> str:
     """Return what several datasets are called in the name of a folder."""
     if isinstance(dataset, str) and dataset.isidentifier():
         return dataset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from pydantic import BaseModel, ValidationError
 
 from graphbench import card
+from graphbench.catalog.features import Stage
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.models import registry
 from graphbench.models.base import TaskFeatures, TaskModel
@@ -74,6 +76,27 @@ def test_a_story_model_takes_words_and_inputs_from_the_data() -> None:
         build_task_model(own, {"a": task, "b": task})
     graph = ModelConfig()
     assert architecture("graph").complete(graph, {"a": task}, {"a": batches}) is graph
+
+
+@pytest.mark.parametrize("name", ["keys", "pop", "type", "training", "forward", "_modules"])
+def test_features_and_tasks_may_be_named_like_attributes_of_modules(name: str) -> None:
+    def renamed(id_: str, stage: Stage) -> dict[str, TaskFeatures]:
+        task = TaskFeatures.of(card(id_))
+        chosen = next(f for f in task.features if f.stage is stage)
+        features = tuple(replace(f, name=name) if f is chosen else f for f in task.features)
+        return {name: replace(task, features=features, options={})}
+
+    story = StoryModelConfig(text="tokens", hidden=4, embedding=4, decoder_hidden=4, vocabulary=("a",))
+    trajectory = TrajectoryModelConfig(hidden=8)
+    cases = [("algoreas/mst_easy", ModelConfig(hidden=8, layers=1)), ("clutrr/gen_23", story)]
+    cases += [("algoreas/mst_easy", trajectory), ("clrs/bfs", trajectory), ("clrs/insertion_sort", trajectory)]
+    for id_, config in cases:
+        for stage in {f.stage for f in card(id_).features} - {Stage.META}:
+            if (config, stage) != (story, Stage.INPUT):  # those the configuration names
+                build_task_model(config, renamed(id_, stage)).state_dict()
+    joint = ModelConfig(hidden=8, layers=1)
+    tasks = {**renamed("algoreas/mst_easy", Stage.OUTPUT), **TASKS["algoreas/mst_easy"]}
+    build_task_model(joint, tasks).load_state_dict(build_task_model(joint, tasks).state_dict())
 
 
 def test_texts_are_answered_with_texts_alone() -> None:

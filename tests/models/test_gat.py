@@ -82,7 +82,10 @@ def test_edges_may_be_narrower_and_all_layers_but_the_last_have_heads() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"round": 3}, "unknown key 'model.options.round'; the options of gat are rounds, edge_width, negative_slope"),
+        (
+            {"round": 3},
+            "unknown key 'model.options.round'; did you mean 'rounds'? (keys: rounds, edge_width, negative_",
+        ),
         ({"rounds": 0}, "model.options.rounds = 0 is refused: Input should be greater than or equal to 1"),
         (
             {"rounds": 0, "edge_width": "x"},

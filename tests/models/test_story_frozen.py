@@ -97,7 +97,7 @@ def test_stories_are_read_once_while_there_is_room(bert: Path, top: str, monkeyp
     forgetful.load_state_dict(model.state_dict())
     first = model(batch_of(samples))["answer"]
     assert torch.equal(forgetful(batch_of(samples))["answer"], first)
-    assert not forgetful.encoder._known
+    assert not forgetful.encoder._cache
 
     def asleep(*_: Any, **__: Any) -> None:
         raise AssertionError("read again")

@@ -29,6 +29,7 @@ def make_card(output: str = "heavy") -> Card:
         "heavy": {"heavy": ["output", "edge", "mask"]},
         "total": {"total": ["output", "graph", "scalar"]},
         "both": {"heavy": ["output", "edge", "mask"], "total": ["output", "graph", "scalar"]},
+        "keys": {"keys": ["output", "edge", "mask"]},  # a method of dictionaries, batches and modules has that name
     }[output]
     return Card(
         id=f"toys/{output}",
@@ -65,6 +66,7 @@ def write_split(folder: Path, card: Card, split: str) -> Path:
     values = {
         "heavy": (weight > 0.5).astype(np.uint8),
         "total": np.bincount(owner, weight).astype(np.float32),
+        "keys": (weight > 0.5).astype(np.uint8),
     }
     path = folder / f"{split}.h5"
     arrays = {

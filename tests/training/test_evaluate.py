@@ -53,6 +53,44 @@ def test_the_first_of_several_outputs_is_scored(make_toys):
     assert evaluate_model(Guess(), make_toys("both").test, device="cpu").primary_name == "f1"
 
 
+class Threshold(nn.Module):
+    """A user's model, which knows nothing of the package: probabilities or logits of heavy edges."""
+
+    def __init__(self, logits: bool) -> None:
+        super().__init__()
+        self.limit, self.logits = nn.Parameter(torch.tensor(0.3)), logits
+
+    def forward(self, batch):
+        assert not self.training and not torch.is_grad_enabled()
+        logits = batch.weight - self.limit
+        return logits if self.logits else logits.sigmoid()
+
+
+def test_a_users_own_model_returns_predictions(toys, make_toys):
+    expected = evaluate_model(Guess(), toys.test, device="cpu")
+    assert evaluate_model(Threshold(False), toys.test, device="cpu") == expected
+    assert evaluate_model(Threshold(True), toys.test, 5, "cpu", scores="logit") == expected
+    assert evaluate_model(Threshold(True), toys.test, 5, "cpu", precision="bf16", scores="logit") == expected
+    assert evaluate_model(lambda batch: (batch.weight > 0.3).long(), toys.test, device="cpu") == expected
+    both = make_toys("both").test
+    own = evaluate_model(lambda b: {"heavy": b.weight > 0.3, "total": torch.zeros(b.num_graphs)}, both, device="cpu")
+    assert own == evaluate_model(Guess(), both, device="cpu")
+
+
+def test_what_cannot_be_called_with_a_batch_is_refused(toys):
+    cases = {
+        "give a module, or a function of a batch": None,
+        "cannot be called with a batch alone .*; wrap it in a module": nn.Bilinear(2, 2, 1),
+        "y_pred has 3 rows and y_true 328": lambda batch: torch.zeros(3),
+        "total|mapping|heavy": lambda batch: {"other": batch.weight},
+    }
+    for message, model in cases.items():
+        with pytest.raises(EvaluationError, match=message):
+            evaluate_model(model, toys.test, device="cpu")
+    with pytest.raises(EvaluationError, match="leave it out for a TaskModel"):
+        evaluate_model(Guess(), toys.test, device="cpu", scores="logit")
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_of_the_model_is_kept(toys, training):
     model = Guess().train(training)
@@ -64,7 +102,7 @@ def test_memory_errors_halve_the_batch(toys):
     model = Guess(most=4)
     assert evaluate_model(model, toys.test, 24, "cpu") == evaluate_model(Guess(), toys.test, 24, "cpu")
     assert model.seen[:4] == [24, 12, 6, 3]
-    with pytest.raises(TrainingError, match="while evaluating with 1 graphs"):
+    with pytest.raises(TrainingError, match="while evaluating with 1 samples"):
         evaluate_model(Guess(most=0), toys.test, 2, "cpu")
 
 

@@ -14,7 +14,7 @@ from graphbench.evaluation.results import read_record
 from graphbench.training import checkpoint, loop
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.loop import TrainingLoop
-from graphbench.training.mixture import Schedule, mixture_weights
+from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.run import train
 
 TINY = {"model.hidden": 8, "training.batch_size": 4, "training.eval_every": 4, "training.log_every": 1}
@@ -38,7 +38,7 @@ def weights(folder, name="checkpoint"):
 
 
 def order(weights, steps, start=0):
-    schedule = Schedule(weights, start)
+    schedule = MixtureSchedule(weights, start)
     return [schedule.take() for _ in range(steps)]
 
 
@@ -54,7 +54,7 @@ def test_updates_follow_the_weights_from_the_start_on_and_from_any_step(own):
         for name, count in Counter(whole[:step]).items():
             assert abs(count - step * own[name] / total) < 1 + 1e-9
     for start in (1, 7, 23):
-        schedule = Schedule(own, start)
+        schedule = MixtureSchedule(own, start)
         assert schedule.counts == {name: whole[:start].count(name) for name in own}
         assert [schedule.take() for _ in range(10)] == whole[start : start + 10]
 
@@ -162,7 +162,7 @@ def test_a_model_is_selected_by_the_mean_over_its_datasets(monkeypatch):
     runs = {name: SimpleNamespace(task=SimpleNamespace(selection=own)) for name, own in tasks.items()}
     values = iter([0.5, 4.0, 0.7, 1.0])
     monkeypatch.setattr(loop, "validation_score", lambda *args: next(values))
-    fake = SimpleNamespace(runs=runs, state=loop.RunState(), model=None, settings=None, precision="fp32")
+    fake = SimpleNamespace(runs=runs, state=loop.TrainingState(), model=None, settings=None, precision="fp32")
     fake.world = SimpleNamespace(device=None)
     fake._score_of = lambda id_: TrainingLoop._score_of(fake, id_)
     assert loop._selection(runs) == ("score", True)

@@ -19,9 +19,11 @@ from graphbench.core.errors import (
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models import losses
+from graphbench.tasks.registry import task_of
 from graphbench.training import checkpoint, loop
 from graphbench.training import run as driver
 from graphbench.training.config import load_config
+from graphbench.training.evaluate import evaluate_run
 from graphbench.training.run import checked_tasks, make_context, train
 
 from .conftest import make_card, make_splits
@@ -38,6 +40,15 @@ def same(first, second):
 def close(first, second, tolerance=1e-5):
     names = [name for name in first if name.startswith("model.")]
     return all(torch.allclose(first[k].float(), second[k].float(), atol=tolerance) for k in names)
+
+
+@pytest.mark.parametrize("kind", ["graph", "trajectory"])
+def test_an_output_may_be_named_like_a_method(make_toys, tmp_path, kind):
+    config = tmp_path / "own.yaml"
+    config.write_text(f"model: {{kind: {kind}, hidden: 8}}\ntraining: {{batch_size: 16, lr: 0.01}}\n")
+    result = train(data=make_toys("keys"), model=config, output=tmp_path / "run", steps=2)
+    again = evaluate_run(result.path, "test", data=make_toys("keys"), device="cpu")
+    assert again["test"] == result.scores["test"]
 
 
 def test_a_run_learns_and_leaves_weights_and_a_record(toys, tiny, tmp_path):
@@ -268,6 +279,23 @@ def test_too_little_memory_names_a_remedy(toys, tiny, tmp_path, monkeypatch):
     failing_loss(monkeypatch, 2, full)
     with pytest.raises(TrainingError, match=r"while training with 16 graphs at once; raise training.accumulate"):
         train(data=toys, model=tiny, output=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError("Unable to allocate 8 TiB for an array"), RuntimeError("DefaultCPUAllocator: can't allocate memory")],
+)
+def test_batches_that_the_memory_of_the_machine_cannot_hold_name_the_same_remedy(toys, tiny, tmp_path, error):
+    def batches(self, *_, **__):
+        raise error
+
+    task = type(task_of(toys.card))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(task, "batches", batches)
+        with pytest.raises(
+            TrainingError, match=r"with 16 graphs at once; .* lower training.batch_size, .*model.hidden"
+        ):
+            train(data=toys, model=tiny, output=tmp_path)
 
 
 def test_too_little_memory_for_the_estimate_names_the_same_remedy(toys, tiny, tmp_path, monkeypatch):

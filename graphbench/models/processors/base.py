@@ -83,7 +83,7 @@ class Processor(nn.Module):
 
     Attributes:
         uses_edges: Whether it reads ``State.edges``.
-        supports_edge_tokens: Whether it can process edges as tokens beside the nodes.
+        supports_edge_tokens: Whether it can process edges as tokens in addition to nodes.
         supports_graph_token: Whether it can return ``Processed.graph``.
     """
 

@@ -19,7 +19,6 @@ class DeepSetsLayer(nn.Module):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        """Create one layer of width ``config.hidden``."""
         super().__init__()
         self.norm = nn.LayerNorm(config.hidden)
         self.epsilon = nn.Parameter(torch.zeros(()))
@@ -42,7 +41,6 @@ class DeepSets(Processor):
     uses_edges = False
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
-        """Create ``config.layers`` layers."""
         super().__init__(config, context)
         self.layers = nn.ModuleList(DeepSetsLayer(config) for _ in range(config.layers))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 import torch.nn.functional as F
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from graphbench.core.errors import ConfigError
+from graphbench.core.validation import explain
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout
@@ -33,6 +32,14 @@ class GATOptions(BaseModel):
     negative_slope: float = Field(default=0.2, ge=0.0)
 
 
+class _Model(BaseModel):
+    options: GATOptions
+
+
+class _Section(BaseModel):
+    model: _Model
+
+
 class GATLayer(nn.Module):
     """One layer: ``x_v = P sum over u of a_uv [W x_u, e_uv]``, the mean of the heads, with a bias.
 
@@ -42,7 +49,6 @@ class GATLayer(nn.Module):
     """
 
     def __init__(self, width: int, edge_width: int, heads: int, negative_slope: float) -> None:
-        """Create a layer from ``width`` to ``width``."""
         super().__init__()
         self.heads, self.negative_slope = heads, negative_slope
         self.values = nn.Linear(width, heads * width, bias=False)
@@ -104,7 +110,10 @@ class GAT(Processor):
             ConfigError: If ``config.options`` are not those of :class:`GATOptions`.
         """
         super().__init__(config, context)
-        options = _checked_options(config)
+        try:
+            options: GATOptions = _Section.model_validate({"model": {"options": config.options}}).model.options
+        except ValidationError as error:
+            raise ConfigError(explain(error, _Section)) from error
         width = options.edge_width or config.hidden
         self.rounds = options.rounds
         self.edges = nn.Linear(config.hidden, width, bias=False)
@@ -123,20 +132,3 @@ class GAT(Processor):
                     nodes = F.elu(nodes)
                 nodes = layer(self.dropout(nodes), edges, state.layout)
         return Processed(nodes)
-
-
-def _checked_options(config: ModelConfig) -> GATOptions:
-    try:
-        return GATOptions.model_validate(config.options)
-    except ValidationError as error:
-        raise ConfigError("; ".join(_complaints(error))) from error
-
-
-def _complaints(error: ValidationError) -> Iterator[str]:
-    """Yield what is wrong with each option, in the words used of all other keys."""
-    for item in error.errors(include_url=False):
-        key = ".".join(["model.options", *map(str, item["loc"])])
-        if item["type"] == "extra_forbidden":
-            yield f"unknown key {key!r}; the options of gat are {', '.join(GATOptions.model_fields)}"
-        else:
-            yield f"{key} = {item['input']!r} is refused: {item['msg']}"

@@ -23,7 +23,6 @@ class GINLayer(nn.Module):
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        """Create one layer of width ``config.hidden``."""
         super().__init__()
         self.norm = nn.LayerNorm(config.hidden)
         self.epsilon = nn.Parameter(torch.zeros(()))
@@ -58,7 +57,6 @@ class GIN(Processor):
     """A stack of :class:`GINLayer`."""
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
-        """Create ``config.layers`` layers."""
         super().__init__(config, context)
         self.layers = nn.ModuleList(GINLayer(config) for _ in range(config.layers))
 

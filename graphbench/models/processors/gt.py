@@ -77,7 +77,6 @@ class GT(Processor):
     supports_graph_token = True
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
-        """Create ``config.layers`` layers."""
         super().__init__(config, context)
         self.mode = config.attention
         self.layers = nn.ModuleList(

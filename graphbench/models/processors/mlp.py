@@ -17,7 +17,6 @@ class MLP(Processor):
     uses_edges = False
 
     def __init__(self, config: ModelConfig, context: Context) -> None:
-        """Create ``config.layers`` layers."""
         super().__init__(config, context)
         self.layers = nn.Sequential(
             *(FeedForward(config.hidden, config.activation, config.dropout) for _ in range(config.layers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -30,16 +31,17 @@ class StoryEncoder(nn.Module):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
 class Setting:
-    """What an encoder is told of the data.
+    """What an encoder must know of the data.
 
-    Args:
+    Attributes:
         vocabulary: Words and entities.
-        queried: How many entities a question is about.
+        queried: Number of entities that a question is about.
     """
 
-    def __init__(self, vocabulary: Vocabulary, queried: int) -> None:
-        self.vocabulary, self.queried = vocabulary, queried
+    vocabulary: Vocabulary
+    queried: int
 
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
@@ -51,7 +53,7 @@ def mean_state(states: Tensor, mask: Tensor) -> Tensor:
 def query_states(states: Tensor, mentions: Tensor) -> Tensor:
     """Return the mean state of each queried entity over the tokens that name it, [B, Q, w].
 
-    An entity that a story does not name has the state 0, as where states are summed; published stories may lack one.
+    An entity that a story does not name has the state 0; published stories may lack one.
 
     Args:
         states: [B, L, w].

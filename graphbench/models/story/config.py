@@ -28,7 +28,7 @@ class MACConfig(BaseModel):
     """The cell of a MAC network.
 
     Attributes:
-        iterations: How often it is applied.
+        iterations: Number of times it is applied.
         share_question: Whether all iterations read the question through the same weights.
         dropout: Rate of dropout on the memory, on what is read and on what is written.
     """
@@ -46,8 +46,8 @@ class FrozenConfig(BaseModel):
     Attributes:
         path: Local folder with the weights and the tokenizer, as ``save_pretrained`` of ``transformers`` writes them.
             Nothing is ever downloaded.
-        placeholders: Put the vectors of entities in the place of what the encoder makes of their numbers.
-        remember: GiB of memory for what it made of the stories it has read: no epoch but the first waits for it.
+        placeholders: Replace the encoder's states of entities by their own vectors.
+        remember: GiB of memory for a cache of encoded stories, which later epochs reuse.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,7 +61,7 @@ class StoryModelConfig(ArchitectureConfig):
     """A model that reads a story as tokens (CLUTRR paper, section 4.1 and appendix 1.1).
 
     Attributes:
-        kind: Always ``story``: what tells these models from those on graphs.
+        kind: Always ``story``, which selects this kind of model.
         encoder: ``lstm``, ``relation_network``, ``mac`` or ``frozen`` (a pretrained encoder, an LSTM on top).
         reading: lstm, frozen: how states become one vector: their ``mean``, or an ``attention`` that knows the query.
         embedding: Width of the vectors of words and entities; frozen: the pretrained encoder's instead.

@@ -22,7 +22,6 @@ class EntityTable(nn.Module):
     vectors: Tensor
 
     def __init__(self, entities: int, width: int, policy: EntityPolicy) -> None:
-        """Create ``entities`` vectors of a width."""
         super().__init__()
         self.policy = policy
         drawn = torch.randn(entities, width)

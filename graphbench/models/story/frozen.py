@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphbench.core.errors import ConfigError, MissingDependency
-from graphbench.models.story.base import Setting, StoryEncoder
+from graphbench.models.story.base import Setting, StoryEncoder, mentions_of
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.embedding import EntityTable
 from graphbench.models.story.lstm import Reader, Reading
 from graphbench.models.story.vocabulary import check_entity, entity_number
 
-_WORD, _SPECIAL = -1, -2  # in the place of an entity's number
+_WORD, _SPECIAL = -1, -2  # in place of an entity's number
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class TokenisedStory:
     """A story as a pretrained encoder sees it.
 
     Attributes:
@@ -37,8 +37,8 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What a pretrained encoder makes of a story.
+class EncodedStory:
+    """A story as a pretrained encoder encodes it.
 
     Attributes:
         states: float32 [L, w], the states of its tokens, special ones left out.
@@ -61,8 +61,8 @@ class FrozenEncoder(StoryEncoder):
     the place of the encoder's. The pretrained weights are no part of a checkpoint: it holds their hash, and a model
     with other weights refuses it.
 
-    The encoder reads every story alone, so that what it makes of one depends on nothing else, and the first time only:
-    its states are remembered while they fit into ``frozen.remember``.
+    The encoder reads every story on its own, so that its states do not depend on the batch; they are cached as long as
+    they fit into ``frozen.remember``.
     """
 
     mark: Tensor
@@ -86,8 +86,8 @@ class FrozenEncoder(StoryEncoder):
         self.reader = Reader(width, config)
         self.reading = Reading(self.reader.width, setting.queried, config.reading)
         self.width = self.reading.width
-        self._known: dict[str, Read] = {}
-        self._room = int(config.frozen.remember * 2**30)
+        self._cache: dict[str, EncodedStory] = {}
+        self._cache_bytes_left = int(config.frozen.remember * 2**30)
 
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`.
@@ -101,8 +101,7 @@ class FrozenEncoder(StoryEncoder):
             states = torch.where((entity >= 0).unsqueeze(2), own, states)
         read = self.reader(states, lengths.cpu())
         mask = torch.arange(read.shape[1], device=query.device) < lengths.unsqueeze(1)
-        mentions = entity.unsqueeze(1) == query.unsqueeze(2)
-        encoded: Tensor = self.reading(read, mask, mentions)
+        encoded: Tensor = self.reading(read, mask, mentions_of(entity, query))
         return encoded
 
     def _padded(self, stories: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
@@ -114,29 +113,29 @@ class FrozenEncoder(StoryEncoder):
         entity = pad([own.entity for own in read], batch_first=True, padding_value=_WORD).to(device)
         return states, entity, lengths
 
-    def _read(self, story: str, device: torch.device) -> Read:
+    def _read(self, story: str, device: torch.device) -> EncodedStory:
         """Return what the pretrained encoder makes of a story, remembered where it was read before."""
-        found = self._known.get(story)
+        found = self._cache.get(story)
         if found is None:
-            pieces = self._cut(story)
-            words = pieces.entity != _SPECIAL
-            states = self._states(pieces, device)[torch.from_numpy(words)]
-            found = Read(states, torch.from_numpy(pieces.entity[words]))
-            if found.num_bytes <= self._room:
-                self._room -= found.num_bytes
-                self._known[story] = found
+            tokens = self._tokenised(story)
+            words = tokens.entity != _SPECIAL
+            states = self._states(tokens, device)[torch.from_numpy(words)]
+            found = EncodedStory(states, torch.from_numpy(tokens.entity[words]))
+            if found.num_bytes <= self._cache_bytes_left:
+                self._cache_bytes_left -= found.num_bytes
+                self._cache[story] = found
         return found
 
     @torch.no_grad()
-    def _states(self, pieces: Pieces, device: torch.device) -> Tensor:
+    def _states(self, tokens: TokenisedStory, device: torch.device) -> Tensor:
         """Return float32 [P, w]: the states of all tokens of a story, in this machine's memory."""
         model = self._outside[0].to(device)
-        ids = torch.from_numpy(pieces.ids).unsqueeze(0).to(device)
+        ids = torch.from_numpy(tokens.ids).unsqueeze(0).to(device)
         with torch.autocast(device.type, enabled=False):
             states: Tensor = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0]
         return states.float().cpu()
 
-    def _cut(self, story: str) -> Pieces:
+    def _tokenised(self, story: str) -> TokenisedStory:
         words = story.split()
         for word in words:
             check_entity(word, self.entity_count)
@@ -152,7 +151,7 @@ class FrozenEncoder(StoryEncoder):
         owners = [_SPECIAL if word is None else numbers[word] for word in encoded.word_ids()]
         if all(owner == _SPECIAL for owner in owners):
             raise ConfigError("a story is empty, so there is nothing to read; leave such samples out")
-        return Pieces(np.array(encoded["input_ids"], np.int64), np.array(owners, np.int64))
+        return TokenisedStory(np.array(encoded["input_ids"], np.int64), np.array(owners, np.int64))
 
     def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *rest: Any) -> None:
         """Load own weights; those of another pretrained encoder than this one's are an error."""
@@ -192,7 +191,7 @@ def load_pretrained(path: str) -> tuple[Any, Any]:
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot load a pretrained encoder from {path}: {error}") from error
     if not tokenizer.is_fast:
-        raise ConfigError(f"the tokenizer in {path} is not a fast one, which tells the words of its tokens")
+        raise ConfigError(f"the tokenizer in {path} is not a fast one, which is needed to map tokens to words")
     return model.float().eval().requires_grad_(False), tokenizer
 
 

@@ -22,10 +22,9 @@ from graphbench.models.story.embedding import TokenEmbedding
 
 
 class Reader(nn.Module):
-    """An LSTM that never sees padding; without layers the vectors themselves."""
+    """An LSTM over packed sequences; without layers, dropout alone."""
 
     def __init__(self, width: int, config: StoryModelConfig) -> None:
-        """Create a reader of vectors of a width."""
         super().__init__()
         self.dropout = Dropout(config.dropout)
         self.width = width
@@ -52,10 +51,9 @@ class Reader(nn.Module):
 
 
 class QueryAttention(nn.Module):
-    """Additive attention that knows the query: weights ``softmax_t of v . tanh(W [state_t, query])``."""
+    """Additive attention that depends on the query: weights ``softmax_t of v . tanh(W [state_t, query])``."""
 
     def __init__(self, width: int, query_width: int) -> None:
-        """Create the attention for states and queries of these widths."""
         super().__init__()
         self.states = nn.Linear(width, width)
         self.query = nn.Linear(query_width, width, bias=False)
@@ -69,10 +67,9 @@ class QueryAttention(nn.Module):
 
 
 class Reading(nn.Module):
-    """States of a story to one vector: their mean, or an attention, and beside it the states of the query."""
+    """One vector of a story: the mean of its states or an attention over them, concatenated with the query's states."""
 
     def __init__(self, width: int, queried: int, kind: str) -> None:
-        """Create the reading of states of a width."""
         super().__init__()
         self.attention = QueryAttention(width, queried * width) if kind == "attention" else None
         self.width = width * (1 + queried)
@@ -88,7 +85,6 @@ class WordReader(nn.Module):
     """The part that LSTM, relation network and MAC share: vectors of the tokens, read by an LSTM."""
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create vectors for a vocabulary, and an LSTM."""
         super().__init__()
         self.vocabulary = setting.vocabulary
         self.embedding = TokenEmbedding(
@@ -97,12 +93,17 @@ class WordReader(nn.Module):
         self.reader = Reader(config.embedding, config)
         self.width = self.reader.width
 
+    def forward(self, stories: Sequence[str], query: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return states [B, L, width], where there are tokens, bool [B, L], and which name the queried, [B, Q, L]."""
+        padded = self.vocabulary.padded(stories, query.device)
+        states = self.reader(self.embedding(padded.ids), padded.lengths)
+        return states, padded.mask, mentions_of(padded.ids, query + self.vocabulary.first_entity)
+
 
 class LSTMEncoder(StoryEncoder):
     """A (bidirectional) LSTM over the whole story."""
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create the encoder."""
         super().__init__()
         self.words = WordReader(config, setting)
         self.reading = Reading(self.words.width, setting.queried, config.reading)
@@ -110,9 +111,5 @@ class LSTMEncoder(StoryEncoder):
 
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`."""
-        words = self.words
-        padded = words.vocabulary.padded(stories, query.device)
-        states = words.reader(words.embedding(padded.ids), padded.lengths)
-        mentions = mentions_of(padded.ids, query + words.vocabulary.first_entity)
-        read: Tensor = self.reading(states, padded.mask, mentions)
+        read: Tensor = self.reading(*self.words(stories, query))
         return read

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.models.layers import Dropout
-from graphbench.models.story.base import Setting, StoryEncoder, masked_softmax, mentions_of, query_states
+from graphbench.models.story.base import Setting, StoryEncoder, masked_softmax, query_states
 from graphbench.models.story.config import MACConfig, StoryModelConfig
 from graphbench.models.story.lstm import WordReader
 
@@ -20,7 +20,6 @@ class MACCell(nn.Module):
     """
 
     def __init__(self, width: int, dropout: float) -> None:
-        """Create the cell for states of a width."""
         super().__init__()
         self.intent = nn.Linear(2 * width, width)
         self.attend_question = nn.Linear(width, 1, bias=False)  # a softmax follows
@@ -62,7 +61,6 @@ class MACEncoder(StoryEncoder):
     """
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create the encoder."""
         super().__init__()
         settings: MACConfig = config.mac
         self.words = WordReader(config, setting)
@@ -77,14 +75,12 @@ class MACEncoder(StoryEncoder):
 
     def forward(self, stories: Sequence[str], query: Tensor) -> Tensor:
         """Return float32 [B, width]; see :class:`StoryEncoder`."""
-        words = self.words
-        padded = words.vocabulary.padded(stories, query.device)
-        states = words.reader(words.embedding(padded.ids), padded.lengths)
-        asked = query_states(states, mentions_of(padded.ids, query + words.vocabulary.first_entity))
+        states, mask, mentions = self.words(stories, query)
+        asked = query_states(states, mentions)
         control = self.first_control.expand(len(stories), -1)
         memory = self.first_memory.expand(len(stories), -1)
         for iteration in range(self.iterations):
             question = self.questions[iteration % len(self.questions)](asked.flatten(1))
             control = self.cell.control(control, question, asked)
-            memory = self.cell.memory(memory, self.cell.read(memory, control, states, padded.mask))
+            memory = self.cell.memory(memory, self.cell.read(memory, control, states, mask))
         return torch.cat([memory, asked.flatten(1)], dim=1)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskModel
+from graphbench.models.base import TaskModel, module_key
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_sum
 from graphbench.models.story.base import Setting, StoryEncoder
@@ -55,8 +55,10 @@ class StoryModel(TaskModel):
             raise ConfigError("the story model has no vocabulary; take the words of training data: completed")
         setting = Setting(Vocabulary(config.vocabulary, self.entity.classes), len(self.marks))
         self.encoder: StoryEncoder = _ENCODERS[config.encoder](config, setting)
-        outputs = select(features, Stage.OUTPUT)
-        self.decoders = nn.ModuleDict({f.name: _decoder(f, self.encoder.width, config) for f in outputs})
+        self.outputs = select(features, Stage.OUTPUT)
+        self.decoders = nn.ModuleDict(
+            {module_key(f.name): _decoder(f, self.encoder.width, config) for f in self.outputs}
+        )
 
     def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
         """Return the logits of every output, float32 [B, classes].
@@ -69,7 +71,7 @@ class StoryModel(TaskModel):
         if stories is None:
             raise ConfigError(f"the batch has no {self.text.name!r}; build the model with the features of the data")
         encoded = self.encoder([stories] if isinstance(stories, str) else stories, self._query(batch)).float()
-        return {name: decoder(encoded).float() for name, decoder in self.decoders.items()}
+        return {f.name: self.decoders[module_key(f.name)](encoded).float() for f in self.outputs}
 
     def _query(self, batch: Data) -> Tensor:
         """Return the numbers of the entities that the questions are about, int64 [B, Q]."""

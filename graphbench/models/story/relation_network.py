@@ -40,7 +40,6 @@ class RelationNetworkEncoder(StoryEncoder):
     """
 
     def __init__(self, config: StoryModelConfig, setting: Setting) -> None:
-        """Create the encoder."""
         super().__init__()
         self.words = WordReader(config, setting)
         pair, total = config.relation.pair, config.relation.total

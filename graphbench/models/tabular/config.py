@@ -15,8 +15,8 @@ class TabularModelConfig(BaseModel):
         processor: The estimator: ``random_forest``, ``gradient_boosting`` (histograms), ``linear`` (logistic or ridge
             regression on standardised columns), ``xgboost`` (needs the package), or a name registered with
             ``register_estimator``.
-        hops: How many times the columns of a node are joined by their mean and maximum over its neighbours.
-        most_rows: Most rows that are learned from; of more a random sample is taken.
+        hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
+        most_rows: Maximum number of training rows; of more, a random sample is used.
         options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
     """
 

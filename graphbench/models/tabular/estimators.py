@@ -49,11 +49,6 @@ def register_estimator(name: str, make: Maker, trusted: tuple[str, ...] = ()) ->
     _ESTIMATORS.add(name, Estimator(make, trusted), calling_module())
 
 
-def estimator_names() -> list[str]:
-    """Return the names of all estimators, sorted."""
-    return sorted(_ESTIMATORS)
-
-
 def trusted_types() -> list[str]:
     """Return the types that may be read from the files of runs; see :class:`Estimator`."""
     return sorted({name for estimator in _ESTIMATORS.values() for name in estimator.trusted})

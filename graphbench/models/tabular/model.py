@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
-from graphbench.models.base import TaskFeatures, TaskModel
+from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import TabularModelConfig
 from graphbench.models.tabular.estimators import make_estimator
 from graphbench.models.tabular.table import table_of
@@ -26,19 +26,16 @@ class TabularModel(TaskModel):
 
     Args:
         config: The configuration.
-        tasks: The task, by id.
+        task: The task's features.
 
     Raises:
-        ConfigError: If there are several tasks, or an output has a type that no estimator predicts.
+        ConfigError: If there is no output, or one has a type that no estimator predicts.
     """
 
-    def __init__(self, config: TabularModelConfig, tasks: Mapping[str, TaskFeatures]) -> None:
+    def __init__(self, config: TabularModelConfig, task: TaskFeatures) -> None:
         super().__init__()
-        if len(tasks) != 1:
-            raise ConfigError(f"tabular models have one task, not {len(tasks)}; train them one after the other")
-        (self.task,) = tasks.values()
-        self.config = config
-        self.outputs = select(self.task.features, Stage.OUTPUT)
+        self.task, self.config = task, config
+        self.outputs = predicted_features(task.features)
         for feature in self.outputs:
             if feature.kind not in _SUPPORTED or (
                 feature.kind is Kind.MASK_ONE and feature.location is not Location.NODE

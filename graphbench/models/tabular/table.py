@@ -14,8 +14,6 @@ from graphbench.core.errors import ConfigError
 
 Table = NDArray[np.float32]
 
-_POINTERS = (Kind.POINTER, Kind.PERMUTATION)
-
 
 def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: int, directed: bool) -> Table:
     """Return the table of a batch's nodes, edges or graphs, float32 ``[items, columns]``.
@@ -29,7 +27,7 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
         batch: A PyG ``Batch``.
         features: The features of the card.
         location: What a row is.
-        hops: How many times neighbours are joined.
+        hops: Number of times that neighbours are aggregated.
         directed: Whether each column of ``edge_index`` is an arc of its own.
 
     Raises:
@@ -55,7 +53,7 @@ def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: i
     for feature in select(features, Stage.INPUT, location):
         if feature.kind is Kind.TEXT:
             continue
-        if feature.kind in _POINTERS:
+        if feature.is_pointer:
             raise ConfigError(f"the input {feature.name!r} is a {feature.kind.value}, which tabular models do not read")
         values = batch[feature.name].numpy()
         if feature.kind is Kind.CATEGORICAL:

@@ -41,15 +41,6 @@ class SparseAdapter(DenseProcessor):
 
 
 def sparse_config(config: TrajectoryModelConfig) -> ModelConfig:
-    """Return the configuration that a processor of sparse graphs is built from."""
-    return ModelConfig(
-        processor=config.processor,
-        layers=config.layers,
-        hidden=config.hidden,
-        heads=config.heads,
-        dropout=config.dropout,
-        activation=config.activation,
-        stochastic_depth=config.stochastic_depth,
-        attention=config.attention,
-        options=config.options,
-    )
+    """Return the configuration that a processor of sparse graphs is built from: the settings that both have."""
+    shared = ModelConfig.model_fields.keys() & TrajectoryModelConfig.model_fields.keys()
+    return ModelConfig(**{name: getattr(config, name) for name in shared})

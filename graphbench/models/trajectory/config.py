@@ -13,7 +13,7 @@ class TrajectoryModelConfig(ArchitectureConfig):
     """A model that predicts hints and outputs of algorithms.
 
     Attributes:
-        kind: Always ``trajectory``: what tells these models from those on single graphs.
+        kind: Always ``trajectory``, which selects this kind of model.
         processor: One of dense pairs of nodes: ``mpnn``, ``pgn``, ``gmpnn``, ``triplet_mpnn``, ``triplet_gmpnn``,
             ``gat``, ``gatv2``, ``deepsets``, ``memnet``; else one of sparse graphs, such as ``gin`` or ``gt``, which
             is applied to the neighbours of each step.

@@ -11,13 +11,14 @@ from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
-from graphbench.models.trajectory.encoders import POINTERS, PairVectors
+from graphbench.models.base import module_key
+from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import cells_at_once, linear
 from graphbench.models.trajectory.processors.base import DenseProcessor
 from graphbench.models.trajectory.sinkhorn import log_sinkhorn
 
 
-class Decodable:
+class DecoderInput:
     """What decoders read after a step.
 
     Attributes:
@@ -39,14 +40,14 @@ class Decodable:
             self._messages = self.processor.messages(read, self.pairs, self.graph)
         return self._messages
 
-    def where(self, updated: Tensor, before: Decodable) -> Decodable:
+    def where(self, updated: Tensor, before: DecoderInput) -> DecoderInput:
         """Return this state for the samples ``updated [B]``, and the one before for the others."""
 
         def pick(now: Tensor, then: Tensor) -> Tensor:
             return torch.where(updated.view(-1, *[1] * (now.dim() - 1)), now, then)
 
         pairs = PairVectors(pick(self.pairs.columns, before.pairs.columns), self.pairs.weight, self.pairs.bias)
-        return Decodable(pick(self.nodes, before.nodes), pairs, pick(self.graph, before.graph), self.processor)
+        return DecoderInput(pick(self.nodes, before.nodes), pairs, pick(self.graph, before.graph), self.processor)
 
 
 class FeatureDecoder(nn.Module):
@@ -68,11 +69,11 @@ class FeatureDecoder(nn.Module):
 
     def __init__(self, feature: Feature, hidden: int, *, messages: bool) -> None:
         super().__init__()
-        if feature.location is Location.GRAPH and feature.kind in (*POINTERS, Kind.MASK_ONE):
+        if feature.location is Location.GRAPH and (feature.is_pointer or feature.kind is Kind.MASK_ONE):
             raise ConfigError(f"output {feature.name!r}: there is no decoder for a {feature.type_name} of the graph")
         self.feature, self.reads_messages = feature, messages
         wide = 2 * hidden if messages else hidden
-        pointer = feature.kind in POINTERS
+        pointer = feature.is_pointer
         out = hidden if pointer else feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
         self.first = linear(3 * hidden, out)
         self.second: nn.Linear | None = None
@@ -86,7 +87,7 @@ class FeatureDecoder(nn.Module):
             self.third = linear(3 * hidden, out)
         self.last = linear(hidden, 1) if pointer else None
 
-    def forward(self, state: Decodable) -> Tensor:
+    def forward(self, state: DecoderInput) -> Tensor:
         """Return raw values: ``[B, items]``, with a last axis of classes or of nodes pointed at."""
         if self.last is not None:
             return self._edge_pointers(state) if self.third is not None else self._node_pointers(state)
@@ -99,12 +100,12 @@ class FeatureDecoder(nn.Module):
         several = self.feature.kind is Kind.CATEGORICAL or self.feature.width > 1
         return raw if several else raw.squeeze(-1)  # type: ignore[no-any-return]
 
-    def _pairs(self, state: Decodable) -> Tensor:
+    def _pairs(self, state: DecoderInput) -> Tensor:
         """Return the sum of linear maps of row, column and pair, ``[B, n, n, out]``."""
         assert self.second is not None
         return self._plus_pairs(state, self.first(state.nodes).unsqueeze(2)).add_(self.second(state.nodes).unsqueeze(1))
 
-    def _node_pointers(self, state: Decodable) -> Tensor:
+    def _node_pointers(self, state: DecoderInput) -> Tensor:
         assert self.second is not None and self.last is not None
         sources = self.first(state.nodes)
         # max(a, b) = a + relu(b - a), and the linear map of a is one of nodes alone. Rows are the nodes pointed at.
@@ -112,12 +113,12 @@ class FeatureDecoder(nn.Module):
         chosen = torch.matmul(excess, self.last.weight[0])
         return self.last(sources) + chosen.transpose(1, 2)  # type: ignore[no-any-return]
 
-    def _edge_pointers(self, state: Decodable) -> Tensor:
+    def _edge_pointers(self, state: DecoderInput) -> Tensor:
         assert self.third is not None and self.last is not None
         sources, targets = self._pairs(state), self.third(state.nodes)
         return self.last(sources) + excess_over(sources, targets, self.last.weight[0])  # type: ignore[no-any-return]
 
-    def _plus_pairs(self, state: Decodable, other: Tensor) -> Tensor:
+    def _plus_pairs(self, state: DecoderInput, other: Tensor) -> Tensor:
         """Return ``other`` plus a linear map of the pairs, in memory of its own."""
         assert self.pair is not None
         total = state.pairs.project(self.pair) + other
@@ -168,16 +169,15 @@ class Decoders(nn.Module):
         super().__init__()
         self.features = tuple(features)
         self.permutations = permutations
-        self.decoders = nn.ModuleDict({f.name: FeatureDecoder(f, hidden, messages=messages) for f in features})
-        if permutations:
-            for feature in features:
-                if feature.kind is Kind.PERMUTATION:
-                    head = head_of(feature)
-                    self.decoders[head.name] = FeatureDecoder(head, hidden, messages=messages)
+        heads = [head_of(f) for f in features if permutations and f.kind is Kind.PERMUTATION]
+        self.decoded = (*self.features, *heads)
+        self.decoders = nn.ModuleDict(
+            {module_key(f.name): FeatureDecoder(f, hidden, messages=messages) for f in self.decoded}
+        )
 
-    def forward(self, state: Decodable) -> dict[str, Tensor]:
+    def forward(self, state: DecoderInput) -> dict[str, Tensor]:
         """Return feature name -> raw values; of permutations the logarithms of a doubly stochastic matrix."""
-        raw = {name: decoder(state).float() for name, decoder in self.decoders.items()}
+        raw = {f.name: self.decoders[module_key(f.name)](state).float() for f in self.decoded}
         for feature in self.features:
             if self.permutations and feature.kind is Kind.PERMUTATION:
                 raw[feature.name] = log_sinkhorn(raw[feature.name], steps=10, noise=self.training)
@@ -200,14 +200,14 @@ def soften(feature: Feature, raw: Tensor, hard: bool) -> Tensor:
     return raw.softmax(-1)
 
 
-def decided(feature: Feature, raw: Tensor) -> Tensor:
+def postprocessed(feature: Feature, raw: Tensor) -> Tensor:
     """Return raw values as predictions: masks as probabilities, otherwise class numbers and node ids."""
     if feature.kind is Kind.SCALAR:
         return raw
     return raw.sigmoid() if feature.kind is Kind.MASK else raw.argmax(-1)
 
 
-def decided_order(raw: Tensor, head: Tensor) -> Tensor:
+def postprocessed_order(raw: Tensor, head: Tensor) -> Tensor:
     """Return pointers ``[B, n]`` from a permutation's logarithms and the raw values of its first node."""
     sharp = log_sinkhorn(raw, steps=25, noise=False, cyclic=False).argmax(-1)
     first = head.argmax(-1, keepdim=True)

@@ -1,8 +1,8 @@
 """Encoders: features of a step, in their dense form, to node, pair and graph vectors.
 
 The sum of one linear map per feature is one linear map of the features side by side. Vectors of pairs are never made:
-whoever wants a linear function of them composes it with the encoder (``PairVectors.project``), at the cost of the few
-features there are instead of the hidden width.
+a linear function of them is composed with the encoder (``PairVectors.project``), at the cost of the few features there
+are instead of the hidden width.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.models.trajectory.layers import cut_normal_, thin_linear
-
-POINTERS = (Kind.POINTER, Kind.PERMUTATION)
+from graphbench.models.trajectory.layers import thin_linear, truncated_normal_
 
 
 def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
@@ -94,7 +92,7 @@ class Encoder(nn.Module):
         for location in Location:
             if location in deviations:
                 linear = nn.Linear(len(deviations[location]), hidden)
-                cut_normal_(linear.weight, torch.tensor(deviations[location]))
+                truncated_normal_(linear.weight, torch.tensor(deviations[location]))
                 nn.init.zeros_(linear.bias)
                 self.maps[location.value] = linear
 
@@ -121,15 +119,15 @@ class Encoder(nn.Module):
 
 def _place(feature: Feature) -> tuple[Location, int]:
     """Return where a feature is encoded, and in how many columns."""
-    if feature.kind in POINTERS and feature.location is Location.NODE:
+    if feature.is_pointer and feature.location is Location.NODE:
         return Location.EDGE, 1
-    if feature.kind in POINTERS and feature.location is Location.EDGE:
+    if feature.is_pointer and feature.location is Location.EDGE:
         return Location.EDGE, 2
     return feature.location, feature.classes if feature.kind is Kind.CATEGORICAL else feature.width
 
 
 def _columns(feature: Feature, value: Tensor) -> Tensor:
-    if feature.kind in POINTERS and feature.location is Location.EDGE:  # [B, i, j, k]: averaged over i, and over j
+    if feature.is_pointer and feature.location is Location.EDGE:  # [B, i, j, k]: averaged over i, and over j
         return torch.stack([value.mean(1), value.mean(2)], -1)
     return value if feature.kind is Kind.CATEGORICAL or feature.width > 1 else value.unsqueeze(-1)
 
@@ -143,7 +141,7 @@ def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tens
     """
     total: Tensor | None = None
     for feature in features:
-        if feature.kind in POINTERS and feature.location is Location.NODE:
+        if feature.is_pointer and feature.location is Location.NODE:
             least = 0.5
         elif feature.kind is Kind.MASK and feature.location is Location.EDGE:
             least = 0.0

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
 from graphbench.data.dense_view import EDGES, DenseGroup, dense_groups
-from graphbench.models.base import TaskFeatures
+from graphbench.models.base import TaskFeatures, predicted_features
 from graphbench.models.decoders import check_output
 from graphbench.models.encoders import Standardiser, as_rows, feature_values
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import Decoders
-from graphbench.models.trajectory.encoders import POINTERS, Encoder
+from graphbench.models.trajectory.encoders import Encoder
 
 
 class TaskHeads(nn.Module):
@@ -53,7 +53,7 @@ class SingleShotHeads(TaskHeads):
 
     Args:
         config: The model's configuration.
-        task: What the model is told of the task.
+        task: What the model must know of the task.
         messages: Whether the processor makes vectors of pairs.
 
     Raises:
@@ -62,9 +62,7 @@ class SingleShotHeads(TaskHeads):
 
     def __init__(self, config: TrajectoryModelConfig, task: TaskFeatures, *, messages: bool) -> None:
         read = tuple(_as_read(f) for f in select(task.features, Stage.INPUT) if f.kind is not Kind.TEXT)
-        outputs = select(task.features, Stage.OUTPUT)
-        if not outputs:
-            raise ConfigError("the features hold no output, so there is nothing to predict")
+        outputs = predicted_features(task.features)
         for feature in outputs:
             check_output(feature)
         super().__init__(config, (*read, EDGES, *outputs), messages=messages, permutations=False)
@@ -108,7 +106,7 @@ class SingleShotHeads(TaskHeads):
         return found
 
     def fit_normalisation(self, batch: Any) -> None:
-        """Take means and deviations of the scalars from a sample of training data."""
+        """Estimate means and standard deviations of the scalars from a sample of training data."""
         for feature, scale in self._scales():
             scale.fit(as_rows(feature_values(batch, feature), feature))
 
@@ -123,14 +121,14 @@ class SingleShotHeads(TaskHeads):
             graphs, tails, heads = group.places
             own = raw[graphs, tails, heads]
             return group.columns, own if self.directed else (own + raw[graphs, heads, tails]) / 2
-        if feature.kind in POINTERS:
+        if feature.is_pointer:
             raw = F.pad(raw, (0, largest - raw.shape[-1]), value=-torch.inf)
         return group.nodes.flatten(), raw.flatten(0, 1)
 
 
 def _as_read(feature: Feature) -> Feature:
     """Return an input as it is encoded: where one edge or graph of several is marked, as a mask."""
-    if feature.kind in POINTERS and feature.location is Location.GRAPH:
+    if feature.is_pointer and feature.location is Location.GRAPH:
         raise ConfigError(f"input {feature.name!r}: there is no encoder for a {feature.type_name} of the graph")
     if feature.kind is Kind.MASK_ONE and feature.location is not Location.NODE:
         return replace(feature, kind=Kind.MASK)

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_CUT = 2.0  # in standard deviations
-_CACHED = 1 << 20
-_KEEPS_BUSY = 1 << 26
+_TRUNCATION = 2.0  # in standard deviations
+_CELLS_ON_CPU = 1 << 20
+_CELLS_ON_GPU = 1 << 26
 
 
 def cells_at_once(device: torch.device) -> int:
@@ -18,29 +18,26 @@ def cells_at_once(device: torch.device) -> int:
 
     As many as stay in a CPU's cache, or as keep a GPU busy.
     """
-    return _CACHED if device.type == "cpu" else _KEEPS_BUSY
+    return _CELLS_ON_CPU if device.type == "cpu" else _CELLS_ON_GPU
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
-    """Return a linear layer: weights from a normal distribution of deviation ``inputs ** -0.5``, cut at twice that.
-
-    Biases are 0.
-    """
+    """Return a linear layer: weights from a truncated normal distribution of scale ``inputs ** -0.5``, biases 0."""
     layer = nn.Linear(inputs, outputs)
-    cut_normal_(layer.weight, 1 / math.sqrt(inputs))
+    truncated_normal_(layer.weight, 1 / math.sqrt(inputs))
     nn.init.zeros_(layer.bias)
     return layer
 
 
 @torch.no_grad()
-def cut_normal_(weight: Tensor, deviations: float | Tensor) -> None:
-    """Fill a tensor with normal numbers that are cut at two of their deviations.
+def truncated_normal_(weight: Tensor, deviations: float | Tensor) -> None:
+    """Fill a tensor from a normal distribution that is truncated at two standard deviations.
 
     Args:
-        weight: What is filled.
-        deviations: The deviation before cutting, or one per column.
+        weight: The tensor.
+        deviations: The standard deviation before truncation, or one per column.
     """
-    nn.init.trunc_normal_(weight, std=1.0, a=-_CUT, b=_CUT)
+    nn.init.trunc_normal_(weight, std=1.0, a=-_TRUNCATION, b=_TRUNCATION)
     weight.mul_(deviations)
 
 

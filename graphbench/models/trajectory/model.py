@@ -18,7 +18,7 @@ from graphbench.models.base import Predicted, TaskFeatures, TaskModel, module_ke
 from graphbench.models.processors import Processor, processor_class
 from graphbench.models.trajectory.adapter import SparseAdapter
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.decoders import Decodable, decided, decided_order, head_of, soften
+from graphbench.models.trajectory.decoders import DecoderInput, head_of, postprocessed, postprocessed_order, soften
 from graphbench.models.trajectory.encoders import PairVectors, adjacency, dense
 from graphbench.models.trajectory.heads import SingleShotHeads, TaskHeads
 from graphbench.models.trajectory.losses import trace_losses
@@ -33,7 +33,7 @@ _MOST_GRAPHS = 256
 
 
 @dataclass
-class Fixed:
+class StaticInputs:
     """The inputs, which are the same at all steps.
 
     Attributes:
@@ -53,7 +53,7 @@ class TrajectoryModel(TaskModel):
 
     Args:
         config: The configuration.
-        tasks: Task id -> what the model is told of it, in the order in which weights are drawn.
+        tasks: Task id -> what the model must know of it, in the order in which weights are initialised.
 
     Raises:
         UnknownModel: If no processor has the configuration's name.
@@ -112,9 +112,9 @@ class TrajectoryModel(TaskModel):
         found = {}
         for feature in heads.outputs:
             if self.config.permutations and feature.kind is Kind.PERMUTATION:
-                found[feature.name] = decided_order(raw[feature.name], raw[head_of(feature).name])
+                found[feature.name] = postprocessed_order(raw[feature.name], raw[head_of(feature).name])
             else:
-                found[feature.name] = decided(feature, raw[feature.name].float())
+                found[feature.name] = postprocessed(feature, raw[feature.name].float())
         return found
 
     def prepare(
@@ -141,7 +141,7 @@ class TrajectoryModel(TaskModel):
         return max(1, size)
 
     def fit_normalisation(self, batch: Any, task_id: str | None = None) -> None:
-        """Standardise the scalars of a task without hints; those of trajectories stay as they are."""
+        """Standardise the scalars of a task without hints; those of trajectories are not standardised."""
         heads = self._heads(task_id)
         if isinstance(heads, SingleShotHeads):
             heads.fit_normalisation(batch)
@@ -160,17 +160,17 @@ class TrajectoryModel(TaskModel):
 
     def _run(
         self, heads: TaskHeads, batch: TrajectoryBatch, *, keep_hints: bool = True
-    ) -> tuple[Decodable, list[dict[str, Tensor]]]:
+    ) -> tuple[DecoderInput, list[dict[str, Tensor]]]:
         """Return what the output decoders read, and the raw hints of all steps, or of the last one alone."""
         samples, nodes = len(batch.lengths), batch.num_nodes
         given = {f.name: dense(f, batch.inputs[f.name], nodes) for f in heads.inputs}
         loops = torch.eye(nodes, dtype=torch.bool, device=batch.lengths.device).expand(samples, -1, -1)
-        fixed = Fixed(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
+        fixed = StaticInputs(heads.input_encoder.columns(given), _either(loops, adjacency(heads.inputs, given)))
         state = torch.zeros(samples, nodes, self.config.hidden, device=batch.lengths.device)
         raw_hints: list[dict[str, Tensor]] = []
-        final: Decodable | None = None
+        final: DecoderInput | None = None
         for t in range(max(1, _length(batch) - 1)):
-            fed = self._fed(heads, batch, raw_hints[-1] if raw_hints else {}, t)
+            fed = self._hints_read(heads, batch, raw_hints[-1] if raw_hints else {}, t)
             state, now, raw = self.step(heads, fixed, fed, state)
             final = now if final is None else now.where(batch.lengths > t + 1, final)
             raw_hints = [*raw_hints, raw] if keep_hints else [raw]
@@ -178,8 +178,8 @@ class TrajectoryModel(TaskModel):
         return final, raw_hints
 
     def step(
-        self, heads: TaskHeads, fixed: Fixed, fed: Mapping[str, Tensor], before: Tensor
-    ) -> tuple[Tensor, Decodable, dict[str, Tensor]]:
+        self, heads: TaskHeads, fixed: StaticInputs, fed: Mapping[str, Tensor], before: Tensor
+    ) -> tuple[Tensor, DecoderInput, dict[str, Tensor]]:
         """Return the state after a step, what decoders read, and the raw hints.
 
         Args:
@@ -195,10 +195,10 @@ class TrajectoryModel(TaskModel):
         neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
         joined = torch.cat([nodes, before], -1)
         after = self.processor(Step(joined, pairs, graph, neighbours)).float()
-        now = Decodable(torch.cat([joined, after], -1), pairs, graph, self.processor)
+        now = DecoderInput(torch.cat([joined, after], -1), pairs, graph, self.processor)
         return after, now, heads.hint_decoders(now)
 
-    def _fed(
+    def _hints_read(
         self, heads: TaskHeads, batch: TrajectoryBatch, raw_hints: Mapping[str, Tensor], t: int
     ) -> dict[str, Tensor]:
         """Return the hints that step t reads: the true ones at first, then the predicted or, forced, the true ones."""
@@ -222,7 +222,7 @@ class TrajectoryModel(TaskModel):
         return predicted
 
     def _encoded(
-        self, heads: TaskHeads, location: Location, fixed: Fixed, hints: Mapping[Location, Tensor], like: Tensor
+        self, heads: TaskHeads, location: Location, fixed: StaticInputs, hints: Mapping[Location, Tensor], like: Tensor
     ) -> Tensor:
         """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``: 0, shaped as ``like``, if nothing lies there."""
         total: Tensor | None = None

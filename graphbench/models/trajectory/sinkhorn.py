@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _TEMPERATURE = 0.1
-_NEVER = -1e6
+_MASKED = -1e6
 _TINY = 1e-20
 
 
@@ -29,7 +29,7 @@ def log_sinkhorn(
         values = values - torch.log(-torch.log(uniform + _TINY) + _TINY)
     values = values / temperature
     if cyclic:
-        values = values + _NEVER * torch.eye(nodes, device=values.device)
+        values = values + _MASKED * torch.eye(nodes, device=values.device)
     for _ in range(steps):
         values = values.log_softmax(-1)
         values = values.log_softmax(-2)

@@ -1,11 +1,14 @@
-"""What the driver of a run asks of a learner."""
+"""What the driver of a run asks of a learner, and which learner trains which architecture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from graphbench.models.registry import architecture
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What fitting was, for the record of a run.
+    """Result of fitting, for the record of a run.
 
     Attributes:
         metric: What models are selected by.
@@ -37,7 +40,7 @@ class FitSummary:
         samples_per_second: Training samples per second; None where it was not measured.
         parameters: Number of trained numbers; None for a learner that has none.
         batch_size: Samples per step; None for a learner without steps.
-        notes: What a reader of the scores must know.
+        notes: Remarks that a reader of the scores needs.
     """
 
     metric: str
@@ -56,8 +59,8 @@ class FitSummary:
     notes: tuple[str, ...] = ()
 
 
-class Learner(Protocol):
-    """Something that learns tasks and predicts them.
+class Predictor(Protocol):
+    """A fitted model, with all that a run or a finished run asks of it.
 
     Attributes:
         model: What predicts; ``RunResult.model``.
@@ -66,6 +69,28 @@ class Learner(Protocol):
 
     model: Any
     device: torch.device
+
+    def score(
+        self,
+        task: Task,
+        id_: str,
+        split: GraphDataset,
+        name: str,
+        batch_size: BatchSize,
+        progress: bool | None,
+        *,
+        selecting: bool = False,
+    ) -> dict[str, Score]:
+        """Return the scores of a split, by name; ``selecting`` as for ``graphbench.training.scoring.score_split``."""
+        ...
+
+    def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
+        """Yield the predictions of all samples of a split, in its order, on the CPU."""
+        ...
+
+
+class Learner(Predictor, Protocol):
+    """Something that learns tasks and predicts them."""
 
     def resume(self) -> bool:
         """Continue from what the run's folder holds, if anything, and return whether there was."""
@@ -76,11 +101,11 @@ class Learner(Protocol):
         ...
 
     def fit(self, watch: Watch) -> None:
-        """Learn until the budget is spent or a stop is requested, and take the selected weights."""
+        """Learn until the budget is exhausted or a stop is requested, and load the selected weights."""
         ...
 
     def summary(self) -> FitSummary:
-        """Return what fitting was."""
+        """Return the result of fitting."""
         ...
 
     def length(self) -> tuple[int, str]:
@@ -91,32 +116,8 @@ class Learner(Protocol):
         """Return an estimate of the time of fitting; None where it is not known."""
         ...
 
-    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
-        """Return the scores of a split, by name."""
-        ...
-
     def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
         """Return median milliseconds to predict one sample alone, and one within a batch."""
-        ...
-
-
-class Predictor(Protocol):
-    """A fitted learner, as a finished run has it.
-
-    Attributes:
-        model: What predicts.
-    """
-
-    model: Any
-
-    def score_with(
-        self, task: Task, id_: str, split: GraphDataset, name: str, batch_size: BatchSize, progress: bool | None
-    ) -> dict[str, Score]:
-        """Return the scores of a split, by name."""
-        ...
-
-    def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
-        """Yield the predictions of all samples of a split, in its order, on the CPU."""
         ...
 
 
@@ -138,3 +139,16 @@ class LearnerClass(Protocol):
     ) -> Predictor:
         """Return the fitted learner of a run's folder; ``mark`` is what its files must share with the run."""
         ...
+
+
+_LEARNERS = {
+    "torch": "graphbench.training.learners.torch_learner:TorchLearner",
+    "tabular": "graphbench.training.learners.tabular:TabularLearner",
+}
+
+
+def learner_class(config: RunConfig) -> LearnerClass:
+    """Return the learner of a configuration's architecture."""
+    learner = architecture(config.kind).learner
+    module, _, name = _LEARNERS.get(learner, learner).partition(":")
+    return cast(LearnerClass, getattr(import_module(module), name))

@@ -13,29 +13,25 @@ import torch
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import atomic_path, default_mode, write_json
-from graphbench.data.dataset import GraphDataset
-from graphbench.evaluation.score import Score
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import build_task_model
 from graphbench.models.tabular.estimators import trusted_types
 from graphbench.models.tabular.model import TabularModel
 from graphbench.training.config import RunConfig
-from graphbench.training.context import RunContext, TaskRun, Watch
-from graphbench.training.folders import flat
-from graphbench.training.latencies import latencies_ms
+from graphbench.training.context import RunContext, Watch
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor
+from graphbench.training.overrides import flat
 from graphbench.training.recording import peak_memory_bytes
-from graphbench.training.scoring import score_split
 from graphbench.training.settings import TrainingConfig
 
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _AT_ONCE = 1024
-_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
+_USED_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
 
 
-class TabularLearner:
+class TabularLearner(TorchPredictor):
     """Fits estimators on the training split and scores them on the validation split."""
 
     files: ClassVar[tuple[str, ...]] = (ESTIMATORS, FACTS)
@@ -47,14 +43,13 @@ class TabularLearner:
                 f"tabular models are fitted by one process, not {context.world.size}; run without torchrun"
             )
         self.context = context
-        self.device = torch.device("cpu")
-        cards = {id_: run.card for id_, run in context.runs.items()}
         (self.id_, self.run), *_ = context.runs.items()
         if self.run.task.unlabelled:
             raise ConfigError(
                 f"tabular models learn from targets, which {self.run.card.address} trains without; choose another task"
             )
-        self.model: Any = _built(context.config, cards)
+        cards = {id_: run.card for id_, run in context.runs.items()}
+        super().__init__(_built(context.config, cards), torch.device("cpu"))
         self.facts: dict[str, Any] = {}
 
     def resume(self) -> bool:
@@ -89,9 +84,10 @@ class TabularLearner:
         metric, _ = self.run.task.selection
         curve = []
         if len(self.run.val):
-            score = self.score(self.run, self.id_, self.run.val, self.run.val.split, False)[self.run.val.split].primary
-            curve = [[0, score]]
-            watch.board.add_scalar(f"val/{metric}", score, 0)
+            name = self.run.val.split
+            scores = self.score(self.run.task, self.id_, self.run.val, name, settings.eval_batch_size, False)
+            curve = [[0, scores[name].primary]]
+            watch.board.add_scalar(f"val/{metric}", scores[name].primary, 0)
         self.facts = {
             "fingerprint": self.context.fingerprint,
             "started": started,
@@ -118,16 +114,6 @@ class TabularLearner:
             samples_per_second=self.run.train_size / seconds if seconds else None,
             notes=(f"fitted on {self.facts.get('rows', 0):,} rows",),
         )
-
-    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
-        """Return the scores of a split, by name."""
-        size = self.context.config.training.eval_batch_size
-        about: dict[str, Any] = {"device": self.device, "batch_size": size, "progress": progress}
-        return score_split(self.model, run.task, split, name=name, task_id=id_, **about)
-
-    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
-        """Return median milliseconds to predict one sample alone, and one within a batch."""
-        return latencies_ms(self.model, run, id_, self.device)
 
     @classmethod
     def load(
@@ -157,7 +143,7 @@ def _require_settings(config: RunConfig) -> None:
     """
     given, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
     wrong = [f"training.{key}" for key, value in given.items() if value != plain.get(key)]
-    unread = [key for key in wrong if key not in _SETTINGS]
+    unread = [key for key in wrong if key not in _USED_SETTINGS]
     if unread:
         raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
 

@@ -20,16 +20,15 @@ from graphbench.tasks.base import Task
 from graphbench.training import checkpoint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun, Watch
-from graphbench.training.latencies import latencies_ms
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
-from graphbench.training.scoring import BatchSize, Precision, evaluating, predicted, score_split
+from graphbench.training.scoring import BatchSize, Precision, evaluating, latencies_ms, predicted, score_split
 
-_WORTH_AN_ESTIMATE = 16  # updates
+_FEWEST_TO_ESTIMATE = 16  # updates
 
 
 class TorchPredictor:
-    """A torch model that predicts, as a finished run has it.
+    """A model that predicts, as a finished run has it.
 
     Args:
         model: The model, in evaluation mode on ``device``.
@@ -40,20 +39,32 @@ class TorchPredictor:
     def __init__(self, model: Any, device: torch.device, precision: Precision = "fp32") -> None:
         self.model, self.device, self.precision = model, device, precision
 
-    def score_with(
-        self, task: Task, id_: str, split: GraphDataset, name: str, batch_size: BatchSize, progress: bool | None
+    def score(
+        self,
+        task: Task,
+        id_: str,
+        split: GraphDataset,
+        name: str,
+        batch_size: BatchSize,
+        progress: bool | None,
+        *,
+        selecting: bool = False,
     ) -> dict[str, Score]:
         """Return the scores of a split, by name."""
         about: dict[str, Any] = {"device": self.device, "precision": self.precision, "progress": progress}
-        return score_split(self.model, task, split, name=name, task_id=id_, batch_size=batch_size, **about)
+        about |= {"batch_size": batch_size, "selecting": selecting}
+        return score_split(self.model, task, split, name=name, task_id=id_, **about)
+
+    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
+        """Return median milliseconds to predict one sample alone, and one within a batch."""
+        return latencies_ms(self.model, run, id_, self.device, self.precision)
 
     def predictions(self, task: Task, id_: str, split: GraphDataset, name: str, progress: bool | None) -> Iterator[Any]:
         """Yield the predictions of all samples of a split, in its order, on the CPU."""
         size = self.model.largest_batch(split)
         with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
             for batch in task.file_batches(split, size):
-                found = task.predict(predicted(self.model, id_, batch, self.device, self.precision), batch)
-                yield _on_cpu(found)
+                yield _on_cpu(predicted(self.model, task, id_, batch, self.device, self.precision))
                 bar.update(batch.num_graphs)
 
 
@@ -63,24 +74,24 @@ def _on_cpu(found: Any) -> Any:
     return found.cpu() if isinstance(found, torch.Tensor) else found
 
 
-class TorchLearner:
-    """Trains a torch model with AdamW, selects weights on the validation split, and stops and continues at will."""
+class TorchLearner(TorchPredictor):
+    """Trains a torch model with AdamW, selects weights on the validation split, and can be stopped and resumed."""
 
     files: ClassVar[tuple[str, ...]] = (CHECKPOINT, BEST)
 
     def __init__(self, context: RunContext) -> None:
-        self.context = context
-        self.device = context.world.device
-        self.model: Any = build_model(context.config, {id_: run.card for id_, run in context.runs.items()})
+        model = build_model(context.config, {id_: run.card for id_, run in context.runs.items()})
         for id_, run in context.runs.items():
             batch = run.task.normalisation_batch(run.train)
             if batch is not None:
-                self.model.fit_normalisation(batch, id_)
-        self.model = self.model.to(self.device)
-        context.world.broadcast_model(self.model)
+                model.fit_normalisation(batch, id_)
+        model = model.to(context.world.device)
+        context.world.broadcast_model(model)
         self.loop = TrainingLoop(
-            context.config, context.runs, self.model, context.world, context.folder, context.fingerprint
+            context.config, context.runs, model, context.world, context.folder, context.fingerprint
         )
+        super().__init__(model, context.world.device, self.loop.precision)
+        self.context = context
         self.started_at = 0
 
     @classmethod
@@ -138,11 +149,11 @@ class TorchLearner:
         """Return an estimate of the time of the updates that are left; None where it is not worth measuring."""
         left = self.loop.settings.steps - self.loop.state.step
         return (
-            None if left < _WORTH_AN_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
+            None if left < _FEWEST_TO_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
         )
 
     def fit(self, watch: Watch) -> None:
-        """Train until the budget is spent, the patience is, or a stop is requested; then take the best weights."""
+        """Train until the budget or the patience is exhausted, or a stop is requested; then load the best weights."""
         self.loop.run(watch.bar, watch.board, watch.stop)
         self.context.world.wait()
         self.loop.restore_best()
@@ -169,26 +180,6 @@ class TorchLearner:
             batch_size=loop.settings.batch_size,
             notes=(words,) if stopped else (),
         )
-
-    def score(self, run: TaskRun, id_: str, split: GraphDataset, name: str, progress: bool | None) -> dict[str, Score]:
-        """Return the scores of a split, by name."""
-        settings = self.context.config.training
-        return score_split(
-            self.model,
-            run.task,
-            split,
-            name=name,
-            task_id=id_,
-            batch_size=settings.eval_batch_size,
-            device=self.device,
-            precision=self.loop.precision,
-            progress=progress,
-            selecting=name == settings.val_split,
-        )
-
-    def latencies_ms(self, run: TaskRun, id_: str) -> tuple[float, float]:
-        """Return median milliseconds to predict one sample alone, and one within a batch."""
-        return latencies_ms(self.model, run, id_, self.device, self.loop.precision)
 
 
 def build_model(config: RunConfig, cards: dict[str, Card]) -> Any:

@@ -98,7 +98,7 @@ def test_an_unfinished_run_on_generated_data_is_not_scored_on_another_draw_of_th
     facts = json.loads((run.path / "data.json").read_text())
     assert (facts["source"], facts["folder"], facts["data_seed"]) == ("generated", None, 0)
     (run.path / "data.json").write_text(json.dumps(facts | {"data_fingerprint": "v1-000000000000"}))
-    with pytest.raises(ConfigError, match=r"trained on clutrr/gen_23 v1-0+, these data are .*train the model anew"):
+    with pytest.raises(ConfigError, match=r"trained on clutrr/gen_23 v1-0+, these data are .*train the model again"):
         evaluate_run(run.path, "test", root=tmp_path, limit=8)
     (run.path / "data.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"data\.json cannot be read"):

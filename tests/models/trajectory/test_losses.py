@@ -15,7 +15,7 @@ from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
 from graphbench.models.base import TaskFeatures
 from graphbench.models.losses import trace_loss_weights, trace_losses
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.decoders import decided_order
+from graphbench.models.trajectory.decoders import postprocessed_order
 from graphbench.models.trajectory.losses import hint_loss, output_loss, permutation_loss
 from graphbench.models.trajectory.model import TrajectoryModel
 from graphbench.models.trajectory.sinkhorn import cyclic_form, log_sinkhorn
@@ -79,7 +79,7 @@ def test_orders_survive_the_cyclic_form(nodes, seed):
     assert (cycle.sum(-1) == 1).all() and (cycle.sum(-2) == 1).all()
     assert cycle[0, order[0], order[-1]] == 1
     sure = torch.nn.functional.one_hot(head, nodes).float() * 50
-    torch.testing.assert_close(decided_order(cycle * 10, sure), truth)
+    torch.testing.assert_close(postprocessed_order(cycle * 10, sure), truth)
     assert permutation_loss((cycle - 1) * 50, sure, truth) < 1e-3
     assert permutation_loss((cycle - 1) * 50, -sure, truth) > 1
 

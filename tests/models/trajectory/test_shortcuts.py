@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.models.trajectory import decoders
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.decoders import Decodable, FeatureDecoder, excess_over
+from graphbench.models.trajectory.decoders import DecoderInput, FeatureDecoder, excess_over
 from graphbench.models.trajectory.encoders import PairVectors, adjacency
 from graphbench.models.trajectory.layers import linear, thin_linear
 from graphbench.models.trajectory.processors import maxima
@@ -138,7 +138,7 @@ def test_pointers(location, name):
     step = step_of(processor)
     feature = Feature("p", Stage.OUTPUT, location, Kind.POINTER)
     decoder = FeatureDecoder(feature, H, messages=kind.makes_messages).double()
-    state = Decodable(torch.cat([step.nodes, random(B, N, H)], -1), step.pairs, step.graph, processor)
+    state = DecoderInput(torch.cat([step.nodes, random(B, N, H)], -1), step.pairs, step.graph, processor)
     pairs = step.pairs.full()
     if kind.makes_messages:
         pairs = torch.cat([pairs, state.messages], -1)

@@ -1,8 +1,7 @@
 """Processors of dense pairs of nodes. Importing this package registers the built-in ones."""
 
-from graphbench.models.trajectory.processors.attention import GAT, GATv2
+from graphbench.models.trajectory.processors.attention import GAT, GATv2, MemoryNetwork
 from graphbench.models.trajectory.processors.base import DenseProcessor, Step
-from graphbench.models.trajectory.processors.memory import MemoryNetwork
 from graphbench.models.trajectory.processors.message_passing import DeepSets, MessagePassing, TripletMessagePassing
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Attention: GAT (Velickovic et al., 2018) and GATv2 (Brody et al., 2022).
+"""Attention: GAT (Velickovic et al., 2018), GATv2 (Brody et al., 2022), memory networks (Sukhbaatar et al., 2015).
 
-Row u of the pairs is here the receiver of what its neighbours send: node u looks along its own pairs (u, v).
+Row u of the pairs is here the receiver of what its neighbours send: node u reads its own pairs (u, v).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
-from graphbench.models.trajectory.layers import cut_normal_, linear
-from graphbench.models.trajectory.processors.base import NEVER, DenseProcessor, Step
+from graphbench.models.trajectory.layers import linear, truncated_normal_
+from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Step
 
-_SLOPE = 0.01
+_NEGATIVE_SLOPE = 0.01
 
 
 @register_processor("gat", consumes="dense")
@@ -39,7 +39,7 @@ class GAT(DenseProcessor):
         """Return the nodes after one round of attention, ``[B, n, h]``."""
         total = step.pairs.project(self.pair) + self.sender(step.nodes).unsqueeze(1)
         total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(2))
-        logits = self.logits(F.leaky_relu_(total, _SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), NEVER)
+        logits = self.logits(F.leaky_relu_(total, _NEGATIVE_SLOPE)).masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
         values = self.value(step.nodes).unflatten(-1, (self.config.heads, -1))
         read = torch.einsum("bijh,bjhd->bihd", logits.softmax(2).to(values.dtype), values).flatten(-2)
         new: Tensor = self.norm(torch.relu(read + self.skip(step.nodes)))
@@ -58,7 +58,7 @@ class GATv2(GAT):
         super().__init__(config)
         width = config.hidden // config.heads
         self.rank = nn.Parameter(torch.empty(config.heads, width))
-        cut_normal_(self.rank, 1 / math.sqrt(width))
+        truncated_normal_(self.rank, 1 / math.sqrt(width))
 
     @staticmethod
     def logit_width(config: TrajectoryModelConfig) -> int:
@@ -68,3 +68,29 @@ class GATv2(GAT):
     def logits(self, total: Tensor) -> Tensor:
         """Return the logits ``[B, n, n, heads]`` of the sums."""
         return torch.einsum("bijhd,hd->bijh", total.view(*total.shape[:3], *self.rank.shape), self.rank)
+
+
+@register_processor("memnet", consumes="dense")
+class MemoryNetwork(DenseProcessor):
+    """Memory network with one hop per step: a node's query is matched with its pairs' keys, and their contents added.
+
+    As in the benchmark's paper, section 4.1, the memory of a node are its pairs, 0 where there is no neighbour, and
+    the state before the step is not read.
+    """
+
+    def __init__(self, config: TrajectoryModelConfig) -> None:
+        super().__init__(config)
+        hidden = config.hidden
+        self.query, self.graph = linear(hidden, hidden), linear(hidden, hidden)
+        self.key, self.content = linear(hidden, hidden), linear(hidden, hidden)
+        self.keep, self.last = linear(hidden, hidden), linear(hidden, hidden)
+
+    def forward(self, step: Step) -> Tensor:
+        """Return the nodes after one look into memory, ``[B, n, h]``."""
+        query = self.query(step.nodes[..., : self.config.hidden]) + self.graph(step.graph).unsqueeze(1)
+        present = step.neighbours.to(query.dtype)
+        matches = torch.einsum("bijd,bid->bij", step.pairs.project(self.key), query) * present
+        weights = matches.softmax(2).to(query.dtype) * present
+        read = torch.einsum("bij,bijd->bid", weights, step.pairs.project(self.content))
+        new: Tensor = self.norm(self.last(torch.relu(read + self.keep(query))))
+        return new

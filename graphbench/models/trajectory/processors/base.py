@@ -12,10 +12,10 @@ from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import linear
 
-NEVER = -1e6
-"""What stands for a message that does not exist, below all that do."""
+MASKED = -1e6
+"""The value of masked messages, below all others."""
 
-_FIRST_GATE = -3.0
+_INITIAL_GATE_BIAS = -3.0
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Step:
     """What a processor reads.
 
     Attributes:
-        nodes: ``[B, n, 2h]``: the encoded nodes beside what the processor returned before.
+        nodes: ``[B, n, 2h]``: the encoded nodes and the processor's output of the previous step, concatenated.
         pairs: The encoded pairs.
         graph: ``[B, h]``: the encoded graph.
         neighbours: bool ``[B, n, n]``: which nodes send messages to which; the diagonal is set.
@@ -62,7 +62,7 @@ class DenseProcessor(nn.Module):
 
 
 class Gate(nn.Module):
-    """How much of a new state replaces the old one (Ibarz et al., 2022); at first little does.
+    """The share of a new state that replaces the old one (Ibarz et al., 2022), small at initialisation.
 
     Args:
         hidden: Width h.
@@ -72,7 +72,7 @@ class Gate(nn.Module):
         super().__init__()
         self.of_nodes, self.of_messages = linear(2 * hidden, hidden), linear(hidden, hidden)
         self.last = linear(hidden, hidden)
-        nn.init.constant_(self.last.bias, _FIRST_GATE)
+        nn.init.constant_(self.last.bias, _INITIAL_GATE_BIAS)
 
     def forward(self, nodes: Tensor, received: Tensor, new: Tensor) -> Tensor:
         """Return the mixture of ``new`` and the state before, the second half of ``nodes``."""

@@ -15,7 +15,7 @@ from graphbench.models.processor_registry import register_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.encoders import PairVectors
 from graphbench.models.trajectory.layers import linear, thin_linear
-from graphbench.models.trajectory.processors.base import NEVER, DenseProcessor, Gate, Step
+from graphbench.models.trajectory.processors.base import MASKED, DenseProcessor, Gate, Step
 from graphbench.models.trajectory.processors.maxima import max_over_senders, max_plus
 
 _GATED = ("gmpnn", "triplet_gmpnn")
@@ -50,7 +50,7 @@ class MessagePassing(DenseProcessor):
         total.add_((self.receiver(step.nodes) + self.graph(step.graph).unsqueeze(1)).unsqueeze(1))
         messages = self.network(total)
         if self.neighbours_only:
-            messages = messages.masked_fill(~step.neighbours.unsqueeze(-1), NEVER)
+            messages = messages.masked_fill(~step.neighbours.unsqueeze(-1), MASKED)
         return max_over_senders(messages)
 
     def network(self, total: Tensor) -> Tensor:
