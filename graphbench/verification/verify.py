@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.core.progress import progress_bar
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
@@ -102,15 +103,16 @@ def verify(
     """
     own = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
     card = sourced_card(own, source, folder, root=root)
+    most = None if samples is None else whole_number("samples", samples, 1)
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="split", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card.graphs, split, place, samples)
+            checks[split] = _SplitChecks(card.graphs, split, place, most)
             rows += checks[split].rows()
-            rows += [] if card.labeller is None else LabelChecks(card, split, place, samples).rows()
+            rows += [] if card.labeller is None else LabelChecks(card, split, place, most).rows()
             bar.update()
         try:
             rows += _leakage(card.graphs, place, {split: checks[split] for split in chosen if split in card.splits})

@@ -66,6 +66,14 @@ def test_scalars_have_a_width_and_names_of_channels(write_family: Callable[..., 
         ({"version": 0}, ["version", "greater than or equal to 1", "got 0"]),
         ({"ood": {"test": {"count": 1}}}, ["test", "both splits and ood splits"]),
         ({"variants": []}, ["'variants' is a mapping", "[]"]),
+        (
+            {"features": {"A": ["input", "edge", "scalar"], "h": ["hint", "node", "mask"]}},
+            ["A is a feature of edges on a card with hints", "write complete: true and directed: true"],
+        ),
+        (
+            {"features": {"word": ["input", "graph", "text"], "h": ["hint", "node", "scalar(1)"]}},
+            ["word is a text on a card with hints"],
+        ),
         ({"classes": {"modle": ["a"]}}, ["classes names 'modle'", "categorical features are model"]),
         ({"classes": {"in_tree": ["no", "yes"]}}, ["classes names 'in_tree'", "categorical features are model"]),
         ({"classes": {"model": ["er", "ba"]}}, ["classes.model has 2 different names", "model 6 classes"]),
@@ -154,7 +162,7 @@ def test_cards_that_are_nested_too_deeply(
 def test_text_that_cannot_be_printed_is_refused(
     write_family: Callable[..., tuple[Card, ...]], line: str, letter: str
 ) -> None:
-    with pytest.raises(CardError, match="NUL character or half of a surrogate pair") as caught:
+    with pytest.raises(CardError, match=r"NUL character or half of a surrogate pair|invalid Unicode char") as caught:
         write_family(text=line.format(letter))
     str(caught.value).encode()
 

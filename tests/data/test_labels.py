@@ -28,6 +28,7 @@ from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.domains.co import labellers
+from graphbench.tasks.registry import task_of
 
 COUNT = 40
 MIS = ("mis", "mis_value", "mis_bound", "mis_proved", "mis_steps", "mis_nodes", "mis_failed")
@@ -320,11 +321,12 @@ def test_graphs_without_a_label_are_refused_where_it_is_to_be_predicted(
     with pytest.raises(
         GraphBenchError, match=rf"graphs of co/toy:mis_size train.*: {dataset.failed_graphs[0]}.*pre_filter"
     ):
-        dataset.require_labels()
+        task_of(card).require_labels(dataset)
     kept = GraphDataset(card, "train", path, pre_filter=lambda data: data.mis_failed.item() == 0)
-    kept.require_labels()
+    task_of(card).require_labels(kept)
     assert len(kept) == COUNT - len(dataset.failed_graphs)
-    GraphDataset(card.with_task("mis"), "train", path).require_labels()
+    solved = card.with_task("mis")
+    task_of(solved).require_labels(GraphDataset(solved, "train", path))
 
 
 def test_a_missing_solver_stops_the_work(card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
