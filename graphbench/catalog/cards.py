@@ -10,7 +10,6 @@ as ``<id>:<task>``, the id alone standing for the first task, and a :class:`Card
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_fe
 from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Numbers, Source, SplitSpec, TaskSpec
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, UnknownDataset
+from graphbench.core.suggestions import closest
 
 __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
 
@@ -163,8 +163,7 @@ class Card(BaseModel):
         if not self.tasks:
             raise UnknownDataset(f"'{self.id}:{name}' names a task, but {self.id} has none; leave ':{name}' out")
         if name not in self.tasks:
-            near = difflib.get_close_matches(name, self.tasks, n=1, cutoff=0.5)
-            hint = f"; did you mean '{self.id}:{near[0]}'?" if near else ""
+            hint = closest(name, (), aliases={task: f"{self.id}:{task}" for task in self.tasks}, cutoff=0.5)
             raise UnknownDataset(f"unknown task '{self.id}:{name}'{hint} (its tasks are {', '.join(self.tasks)})")
         spec = self.tasks[name]
         labels = staged(self.labels[spec.labels].features, spec.outputs)

@@ -44,11 +44,6 @@ def baselines_dir() -> Path:
     return data_dir("baselines")
 
 
-def hpo_dir() -> Path:
-    """Return the folder of search spaces."""
-    return data_dir("hpo")
-
-
 DATA_FOLDERS = ("datasets", "baselines", "hpo")
 _FOLDERS: Registry[Path] = Registry("folder of data", PluginError)
 
@@ -87,11 +82,6 @@ def register_data(place: str | Path | ModuleType) -> Path:
         raise PluginError(f"{who} registers the folder {folder}, which holds none of {', '.join(DATA_FOLDERS)}")
     _FOLDERS.add(str(folder), folder, module)
     return folder
-
-
-def unregister_data(folder: str | Path) -> None:
-    """Remove a registered folder; nothing happens where it is not registered."""
-    _FOLDERS.remove(str(folder))
 
 
 def _folder_of(place: str | Path | ModuleType) -> Path:

@@ -216,7 +216,7 @@ def test_names_of_data_end_in_their_draw(card: Card, tmp_path: Path) -> None:
 
 def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
     card = make(effort={"stesp": 3})
-    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): stesp: Extra inputs"):
+    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): unknown key 'stesp'; did you mean 'steps'"):
         ensure_split(card, "val", tmp_path, workers=1)
 
 
