@@ -14,14 +14,13 @@ from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
 from graphbench.core.errors import ArgumentError, CardError
 from graphbench.data.generation import ensure_split
-from graphbench.data.sources import GENERATED, Reader, find_source, folder_of_source, source_of
+from graphbench.data.sources import GENERATED, Reader, find_source, folder_of_source
 from graphbench.data.store import default_root
 from graphbench.data.workers import require_one_place, worker_count
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from graphbench.data.checks import Row
     from graphbench.data.dataset import GraphDataset
 
 
@@ -314,18 +313,6 @@ def sourced_card(
     home = default_root() if root is None else checked_path("root", root)
     asked = source if isinstance(source, str) else found.name
     return found.card(card, folder_of_source(found, asked, place, download, home, progress))
-
-
-def rows_of_files(card: Card, splits: Sequence[str]) -> Iterator[Row]:
-    """Yield what was found in the files that a card's samples come from, row by row; nothing for generated data.
-
-    Args:
-        card: A card of :func:`sourced_card`.
-        splits: The splits that are looked at.
-    """
-    source = source_of(card)
-    if source is not None and source.report is not None:
-        yield from source.report(card, splits)
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:

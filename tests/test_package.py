@@ -40,6 +40,17 @@ def test_listing_datasets_needs_neither_torch_nor_numba(run_script: Start, outpu
     assert not loaded & {"torch", "torch_geometric", "numba", "h5py"}
 
 
+def test_the_table_of_datasets_imports_no_generator(run_script: Start, output_of: Output, tmp_path: Path) -> None:
+    script = (
+        "import atexit, contextlib, io, sys; from graphbench.cli import main; printed = sys.stdout; "
+        "atexit.register(lambda: print(*sys.modules, file=printed)); sys.stdout = io.StringIO(); "
+        f"sys.argv[1:] = ['list', '--root', {str(tmp_path)!r}]; main()"
+    )
+    loaded = {name.split(".")[0] for name in output_of(run_script(script)).split()}
+    assert {"graphbench", "rich", "yaml"} <= loaded
+    assert not loaded & {"torch", "torch_geometric", "numba", "h5py", "scipy", "networkx"}
+
+
 def test_star_import_gives_the_exported_names() -> None:
     names: dict[str, object] = {}
     exec("from graphbench import *", names)

@@ -119,6 +119,21 @@ def test_a_module_named_in_the_environment_brings_datasets_and_models(package):
     assert run(package, LISTING)[0].startswith("False")
 
 
+def test_the_cards_of_a_plugin_count_among_the_versions_that_workers_must_have(package):
+    code = (
+        "import json; from graphbench.data.workers import SAMPLES, version_measure; "
+        "print(json.dumps(dict(version_measure(SAMPLES)())))"
+    )
+    here = json.loads(run(package, code, "toys_benchmark")[0])
+    without = json.loads(run(package, code)[0])
+    assert here.items() - without.items() == {("plug-in toys_benchmark", here["plug-in toys_benchmark"])}
+    (package / "datasets" / "toys" / "paths.yaml").write_text(CARD.replace("nodes: 5", "nodes: 6"))
+    changed = json.loads(run(package, code, "toys_benchmark")[0])
+    assert dict(here.items() ^ changed.items()).keys() == {"plug-in toys_benchmark"}
+    worker = code.replace("version_measure(SAMPLES)()", "versions_here(SAMPLES, ('toys_benchmark',))")
+    assert json.loads(run(package, worker.replace("version_measure", "versions_here"))[0]) == changed
+
+
 @pytest.mark.parametrize("value", ["toys_benchmark", "toys_hooks:start"])
 def test_entry_points_name_modules_and_functions(package, value):
     (package.parent / "toys_hooks.py").write_text("def start():\n    import toys_benchmark\n")

@@ -155,7 +155,7 @@ def test_what_is_measured_of_tasks(toy):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"effort": {"stesp": 1}}, r"labels co\.mis\): stesp: Extra inputs"),
+        ({"effort": {"stesp": 1}}, r"labels co\.mis\): unknown key 'stesp'; did you mean 'steps'"),
         ({"labeller": "co.msi"}, "labeller 'co.msi' does not exist"),
     ],
 )

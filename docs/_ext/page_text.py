@@ -21,6 +21,7 @@ from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import aggregate, load_records
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.reports.published import published
+from graphbench.tasks.registry import task_class
 
 STATISTICS = "published/statistics"
 STORED = {
@@ -281,9 +282,9 @@ def _floor(card: Card) -> str:
     for own in cards:
         primary = own.metrics.primary
         direction = "higher" if METRICS[primary].higher_is_better else "lower"
-        knowing = "predictors that see the training labels only" if own.task.type != "solve" else "simple rules"
         who = f"{code(own.address)}: scores" if card.tasks else "Scores"
-        parts.append(f"{who} of {knowing}, in {code(primary)} ({direction} is better).")
+        kind = task_class(own.task.type).floor_predictors
+        parts.append(f"{who} of {kind}, in {code(primary)} ({direction} is better).")
         parts.append(_scores_table(own, own.floor, "predictor"))
     return "\n\n".join(["A model that does not beat the best of them has learned nothing.", *parts])
 

@@ -36,7 +36,7 @@ def _trajectories(cards: list[Card]) -> list[str]:
 
 def _prompts(cards: list[Card]) -> list[str]:
     """Return one line for all algorithms of a domain of texts."""
-    question = f"What {len(cards)} textbook algorithms do, told in words and numbers"
+    question = f"What {len(cards)} textbook algorithms do, described in words and numbers"
     return [question, "text", "from 4 on", code(cards[0].metrics.primary), _pattern(cards)]
 
 

@@ -10,20 +10,20 @@ as ``<id>:<task>``, the id alone standing for the first task, and a :class:`Card
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import index
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from graphbench.catalog.features import Feature, Stage, parse_features, select
+from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features, select
 from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Numbers, Source, SplitSpec, TaskSpec
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, UnknownDataset
+from graphbench.core.suggestions import closest
 
 __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
 
@@ -104,6 +104,8 @@ class Card(BaseModel):
         unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
+        if self.hints:
+            _check_trajectories(self)
         features = (*self.features, *(feature for spec in self.labels.values() for feature in spec.features))
         _check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
         _check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
@@ -161,8 +163,7 @@ class Card(BaseModel):
         if not self.tasks:
             raise UnknownDataset(f"'{self.id}:{name}' names a task, but {self.id} has none; leave ':{name}' out")
         if name not in self.tasks:
-            near = difflib.get_close_matches(name, self.tasks, n=1, cutoff=0.5)
-            hint = f"; did you mean '{self.id}:{near[0]}'?" if near else ""
+            hint = closest(name, (), aliases={task: f"{self.id}:{task}" for task in self.tasks}, cutoff=0.5)
             raise UnknownDataset(f"unknown task '{self.id}:{name}'{hint} (its tasks are {', '.join(self.tasks)})")
         spec = self.tasks[name]
         labels = staged(self.labels[spec.labels].features, spec.outputs)
@@ -265,7 +266,7 @@ class Card(BaseModel):
         Raises:
             CardError: If the number is not whole or is negative, or this is the card of another draw.
         """
-        number = _checked_data_seed(data_seed)
+        number = whole_number("data_seed", data_seed, 0, "0 is the canonical data", CardError)
         if number == self.data_seed:
             return self
         if self.data_seed:
@@ -294,6 +295,22 @@ class Card(BaseModel):
         spec, features = self.labels[self.labeller], [_words(f) for f in self.label_features]
         effort = [spec.effort, spec.splits]
         return _digits({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
+
+
+def _check_trajectories(card: Card) -> None:
+    """Check that inputs and outputs of a card with hints can be batched over time: as dense arrays of numbers.
+
+    Raises:
+        ValueError: If one of them cannot.
+    """
+    for feature in (*card.inputs, *card.outputs):
+        if feature.location is Location.EDGE and not card.complete:
+            raise ValueError(
+                f"{feature.name} is a feature of edges on a card with hints, whose graphs must be complete; write "
+                "complete: true and directed: true"
+            )
+        if feature.kind is Kind.TEXT:
+            raise ValueError(f"{feature.name} is a text on a card with hints; trajectories hold numbers only")
 
 
 def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping[str, int], kind: str) -> None:
@@ -341,16 +358,6 @@ def _digits(facts: Mapping[str, Any]) -> str:
 def draw_suffix(data_seed: int) -> str:
     """Return what names of another draw than the canonical one end in: ``-draw3``; nothing for data seed 0."""
     return f"-draw{data_seed}" if data_seed else ""
-
-
-def _checked_data_seed(value: Any) -> int:
-    try:
-        number = -1 if isinstance(value, bool) else index(value)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise CardError(f"data_seed is {value!r}; give 0, the canonical data, or another whole number above it")
-    return number
 
 
 def canonical_json(value: Any) -> str:

@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field, ValidationError
 from graphbench.catalog.cards import Card, staged
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
-from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Source, SplitSpec, TaskSpec
+from graphbench.catalog.sections import LabelSpec, Measured, NamedTask
 from graphbench.core.errors import CardError
+from graphbench.core.validation import Place, explain, keys_at
 
 MEASURED_FOLDER = "measured"
 _SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task_name"}
@@ -94,7 +95,7 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
             **{str(key): value for key, value in content.items()},
         )
     except ValidationError as error:
-        raise CardError(f"{where}: {_explain(error)}") from error
+        raise CardError(f"{where}: {explain(error, Card, keys=_author_keys)}") from error
     except (TypeError, ValueError) as error:
         raise CardError(f"{where}: {error}") from error
 
@@ -162,30 +163,12 @@ def _resolve_split(
     return own
 
 
-def _explain(error: ValidationError) -> str:
-    lines = []
-    for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"]) or "card"
-        if problem["type"] == "extra_forbidden":
-            lines.append(f"unknown key {place!r}; keys are {', '.join(sorted(_keys_beside(problem['loc'])))}")
-        elif problem["type"] == "missing":
-            lines.append(f"the key {place!r} is missing")
-        else:
-            lines.append(f"{place}: {problem['msg']} (got {problem['input']!r:.80})")
-    return "; ".join(lines)
-
-
-def _keys_beside(place: tuple[int | str, ...]) -> set[str]:
-    """Return the keys an author may write where the unknown key at ``place`` stands."""
-    if len(place) == 3 and place[0] in ("splits", "ood"):
-        return {*SplitSpec.model_fields, "like"}
-    named: dict[int | str, type[BaseModel]] = {"tasks": NamedTask, "labels": LabelSpec}
-    if len(place) == 3 and place[0] in named:
-        return set(named[place[0]].model_fields)
-    sections: dict[int | str, type[BaseModel]] = {"metrics": Metrics, "source": Source, "task": TaskSpec}
-    if len(place) in (2, 4) and place[-2] in sections:
-        return set(sections[place[-2]].model_fields)
-    return (set(Card.model_fields) - _SET_BY_PLACE) | {"variants", "parameters"}
+def _author_keys(place: Place) -> list[str]:
+    """Return the keys that an author may write where the unknown key at ``place`` stands."""
+    known = keys_at(Card, place[:-1])
+    if len(place) == 1:
+        return [key for key in known if key not in _SET_BY_PLACE] + ["variants", "parameters"]
+    return [*known, "like"] if place[0] in ("splits", "ood") else known
 
 
 def measured_path(card_path: Path, name: str) -> Path:
@@ -200,6 +183,6 @@ def _load_measured(card_path: Path, name: str) -> Measured | None:
     try:
         return Measured.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        raise CardError(f"{path}: {_explain(error)}; rewrite it with `graphbench verify --update`") from error
+        raise CardError(f"{path}: {explain(error, Measured)}; rewrite it with `graphbench verify --update`") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: cannot be read: {error}; rewrite it with `graphbench verify --update`") from error

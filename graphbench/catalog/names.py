@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ from graphbench.catalog.families import MEASURED_FOLDER, load_family
 from graphbench.catalog.resources import DataFolder, data_folders
 from graphbench.core.errors import ArgumentError, CardError, UnknownDataset
 from graphbench.core.plugins import about_broken, blaming
+from graphbench.core.suggestions import did_you_mean, nearest
 
 Selector = str | Sequence[str]
 _MOST_SUGGESTIONS = 4
@@ -131,7 +131,7 @@ class Catalog:
             hint = self._pattern_hint(name)
         else:
             near = [f"{domain}/{name}" for domain in self.families.get(name, ())] or self._nearest(name)
-            hint = f"; did you mean {' or '.join(repr(found + ending) for found in near)}?" if near else ""
+            hint = did_you_mean([found + ending for found in near])
         domain = name.split("/", 1)[0]
         if domain in self.groups:
             shown = f"graphbench list '{domain}/*' shows {len(self.groups[domain])}"
@@ -149,10 +149,9 @@ class Catalog:
 
     def _nearest(self, name: str) -> list[str]:
         families = [f"{domain}/{family}" for family, domains in self.families.items() for domain in domains]
-        known = {n.lower(): n for n in (*families, *self.groups, *self.aliases, *self.cards)}
-        near = [known[n] for n in difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)]
+        near = nearest(name, (*self.cards, *self.aliases, *self.groups, *families))
         variants = self._variants(near[0]) if near and name.startswith(f"{near[0]}_") else []
-        return difflib.get_close_matches(name, variants, n=_MOST_SUGGESTIONS, cutoff=0) or near
+        return nearest(name, variants, _MOST_SUGGESTIONS, cutoff=0) or near
 
 
 def _is_glob(name: str) -> bool:

@@ -44,11 +44,6 @@ def baselines_dir() -> Path:
     return data_dir("baselines")
 
 
-def hpo_dir() -> Path:
-    """Return the folder of search spaces."""
-    return data_dir("hpo")
-
-
 DATA_FOLDERS = ("datasets", "baselines", "hpo")
 _FOLDERS: Registry[Path] = Registry("folder of data", PluginError)
 
@@ -87,11 +82,6 @@ def register_data(place: str | Path | ModuleType) -> Path:
         raise PluginError(f"{who} registers the folder {folder}, which holds none of {', '.join(DATA_FOLDERS)}")
     _FOLDERS.add(str(folder), folder, module)
     return folder
-
-
-def unregister_data(folder: str | Path) -> None:
-    """Remove a registered folder; nothing happens where it is not registered."""
-    _FOLDERS.remove(str(folder))
 
 
 def _folder_of(place: str | Path | ModuleType) -> Path:
@@ -142,7 +132,11 @@ def folder_with(name: str, path: Path) -> Path | None:
     return next((place for place in places if path.resolve().is_relative_to(place)), None)
 
 
-class _StrictLoader(yaml.SafeLoader):
+_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # five times as fast where PyYAML comes with libyaml
+_MAX_LEVELS = 100
+
+
+class _StrictLoader(_SafeLoader):  # type: ignore[misc]
     """A safe YAML loader that refuses a mapping with the same key twice, and text that cannot be printed."""
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
@@ -164,19 +158,31 @@ class _StrictLoader(yaml.SafeLoader):
                     None, None, f"the key {key!r} appears twice", key_node.start_mark
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file.
 
     Raises:
-        CardError: If the text is not YAML, a key appears twice, or it is nested too deeply; the message gives file and
-            line.
+        CardError: If the text is not YAML, a key appears twice, or it is nested too deeply; the message gives the file.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+        text = path.read_text(encoding="utf-8")
+        _check_levels(path, text)
+        return yaml.load(text, Loader=_StrictLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CardError(f"{path}: not valid YAML: {error}") from error
-    except RecursionError:
-        raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough") from None
+
+
+def _check_levels(path: Path, text: str) -> None:
+    """Refuse deep nesting, on which libyaml would overflow the stack and end the process."""
+    levels = 0
+    for event in yaml.parse(text, Loader=_SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            levels += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            levels -= 1
+        if levels > _MAX_LEVELS:
+            raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough")

@@ -30,10 +30,10 @@ _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that pa
 
 def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
     """Return split -> facts of the largest finished file on this machine; ``labels``, if the task has own ones, too."""
-    from graphbench.data.layout import dataset_folder, label_folder
-
     if not (root / card.id).is_dir():  # nothing is there, and no generator need be imported to know it
         return {}
+    from graphbench.data.layout import dataset_folder, label_folder
+
     try:
         folder = dataset_folder(card, root)
     except CardError as error:  # of one dataset, while others are asked for, too

@@ -7,20 +7,27 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from graphbench.core.errors import ArgumentError
+from graphbench.core.errors import ArgumentError, GraphBenchError
 
 
-def whole_number(name: str, value: Any, least: int | None = None, otherwise: str = "") -> int:
-    """Return an argument that must be a whole number, as an int; booleans are none.
+def whole_number(
+    name: str,
+    value: Any,
+    least: int | None = None,
+    otherwise: str = "",
+    error: type[GraphBenchError] = ArgumentError,
+) -> int:
+    """Return an argument that must be a whole number, as an int; booleans are refused.
 
     Args:
         name: Name of the argument, for messages.
         value: Its value; NumPy integers are welcome.
         least: The smallest value allowed; None allows any.
         otherwise: What else the caller could do, for messages.
+        error: Class of the error that is raised.
 
     Raises:
-        ArgumentError: If it is no whole number or is below ``least``.
+        GraphBenchError: Of the given class, if it is not a whole number or is below ``least``.
     """
     remedy = f"; {otherwise}" if otherwise else ""
     try:
@@ -28,9 +35,9 @@ def whole_number(name: str, value: Any, least: int | None = None, otherwise: str
     except TypeError:
         number = None
     if number is None:
-        raise ArgumentError(f"{name} must be a whole number, got {value!r}{remedy}")
+        raise error(f"{name} must be a whole number, got {value!r}{remedy}")
     if least is not None and number < least:
-        raise ArgumentError(f"{name} must be at least {least}, got {value}{remedy}")
+        raise error(f"{name} must be at least {least}, got {value}{remedy}")
     return number
 
 

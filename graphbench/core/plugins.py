@@ -16,7 +16,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -84,15 +84,10 @@ def load_targets(targets: Iterable[str]) -> None:
             _load(Plugin(target, target, "loaded by the process that sent the job"))
 
 
-def plugin_targets() -> tuple[str, ...]:
-    """Return what worker processes must load: the targets of all plug-ins that work here."""
+def plugin_targets() -> dict[str, str]:
+    """Return target -> name of all plug-ins that work here: the targets are what worker processes must load."""
     load_plugins()
-    return tuple(target for target, plugin in _STATE.loaded.items() if plugin.name not in _STATE.broken)
-
-
-def broken_plugins() -> Mapping[str, str]:
-    """Return name -> sentence about every broken plug-in: where it is named, and why it is broken."""
-    return dict(_STATE.broken)
+    return {target: plugin.name for target, plugin in _STATE.loaded.items() if plugin.name not in _STATE.broken}
 
 
 def about_broken() -> str:

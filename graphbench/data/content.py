@@ -15,7 +15,7 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import GraphBenchError
 from graphbench.data.hashing import samples_hash
 from graphbench.data.shards import stored_trajectories
-from graphbench.data.store import smallest_integer
+from graphbench.data.store import pointer_dtype, smallest_integer
 from graphbench.data.texts import POINTER, stored_value
 from graphbench.data.trajectories import HintLayout
 
@@ -107,5 +107,4 @@ def _add_value(digest: Any, name: str, value: Any) -> None:
 
 
 def _smallest_pointer(pointer: Array) -> Array:
-    fits = int(pointer[-1]) <= np.iinfo(np.int32).max
-    return pointer.astype(np.int32 if fits else np.int64, copy=False)
+    return pointer.astype(pointer_dtype(int(pointer[-1])), copy=False)

@@ -75,8 +75,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     ) -> None:
         super().__init__(None, transform)
         self.card, self.split, self.path = card, split, path
-        self._limit = limit
-        self.label_path = find_labels(card, split, path, limit)
+        self._limit = None if limit is None else whole_number("limit", limit, 1)
+        self.label_path = find_labels(card, split, path, self._limit)
         self._indices: Sequence[int] | None = None
         self._open()
         self._kept: list[Data] | None = None
@@ -110,13 +110,13 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return numbers if self._indices is None else np.intersect1d(numbers, np.asarray(self._indices, np.int64))
 
     def require_labels(self) -> None:
-        """Refuse a split of a supervised task some of whose selected graphs have no label.
+        """Refuse a split some of whose selected graphs have no label; a task asks for it where it learns from labels.
 
         Raises:
             GraphBenchError: If there are such graphs; the message names them and says how to leave them out.
         """
         failed = self.failed_graphs
-        if len(failed) and self.card.task.type != "solve":
+        if len(failed):
             mask = labeller_of(self.card).failed
             raise GraphBenchError(
                 f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError
 from graphbench.core.files import clear_errors, remove_strays
 from graphbench.core.plugins import MAIN, plugin_targets
@@ -251,14 +252,15 @@ def ensure_split(
     Raises:
         StoreError: If the folder cannot be written or the disk is too small.
         ChecksumMismatch: If a file was changed or damaged since it was built.
-        GenerationError: If the generator fails, workers keep dying, or ``cluster`` does not stand alone.
+        GenerationError: If the generator fails, workers keep dying, ``limit``, ``workers`` or ``shard_size`` is not a
+            whole number from 1 on, or ``cluster`` does not stand alone.
         ClusterError: If the cluster cannot be reached or used, or goes away.
         MissingDependency: If ``cluster`` is given and ``distributed`` is not installed.
     """
     full = card.split(split).count
-    count = full if limit is None else min(limit, full)
-    if count < 1:
-        raise GenerationError(f"limit must be at least 1, got {limit}")
+    count = full if limit is None else min(whole_number("limit", limit, 1, error=GenerationError), full)
+    if shard_size is not None:
+        shard_size = whole_number("shard_size", shard_size, 1, error=GenerationError)
     require_one_place(workers, executor, cluster)
     card = card.model_copy(update={"measured": None})  # it travels with every shard
     ensure = partial(_ensure_file, count=count, full=full, pool=partial(_pool, workers, executor, cluster))

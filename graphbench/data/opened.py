@@ -14,7 +14,7 @@ from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
 from graphbench.data.labels import has_edge_labels
 from graphbench.data.layout import find_file, label_folder
-from graphbench.data.shards import stored_names
+from graphbench.data.shards import arrays_of_split
 from graphbench.data.store import MANIFEST, Manifest, map_arrays
 from graphbench.data.texts import stored_names_of
 
@@ -38,7 +38,7 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path |
     """
     if card.labeller is None:
         return None
-    count = _count(_arrays_of(card.graphs, path), limit)
+    count = _count(arrays_of_split(card.graphs, path), limit)
     folder = label_folder(card, path.parent)
     name = find_file(card, split, count, folder)
     if name is None:
@@ -55,11 +55,11 @@ def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | N
     Raises:
         StoreError: If an array is missing, or the labels are of other graphs.
     """
-    arrays = _arrays_of(card.graphs, path)
+    arrays = arrays_of_split(card.graphs, path)
     count = _count(arrays, limit)
     if label_path is None:
         return count, arrays
-    labels = _arrays_of(card.only_labels, label_path)
+    labels = arrays_of_split(card.only_labels, label_path)
     shared = ("node_ptr", "edge_ptr") if has_edge_labels(card) else ("node_ptr",)
     if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
         raise StoreError(f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt")
@@ -97,14 +97,6 @@ def first_numbers(graphs: NDArray[np.int64]) -> str:
 def _count(arrays: Arrays, limit: int | None) -> int:
     count = len(arrays["node_ptr"]) - 1
     return count if limit is None else min(limit, count)
-
-
-def _arrays_of(card: Card, path: Path) -> Arrays:
-    arrays = map_arrays(path)
-    missing = [name for name in stored_names(card) if name not in arrays]
-    if missing:
-        raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
-    return arrays
 
 
 def _hash_of_first(card: Card, path: Path, count: int) -> str:

@@ -16,6 +16,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError
 from graphbench.core.kernels import is_cached
+from graphbench.core.validation import explain
 from graphbench.data.domain import find_part
 from graphbench.data.runs import offsets, take_runs
 from graphbench.data.seeds import stream_key
@@ -192,7 +193,7 @@ class Generator:
         try:
             parameters = self.parameters.model_validate(card.split(split).parameters)
         except ValidationError as error:
-            raise CardError(f"{card.path} ({card.id}, split {split}): {_problems(error)}") from error
+            raise CardError(f"{card.path} ({card.id}, split {split}): {explain(error, self.parameters)}") from error
         return self.redraw(parameters, card.data_seed) if card.data_seed else parameters
 
     def fingerprint(self, card: Card) -> str:
@@ -203,13 +204,6 @@ class Generator:
         """Return samples of a split as :attr:`generate` gives them."""
         key = stream_key(card.id, card.version, split, card.data_seed)
         return self.generate(self.parse(card, split), key, indices, attempts)
-
-
-def _problems(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(p) for p in e['loc']) or 'parameters'}: {e['msg']} (got {e['input']!r:.80})"
-        for e in error.errors()
-    )
 
 
 LabelFunction = Callable[[Any, int, Samples], Mapping[str, Any]]
@@ -260,7 +254,7 @@ class Labeller:
             spec = card.labels[self.name]
             return self.effort.model_validate({**spec.effort, **spec.splits.get(split, {})})
         except ValidationError as error:
-            raise CardError(f"{card.path} ({card.id}, labels {self.name}): {_problems(error)}") from error
+            raise CardError(f"{card.path} ({card.id}, labels {self.name}): {explain(error, self.effort)}") from error
 
 
 def find_labeller(name: str) -> Labeller:

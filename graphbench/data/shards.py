@@ -20,7 +20,7 @@ from graphbench.core.plugins import load_targets
 from graphbench.data.compacting import compact
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Labeller, Samples, find_generator
-from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, write_arrays
+from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, pointer_dtype, write_arrays
 from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.trajectories import PREFIX, Trajectories
 
@@ -156,12 +156,24 @@ def shard_facts(path: Path) -> dict[str, Any]:
     return {} if found is None else dict(json.loads(bytes(found)))
 
 
-def stored_samples(card: Card, path: Path) -> Samples:
-    """Return all samples of a finished split file, memory-mapped."""
+def arrays_of_split(card: Card, path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a finished split file, memory-mapped.
+
+    Raises:
+        StoreError: If the file cannot be read, or an array of the card's is missing.
+    """
     arrays = map_arrays(path)
-    missing = [name for name in stored_names(card) if name not in arrays]
+    hints = [f"{PREFIX}step_ptr"] if card.hints else []
+    values = [name for f in card.stored_features for name in stored_names_of(f)]
+    missing = [name for name in ("node_ptr", "edge_ptr", "edges", *values, *hints) if name not in arrays]
     if missing:
         raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
+    return arrays
+
+
+def stored_samples(card: Card, path: Path) -> Samples:
+    """Return all samples of a finished split file, memory-mapped."""
+    arrays = arrays_of_split(card, path)
     nodes, edges = np.diff(arrays["node_ptr"]).astype(np.int64), np.diff(arrays["edge_ptr"]).astype(np.int64)
     values = {f.name: stored_value(f, arrays) for f in card.stored_features}
     return Samples(nodes, edges, arrays["edges"], values, stored_trajectories(arrays))
@@ -207,15 +219,15 @@ def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]],
             parts.append(Trajectories.of_arrays({name: np.array(a) for name, a in shard.hints.arrays().items()}))
     count = rows[Location.GRAPH]
     specs = {
-        "node_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.NODE])),
-        "edge_ptr": ArraySpec((count + 1,), _pointer_dtype(rows[Location.EDGE])),
+        "node_ptr": ArraySpec((count + 1,), pointer_dtype(rows[Location.NODE])),
+        "edge_ptr": ArraySpec((count + 1,), pointer_dtype(rows[Location.EDGE])),
         "edges": ArraySpec((0 if card.complete else rows[Location.EDGE], 2), kinds["edges"][1]),
     }
     for feature in card.stored_features:
         name, length = feature.name, rows[feature.location]
         if feature.kind is Kind.TEXT:
             specs[name] = ArraySpec((sizes[name],), np.dtype(np.uint8))
-            specs[name + POINTER] = ArraySpec((length + 1,), _pointer_dtype(sizes[name]))
+            specs[name + POINTER] = ArraySpec((length + 1,), pointer_dtype(sizes[name]))
         else:
             specs[name] = ArraySpec((length, *kinds[name][0]), kinds[name][1])
     hints = _join_hints(parts)
@@ -256,22 +268,11 @@ def _join_hints(parts: Sequence[Trajectories]) -> dict[str, NDArray[Any]]:
     """Return the hints of all shards as arrays; they are small, so they are joined in memory."""
     arrays = Trajectories.join(parts).arrays() if parts else {}
     return {
-        name: array.astype(_pointer_dtype(int(array[-1]))) if name.endswith("ptr") else array
+        name: array.astype(pointer_dtype(int(array[-1]))) if name.endswith("ptr") else array
         for name, array in arrays.items()
     }
-
-
-def stored_names(card: Card) -> list[str]:
-    """Return the arrays that a finished file of the card's dataset must have."""
-    hints = [f"{PREFIX}step_ptr"] if card.hints else []
-    values = [name for f in card.stored_features for name in stored_names_of(f)]
-    return ["node_ptr", "edge_ptr", "edges", *values, *hints]
 
 
 def stored_trajectories(arrays: Mapping[str, NDArray[Any]]) -> Trajectories | None:
     """Return the hints that lie in a file's arrays, or None."""
     return Trajectories.of_arrays(arrays) if f"{PREFIX}step_ptr" in arrays else None
-
-
-def _pointer_dtype(largest: int) -> np.dtype[Any]:
-    return np.dtype(np.int32) if largest <= np.iinfo(np.int32).max else np.dtype(np.int64)

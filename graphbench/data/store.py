@@ -220,6 +220,11 @@ def smallest_integer(largest: int) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
+def pointer_dtype(largest: int) -> np.dtype[Any]:
+    """Return the integer type of offsets up to ``largest``: int32, or int64 where it is too small."""
+    return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+
+
 class Manifest:
     """The record of a dataset folder: card, fingerprint, versions, and the checksum of every file."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from graphbench.catalog.cards import Card
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError
 from graphbench.data.shards import SplitTask
 from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
@@ -30,7 +31,7 @@ class TrajectoryStream:
     """
 
     def __init__(self, card: Card, split: str, seed: int = 0) -> None:
-        self.card, self.split, self.seed = card, split, seed
+        self.card, self.split, self.seed = card, split, whole_number("seed", seed, 0)
         self._task = SplitTask(card, split)
         self.lengths: tuple[int, ...] = tuple(card.split(split).parameters.get("lengths", ()))
         if not self.lengths:
@@ -38,7 +39,8 @@ class TrajectoryStream:
 
     def batch(self, number: int, batch_size: int, share: tuple[int, int] = (0, 1)) -> TrajectoryBatch:
         """Return one batch, or the samples ``rank``, ``rank + world``, ... of it for ``share = (rank, world)``."""
-        turn, which = divmod(number, len(self.lengths))
+        batch_size = whole_number("batch_size", batch_size, 1)
+        turn, which = divmod(whole_number("number", number, 0), len(self.lengths))
         samples = self.seed * _SEED_STRIDE + np.arange(turn * batch_size, (turn + 1) * batch_size)[share[0] :: share[1]]
         indices = samples * len(self.lengths) + which
         return batch_of_samples(self._task.draw(indices, np.zeros_like(indices)), self.card.features)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from graphbench.data.samples import Samples
 
 Array = NDArray[Any]
+_DENSE_STAGES = (Stage.INPUT, Stage.OUTPUT)
 
 
 @dataclass
@@ -99,7 +100,7 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
             "graphbench.data.stream.TrajectoryStream draws batches of one size each"
         )
     nodes = int(sizes[0])
-    values = {f.name: _dense(flat, f, chosen, nodes) for f in flat.features if f.stage is not Stage.HINT}
+    values = {f.name: _dense(flat, f, chosen, nodes) for f in flat.features if f.stage in _DENSE_STAGES}
     assert flat.hints is not None
     return _assemble(flat.features, values, flat.hints.take(chosen), nodes)
 
@@ -107,7 +108,7 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
 def batch_of_samples(samples: Samples, features: Sequence[Feature]) -> TrajectoryBatch:
     """Return samples of one size, fresh from their generator, as one batch."""
     assert samples.hints is not None
-    values = shaped_values(samples, [f for f in features if f.stage is not Stage.HINT])
+    values = shaped_values(samples, [f for f in features if f.stage in _DENSE_STAGES])
     return _assemble(features, values, samples.hints, int(samples.num_nodes[0]))
 
 
@@ -129,8 +130,7 @@ def _assemble(
         single = feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH
         hints[feature.name] = torch.from_numpy(view[..., 0] if single else view)
     named = {
-        stage: {f.name: torch.from_numpy(values[f.name]) for f in select(features, stage)}
-        for stage in (Stage.INPUT, Stage.OUTPUT)
+        stage: {f.name: torch.from_numpy(values[f.name]) for f in select(features, stage)} for stage in _DENSE_STAGES
     }
     lengths = torch.from_numpy(trajectories.lengths)
     return TrajectoryBatch(named[Stage.INPUT], hints, named[Stage.OUTPUT], lengths, nodes)

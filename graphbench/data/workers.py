@@ -6,14 +6,16 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphbench.catalog.resources import datasets_dir
+from graphbench.catalog.resources import data_folders, datasets_dir
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import await_files
+from graphbench.core.plugins import load_targets, plugin_targets
 from graphbench.core.processes.cluster import Versions
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
@@ -37,6 +39,7 @@ _LIBRARIES = ("distributed", "numpy", "numba", "h5py")
 _PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = ("core", "catalog", "data", "domains")  # parts of the package that samples depend on
 EVERYTHING = (".",)
+_TABLES = "*.yaml"
 
 
 def require_one_place(workers: int | None, executor: Executor | None, cluster: object) -> None:
@@ -58,12 +61,9 @@ def worker_count(workers: int | None) -> int:
         workers: What the user asked for; None for all cores.
 
     Raises:
-        GenerationError: If ``workers`` is below 1.
+        GenerationError: If ``workers`` is not a whole number from 1 on.
     """
-    count = workers if workers is not None else available_cores()
-    if count < 1:
-        raise GenerationError(f"workers must be at least 1, got {count}")
-    return count
+    return available_cores() if workers is None else whole_number("workers", workers, 1, error=GenerationError)
 
 
 def worker_pool(
@@ -82,7 +82,7 @@ def worker_pool(
     """
     function = pickled(call)
     if cluster is not None:
-        return DaskPool(function, cluster, folder, versions_here, SAMPLES, retries=_may_be_retried)
+        return DaskPool(function, cluster, folder, version_measure(SAMPLES), retries=_may_be_retried)
     if executor is not None:
         return ExecutorPool(function, executor, _may_be_retried)
     count = worker_count(workers)
@@ -150,28 +150,42 @@ def require_files(paths: Iterable[Path]) -> None:
         )
 
 
-@lru_cache(maxsize=8)
-def versions_here(parts: tuple[str, ...]) -> Versions:
-    """Return name and version of Python, this package and the libraries that results may depend on.
+def version_measure(parts: tuple[str, ...]) -> Callable[[], Versions]:
+    """Return :func:`versions_here` for some parts of this package and the plug-ins of this process."""
+    return partial(versions_here, parts, tuple(plugin_targets()))
 
-    The version of the package ends in a hash of its sources and tables, as they were when first asked for.
+
+@lru_cache(maxsize=8)
+def versions_here(parts: tuple[str, ...], plugins: tuple[str, ...] = ()) -> Versions:
+    """Return name and version of Python, this package, plug-ins and the libraries that results may depend on.
+
+    The version of the package ends in a hash of its sources and tables, as they were when first asked for; that of a
+    plug-in is a hash of its folders of datasets.
 
     Args:
         parts: Parts of this package whose sources count: :data:`SAMPLES` or :data:`EVERYTHING`.
+        plugins: Targets of the plug-ins, which are loaded where they are not yet.
     """
+    load_targets(plugins)
     found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for name in ("graphbench", *_LIBRARIES):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = "missing"
-    found["graphbench"] += f", sources {_sources_hash(parts)}"
+    sources = [(_PACKAGE / part, "*.py") for part in parts]
+    found["graphbench"] += f", sources {_files_hash([*sources, (datasets_dir(), _TABLES)])}"
+    names = plugin_targets()
+    for target in sorted(set(plugins) & set(names)):
+        own = [(folder.path, _TABLES) for folder in data_folders("datasets") if folder.owner == names[target]]
+        found[f"plug-in {target}"] = f"datasets {_files_hash(own)}"
     return tuple(found.items())
 
 
-def _sources_hash(parts: tuple[str, ...]) -> str:
+def _files_hash(places: Iterable[tuple[Path, str]]) -> str:
+    """Return a hash of the files below some folders, given with the pattern of their names."""
     digest = hashlib.sha256()
-    for folder, pattern in (*((_PACKAGE / part, "*.py") for part in parts), (datasets_dir(), "*.yaml")):
+    for folder, pattern in places:
         for path in sorted(folder.rglob(pattern)):
             digest.update(f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:8]

@@ -33,6 +33,7 @@ class Task(ABC):
     Attributes:
         type: Name of the kind of task, as cards write it.
         samples: What a sample is called, in the plural.
+        floor_predictors: What the predictors of :meth:`floors` are, in words.
         unlabelled: Splits that training uses without labels.
         several_processes: Whether several processes can share the batches of a training run.
         validation_seed: Seed of what is random in a model's inputs on the validation split: the same every time.
@@ -43,6 +44,7 @@ class Task(ABC):
 
     type: ClassVar[str]
     samples: ClassVar[str] = "graphs"
+    floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     unlabelled: ClassVar[tuple[str, ...]] = ()
     several_processes: ClassVar[bool] = True
     validation_seed: ClassVar[int] = 0

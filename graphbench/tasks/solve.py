@@ -33,6 +33,7 @@ class SolveTask(Task):
     """Solve the problem that the card names: ``task: {type: solve, problem: co.mis}``."""
 
     type: ClassVar[str] = "solve"
+    floor_predictors: ClassVar[str] = "simple rules"
     unlabelled: ClassVar[tuple[str, ...]] = ("train",)
 
     def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:

@@ -34,10 +34,16 @@ class TraceTask(Task):
     validation_seed: ClassVar[int] = 20_221_025
 
     def check_card(self) -> None:
-        """Refuse a card without hints."""
+        """Refuse a card without hints, and outputs of several values per item, which no decoder of trajectories has."""
         super().check_card()
         if not self.card.hints:
             raise CardError(f"{self.card.path} ({self.card.address}): a trace task needs at least one hint")
+        wide = [f for f in self.card.outputs if f.width > 1]
+        if wide:
+            raise CardError(
+                f"{self.card.path} ({self.card.address}): the output {wide[0].name!r} of a trace task is a "
+                f"{wide[0].type_name}; give each column an output of its own, of the type scalar"
+            )
 
     # ------------------------------------------------------------------------------------------------ splits
 

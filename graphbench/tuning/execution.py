@@ -23,7 +23,7 @@ from graphbench.core.processes.pool import (
     error_line,
     pickled,
 )
-from graphbench.data.workers import EVERYTHING, versions_here
+from graphbench.data.workers import EVERYTHING, version_measure
 from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.worker import Job, Outcome, TrainingMethod, run_job
 
@@ -133,6 +133,6 @@ def make_execution(method: TrainingMethod, workers: int, cluster: Any, limits: L
     function = trial_function(method)
     if cluster is None:
         return Execution(LocalPool(function, workers, limits=limits, logs=output / LOGS))
-    pool = DaskPool(function, cluster, output, versions_here, EVERYTHING, limits=limits, logs=output / LOGS)
+    pool = DaskPool(function, cluster, output, version_measure(EVERYTHING), limits=limits, logs=output / LOGS)
     pool.open()
     return Execution(pool)

@@ -1,5 +1,6 @@
 """Checks of datasets: rebuild a sample, compare bytes, labels and statistics with what is expected."""
 
-from graphbench.verification.verify import Verification, check_card, update_measured, verify
+from graphbench.verification.measuring import update_measured
+from graphbench.verification.verify import Verification, check_card, verify
 
 __all__ = ["Verification", "check_card", "update_measured", "verify"]

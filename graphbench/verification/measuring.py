@@ -11,17 +11,22 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import measured_path
-from graphbench.catalog.sections import Measured, Numbers
+from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import write_json
-from graphbench.core.progress import progress_bar
+from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
-from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.labels import labeller_of
+from graphbench.data.samples import Generator, Labeller, Samples, find_generator
 from graphbench.tasks.registry import task_of
-from graphbench.verification.measuring_labels import measure_labels
 
-FIRST = 64  # samples whose bytes the card pins
+FIRST = 64  # samples whose bytes, and whose labels, the card pins
 _STATISTICS_NODES = 160_000
+_LABEL_STATISTICS_NODES = 60_000
+_FLOOR_SAMPLES = 2_000  # most graphs per split on which the trivial predictors are scored
+
+Statistics = dict[str, tuple[float, float]]
+"""Name -> (mean, standard deviation over graphs)."""
 
 
 def arrays_hash(samples: Samples) -> str:
@@ -29,9 +34,14 @@ def arrays_hash(samples: Samples) -> str:
     return samples_hash(samples.arrays())
 
 
-def first_samples(card: Card, split: str) -> Samples:
-    """Return first draws of the samples whose bytes the card pins."""
-    return draw_samples(card, split, np.arange(min(FIRST, card.split(split).count)))
+def labels_hash(card: Card, samples: Samples) -> str:
+    """Return the SHA-256 of the labels of some samples of a task."""
+    return samples_hash({f.name: samples.values[f.name] for f in card.label_features})
+
+
+def first_samples(card: Card, split: str, most: int = FIRST) -> Samples:
+    """Return first draws of the samples that the card pins, at most ``most``, with the labels of the card's task."""
+    return draw_samples(card, split, np.arange(min(most, FIRST, card.split(split).count)))
 
 
 def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
@@ -48,22 +58,26 @@ def statistics_size(card: Card, split: str, generator: Generator, first: Samples
     return min(card.split(split).count, max(FIRST, most))
 
 
-def describe(generator: Generator, parameters: Any, samples: Samples) -> dict[str, tuple[float, float]]:
-    """Return name -> (mean, standard deviation over graphs) of sizes and of the generator's own statistics."""
-    per_graph: Mapping[str, NDArray[Any]] = {
-        "nodes": samples.num_nodes,
-        "edges": samples.num_edges,
-        **generator.statistics(parameters, samples),
-    }
-    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items()}
+def describe(generator: Generator, parameters: Any, samples: Samples) -> Statistics:
+    """Return the statistics of sizes, and those that the generator takes of its samples."""
+    own = generator.statistics(parameters, samples)
+    return _summary({"nodes": samples.num_nodes, "edges": samples.num_edges, **own})
 
 
-def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = None) -> Measured:
+def describe_labels(labeller: Labeller, samples: Samples) -> Statistics:
+    """Return the labeller's statistics, over the graphs that have a label."""
+    return _summary({name: values[~np.isnan(values)] for name, values in labeller.statistics(samples).items()})
+
+
+def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
+    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items() if len(v)}
+
+
+def measure(card: Card, *, progress: bool | None = None) -> Measured:
     """Measure what stands beside the card: hashes of the first samples, statistics, scores of trivial predictors.
 
     Args:
         card: The dataset.
-        floor_samples: Most graphs per split on which the trivial predictors are scored.
         progress: Show a progress bar; None for terminals only.
     """
     whole, card = card, card.graphs
@@ -85,7 +99,8 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
                 found = generator.solvers(parameters, train, samples)
                 solvers[split] = {name: dict(scores) for name, scores in found.items()}
             if split != "train" and card.outputs:
-                floor[split] = _floor(card, train, samples, floor_samples)
+                few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
+                floor[split] = task_of(card).floors(train, few)
             bar.update()
         labels, tasks = measure_labels(whole, bar)
     return Measured(
@@ -101,9 +116,42 @@ def measure(card: Card, *, floor_samples: int = 2_000, progress: bool | None = N
     )
 
 
-def _floor(card: Card, train: Samples, samples: Samples, most: int) -> Numbers:
-    """Return predictor -> scores of trivial predictors on at most ``most`` samples."""
-    return task_of(card).floors(train, samples.part(card, 0, min(len(samples), most)))
+def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
+    """Return what is measured of all labels and all tasks of a card.
+
+    Args:
+        card: The card.
+        bar: Advances with every split of every labeller.
+    """
+    labels, tasks = {}, {}
+    for name in card.labels:
+        views = [card.with_task(task) for task, spec in card.tasks.items() if spec.labels == name]
+        labels[name], samples = _measured_labels(views[0], bar)
+        for view in views:
+            tasks[str(view.task_name)] = _measured_task(view, samples)
+    return labels, {task: tasks[task] for task in card.tasks}
+
+
+def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[str, Samples]]:
+    labeller, found = labeller_of(card), {}
+    hashes, statistics, counted = {}, {}, {}
+    for split in card.all_splits:
+        first = draw_samples(card.graphs, split, np.arange(1))
+        most = min(4 * FIRST, int(_LABEL_STATISTICS_NODES / float(first.num_nodes.mean())))
+        size = min(card.split(split).count, max(FIRST, most))
+        found[split] = samples = draw_samples(card, split, np.arange(size))
+        hashes[split] = labels_hash(card, samples.part(card, 0, min(FIRST, size)))
+        statistics[split], counted[split] = describe_labels(labeller, samples), size
+        bar.update()
+    return MeasuredLabels(first_samples=hashes, statistics=statistics, statistics_samples=counted), found
+
+
+def _measured_task(card: Card, samples: Mapping[str, Samples]) -> MeasuredTask:
+    task, splits = task_of(card), [split for split in samples if split != "train"]
+    solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
+    return MeasuredTask(
+        floor={split: task.floors(samples["train"], samples[split]) for split in splits}, solvers=solvers
+    )
 
 
 def update_measured(card: Card, progress: bool | None = None) -> Path:
@@ -111,16 +159,16 @@ def update_measured(card: Card, progress: bool | None = None) -> Path:
     path = measured_path(card.path, card.id.split("/", 1)[1])
     found = measure(card, progress=progress)
     without = (set() if card.tasks else {"labels", "tasks"}) | (set() if found.different else {"different"})
-    write_json(path, rounded(found.model_dump(mode="json", exclude=without)))
+    write_json(path, _rounded(found.model_dump(mode="json", exclude=without)))
     return path
 
 
-def rounded(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     """Return a JSON value with floats cut to six significant digits, so that files are stable and readable."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
+        return {k: _rounded(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(v) for v in value]
+        return [_rounded(v) for v in value]
     return value

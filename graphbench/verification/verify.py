@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
+from graphbench.catalog.sections import Measured
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.core.progress import progress_bar
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
@@ -23,26 +25,13 @@ from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.sources import source_of
 from graphbench.data.store import Manifest, default_root
-from graphbench.evaluation.shares import means_text
-from graphbench.loader import rows_of_files, sourced_card
+from graphbench.loader import sourced_card
 from graphbench.tasks.registry import task_of
+from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks
-from graphbench.verification.measuring import (
-    FIRST,
-    arrays_hash,
-    describe,
-    first_samples,
-    measure,
-    statistics_size,
-    update_measured,
-)
-
-__all__ = ["Row", "Verification", "arrays_hash", "check_card", "measure", "stored_of", "update_measured", "verify"]
+from graphbench.verification.measuring import FIRST, arrays_hash, describe, first_samples, statistics_size
 
 _NODE_BUDGET = 40_000  # nodes whose labels are recomputed per split: networkx needs seconds for these
-_SIGMAS = 5.0
-_LABELS = "structure and labels"
-_ROUNDING = 1e-6  # the card's numbers have six digits
 _REDRAWS = 20
 
 
@@ -102,21 +91,24 @@ def verify(
     """
     own = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
     card = sourced_card(own, source, folder, root=root)
+    most = None if samples is None else whole_number("samples", samples, 1)
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="split", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card.graphs, split, place, samples)
+            checks[split] = _SplitChecks(card.graphs, split, place, most)
             rows += checks[split].rows()
-            rows += [] if card.labeller is None else LabelChecks(card, split, place, samples).rows()
+            rows += [] if card.labeller is None else LabelChecks(card, split, place, most).rows()
             bar.update()
         try:
-            rows += _leakage(card.graphs, place, {split: checks[split] for split in chosen if split in card.splits})
+            rows += _leakage(card.graphs, {split: checks[split] for split in chosen if split in card.splits})
         except GraphBenchError as failure:
             rows.append(Row("all", "leakage", False, str(failure)))
-        rows += rows_of_files(card, chosen)
+        files = source_of(card)
+        if files is not None and files.report is not None:
+            rows += files.report(card, chosen)
         bar.update()
     return Verification(card.address, tuple(rows))
 
@@ -184,33 +176,22 @@ class _SplitChecks:
         return draw_samples(self.card, self.split, np.sort(self._random(self.count, self.sample_size)))
 
     def rows(self) -> Iterator[Row]:
-        checks: tuple[tuple[str, Callable[[], str]], ...] = (
-            ("first samples", self.first_samples),
-            ("stored file", self.stored_file),
-            (_LABELS, self.labels),
-            ("uniqueness", self.uniqueness),
-            ("statistics", self.statistics),
-        )
-        for name, check in checks:
-            try:
-                yield Row(self.split, name, True, check())
-            except CheckSkipped as reason:
-                yield Row(self.split, name, True, str(reason), "skipped")
-            except (CheckFailed, GraphBenchError) as failure:
-                yield Row(self.split, name, False, str(failure))
-            if name == _LABELS:
-                yield from self.hold_outs()
+        """Yield one row per check."""
+        drawn = ("first samples", self.first_samples), ("stored file", self.stored_file)
+        yield from rows_of(self.split, (*drawn, ("structure and labels", self.labels)))
+        yield from self.hold_outs()
+        yield from rows_of(self.split, (("uniqueness", self.uniqueness), ("statistics", self.statistics)))
+
+    @property
+    def measured(self) -> Measured:
+        """What the card says of the samples."""
+        return self.card.measured or Measured(version=self.card.version)
 
     def first_samples(self) -> str:
         """Compare the first samples, bit for bit, with the hash on the card."""
-        found = arrays_hash(self.first)
-        pinned = self.card.measured.first_samples.get(self.split) if self.card.measured else None
-        if pinned is None:
-            yet = "" if self.card.data_seed or source_of(self.card) is not None else " yet"
-            raise CheckSkipped(f"{len(self.first)} graphs, no hash on the card{yet}")
-        if pinned != found:
-            raise CheckFailed(f"hash {found[:12]} of the first {len(self.first)} graphs, the card has {pinned[:12]}")
-        return f"{len(self.first)} graphs, bit for bit as on the card ({found[:12]})"
+        may_follow = not self.card.data_seed and source_of(self.card) is None
+        pinned = self.measured.first_samples.get(self.split)
+        return compare_hash(arrays_hash(self.first), pinned, len(self.first), may_follow)
 
     def stored_file(self) -> str:
         """Check the file's checksum; compare its first graphs with the card, these and a random sample with a draw."""
@@ -231,13 +212,11 @@ class _SplitChecks:
                 self._must_be_redraw(index, stored, path)
                 redraws.append(index)
         first_drawn = not any(index < few for index in redraws)
-        if first_drawn and few == len(self.first) and not self._is_pinned(arrays_hash(samples.part(self.card, 0, few))):
+        found = arrays_hash(samples.part(self.card, 0, few))
+        pinned = self.measured.first_samples.get(self.split, found)
+        if first_drawn and few == len(self.first) and found != pinned:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
-
-    def _is_pinned(self, found: str) -> bool:
-        """Return whether the card has this hash of the first samples, or none."""
-        return self.card.measured is None or self.card.measured.first_samples.get(self.split, found) == found
 
     def _must_be_redraw(self, index: int, stored: Samples, path: Path) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
@@ -272,8 +251,7 @@ class _SplitChecks:
         """Check that no two graphs of the split have the same nodes and edges."""
         if not self.generator.unique:
             raise CheckSkipped("not asked for")
-        stored = stored_of(self.card, self.split, self.folder)
-        samples, where = (self.many, "drawn") if stored is None else (stored, "stored")
+        samples, where = self.stored_or_drawn
         hashes = sample_hashes(samples, self.card)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
@@ -283,40 +261,26 @@ class _SplitChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        measured = self.card.measured
-        found = describe(
-            self.generator, self.parameters, draw_samples(self.card, self.split, np.arange(self.statistics_size))
-        )
-        if measured is not None and self.split in measured.statistics:
-            known, n = measured.statistics[self.split], measured.statistics_samples[self.split]
-            for name, (mean, deviation) in known.items():
-                error = deviation * np.sqrt(1 / n + 1 / self.statistics_size) + _ROUNDING * abs(mean)
-                if abs(found[name][0] - mean) > _SIGMAS * error:
-                    raise CheckFailed(
-                        f"{name} is {found[name][0]:.5g}, the card has {mean:.5g} (standard error {error:.2g})"
-                    )
-        words = means_text(self.card.features, {name: mean for name, (mean, _) in found.items()})
-        if measured is None or self.split not in measured.statistics:
-            raise CheckSkipped(f"{words}; nothing on the card to compare with")
-        return words
+        found, known = describe(self.generator, self.parameters, self.many), self.measured.statistics.get(self.split)
+        known_count = self.measured.statistics_samples.get(self.split, 1)
+        return compare_statistics(self.card, found, len(self.many), known, known_count)
 
     def _random(self, population: int, size: int) -> NDArray[np.int64]:
         return random_numbers(self.card, self.split, population, size)
 
+    @property
+    def stored_or_drawn(self) -> tuple[Samples, str]:
+        """All stored samples, or the drawn ones that statistics are taken of where nothing is stored; and which."""
+        name = find_file(self.card, self.split, 1, self.folder)
+        return (self.many, "drawn") if name is None else (stored_samples(self.card, self.folder / name), "stored")
 
-def stored_of(card: Card, split: str, folder: Path) -> Samples | None:
-    """Return all stored samples of a split, or None where nothing is stored."""
-    name = find_file(card, split, 1, folder)
-    return None if name is None else stored_samples(card, folder / name)
 
-
-def _leakage(card: Card, folder: Path, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
+def _leakage(card: Card, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
     """Yield one row per pair of splits of equal graph size: graphs they have in common."""
     known: dict[str, tuple[NDArray[np.uint64], set[int], str]] = {}
     splits = list(checks)
     for split in splits:
-        stored = stored_of(card, split, folder)
-        samples, where = (checks[split].many, "drawn") if stored is None else (stored, "stored")
+        samples, where = checks[split].stored_or_drawn
         hashes = np.unique(sample_hashes(samples, card), axis=0)
         known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
     for i, first in enumerate(splits):

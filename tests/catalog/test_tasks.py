@@ -188,7 +188,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
         ({"tasks": {}}, ["tasks", "at least 1"]),
         (
             {"tasks": {**TASKS, "mis": {**TASKS["mis"], "lables": "x"}}},
-            ["'tasks.mis.lables'", "labels, metrics, options"],
+            ["'tasks.mis.lables'", "did you mean 'labels'"],
         ),
         ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "type": "Both Kinds"}}}, ["tasks.mis.type", "'Both Kinds'"]),
         ({"tasks": {**TASKS, "mis": without(TASKS["mis"], "metrics")}}, ["'tasks.mis.metrics' is missing"]),
@@ -213,7 +213,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
             ["labels.co.mis", "'mis' is a pointer", "scalars, masks and classes"],
         ),
         ({"labels": {**LABELS, "co.mis": {"features": {}}}}, ["labels.co.mis", "features is empty"]),
-        ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "effort, features"]),
+        ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "keys: effort, splits, features"]),
         ({"features": {"mis": ["input", "node", "mask"]}}, ["['mis'] stand in several places"]),
         ({"task_name": "mis"}, ["'task_name'", "not for authors"]),
     ],

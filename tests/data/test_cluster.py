@@ -26,7 +26,7 @@ from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.pool import Handle
 from graphbench.data.generation import ensure_split
 from graphbench.data.shards import is_whole
-from graphbench.data.workers import SAMPLES, versions_here, worker_pool
+from graphbench.data.workers import SAMPLES, version_measure, worker_pool
 
 from .clusters import Watched, build, wait_until
 
@@ -237,12 +237,12 @@ def test_clients_that_cannot_be_used(running: Any) -> None:
 def test_other_versions_on_the_workers(
     watched_card: Card, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in versions_here(SAMPLES))
+    other = tuple((name, "0.0" if name == "numpy" else wanted) for name, wanted in version_measure(SAMPLES)())
 
     @contextmanager
-    def requiring(folder: Path, measure: Any, parts: Any) -> Iterator[Requirements]:
-        with cluster_module.shared_folder(folder, measure, parts) as found:
-            yield Requirements(other, measure, parts, found.token)
+    def requiring(folder: Path, measure: Any) -> Iterator[Requirements]:
+        with cluster_module.shared_folder(folder, measure) as found:
+            yield Requirements(other, found.token, measure)
 
     monkeypatch.setattr(dask_pool, "shared_folder", requiring)
     with pytest.raises(
@@ -257,4 +257,5 @@ def test_a_worker_that_does_not_see_the_folder(address: str, tmp_path: Path, mon
     elsewhere = tmp_path / "elsewhere"
     problem = rf"the Dask worker tcp://.* does not see the folder {elsewhere}; all workers must share it"
     with connected(address) as client, pytest.raises(ClusterError, match=problem):
-        check_workers(client, Requirements(versions_here(SAMPLES), versions_here, SAMPLES, elsewhere / ".token"))
+        measure = version_measure(SAMPLES)
+        check_workers(client, Requirements(measure(), elsewhere / ".token", measure))

@@ -22,7 +22,7 @@ from graphbench.core.processes import dask_pool
 from graphbench.core.processes.cluster import connect, connected, run_checked, shared_folder, shipped
 from graphbench.data import workers
 from graphbench.data.generation import ensure_split
-from graphbench.data.workers import SAMPLES, versions_here
+from graphbench.data.workers import SAMPLES, version_measure
 
 from .clusters import Watched, build, silent_listener, started_scheduler, started_worker
 
@@ -93,7 +93,7 @@ def test_workers_without_the_package_and_a_scheduler_that_needs_none(
         with started_worker(place, PYTHONPATH=str(bare)):
             with pytest.raises(ClusterError, match=problem):
                 build(watched_card, tmp_path / "bare", place)
-            with connected(place) as client, shared_folder(tmp_path, versions_here, SAMPLES) as required:
+            with connected(place) as client, shared_folder(tmp_path, version_measure(SAMPLES)) as required:
                 job = shipped(run_checked, required, os.getpid)  # as on a worker that joined later
                 failure = client.submit(pickle.loads, job).exception(timeout=180)
                 assert isinstance(failure, ModuleNotFoundError)

@@ -16,14 +16,18 @@ import pytest
 
 import graphbench
 from graphbench.catalog.cards import Card
-from graphbench.core.errors import CardError, GenerationError
+from graphbench.catalog.names import card as card_of
+from graphbench.core.errors import ArgumentError, CardError, GenerationError
 from graphbench.data import generation, shards
+from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.layout import dataset_folder, library_versions
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.seeds import sample_generator, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
+from graphbench.data.stream import TrajectoryStream
+from graphbench.verification import verify
 
 Facts = Callable[[Path], dict[str, Any]]
 MakeCard = Callable[..., Card]
@@ -227,15 +231,28 @@ def test_nothing_is_drawn_twice(make_card: MakeCard, tmp_path: Path, monkeypatch
     ensure_split(card, "train", tmp_path, 10, workers=1)
 
 
-@pytest.mark.parametrize("workers", [0, -1])
-def test_impossible_numbers_of_workers(make_card: MakeCard, tmp_path: Path, workers: int) -> None:
-    with pytest.raises(GenerationError, match=f"workers must be at least 1, got {workers}"):
-        ensure_split(make_card(), "train", tmp_path, workers=workers)
+@pytest.mark.parametrize("name", ["workers", "limit", "shard_size"])
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, "3"])
+def test_impossible_counts(make_card: MakeCard, tmp_path: Path, name: str, value: Any) -> None:
+    problem = "at least 1" if type(value) is int else "a whole number"
+    with pytest.raises(GenerationError, match=f"{name} must be {problem}, got {value!r}"):
+        ensure_split(make_card(), "train", tmp_path, **{name: value})
+    assert not list(tmp_path.rglob("*.h5"))
 
 
-def test_impossible_limit(make_card: MakeCard, tmp_path: Path) -> None:
-    with pytest.raises(GenerationError, match="limit must be at least 1, got 0"):
-        ensure_split(make_card(), "train", tmp_path, 0)
+def test_counts_that_are_truth_values(make_card: MakeCard, tmp_path: Path) -> None:
+    card = make_card(5)
+    path = ensure_split(card, "train", tmp_path, workers=1)
+    stream = TrajectoryStream(card_of("clrs/minimum"), "train_multi_size")
+    for call in (
+        lambda: GraphDataset(card, "train", path, limit=True),
+        lambda: TrajectoryStream(stream.card, stream.split, seed=True),
+        lambda: stream.batch(True, 2),
+        lambda: stream.batch(0, True),
+        lambda: verify("mst_easy", root=tmp_path, samples=True),
+    ):
+        with pytest.raises(ArgumentError, match="must be a whole number, got True"):
+            call()
 
 
 def test_unknown_split(make_card: MakeCard, tmp_path: Path) -> None:

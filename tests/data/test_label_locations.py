@@ -20,7 +20,7 @@ from graphbench.data.layout import label_folder
 from graphbench.data.samples import Samples, find_labeller
 from graphbench.data.shards import stored_samples
 from graphbench.domains.co import labellers
-from graphbench.verification.measuring_labels import measure_labels
+from graphbench.verification.measuring import measure_labels
 
 FEATURES = {
     "heavy": ["meta", "edge", "mask"],

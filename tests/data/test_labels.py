@@ -28,6 +28,7 @@ from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.domains.co import labellers
+from graphbench.tasks.registry import task_of
 
 COUNT = 40
 MIS = ("mis", "mis_value", "mis_bound", "mis_proved", "mis_steps", "mis_nodes", "mis_failed")
@@ -215,7 +216,7 @@ def test_names_of_data_end_in_their_draw(card: Card, tmp_path: Path) -> None:
 
 def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
     card = make(effort={"stesp": 3})
-    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): stesp: Extra inputs"):
+    with pytest.raises(CardError, match=r"co/toy, labels co\.mis\): unknown key 'stesp'; did you mean 'steps'"):
         ensure_split(card, "val", tmp_path, workers=1)
 
 
@@ -320,11 +321,12 @@ def test_graphs_without_a_label_are_refused_where_it_is_to_be_predicted(
     with pytest.raises(
         GraphBenchError, match=rf"graphs of co/toy:mis_size train.*: {dataset.failed_graphs[0]}.*pre_filter"
     ):
-        dataset.require_labels()
+        task_of(card).require_labels(dataset)
     kept = GraphDataset(card, "train", path, pre_filter=lambda data: data.mis_failed.item() == 0)
-    kept.require_labels()
+    task_of(card).require_labels(kept)
     assert len(kept) == COUNT - len(dataset.failed_graphs)
-    GraphDataset(card.with_task("mis"), "train", path).require_labels()
+    solved = card.with_task("mis")
+    task_of(solved).require_labels(GraphDataset(solved, "train", path))
 
 
 def test_a_missing_solver_stops_the_work(card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,12 @@ import csv
 import hashlib
 import io
 import json
+import runpy
 import threading
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,6 +88,21 @@ def test_a_reader_of_ones_own_is_a_dataset(files, tmp_path):
     score = graphbench.Evaluator(splits.card).evaluate(batch.y, batch.y.float(), batch.batch[batch.edge_index[0]])
     assert score["f1"] == 1.0
     assert [len(split) for split in load(files, tmp_path / "few", limit=2).load().ood.values()] == [2]
+
+
+def test_the_example_of_the_documentation_is_a_source(files, tmp_path):
+    for path in files.glob("*.csv"):
+        path.write_text("".join(f"{line},1\n" for line in path.read_text().split()))
+    runpy.run_path(str(Path(__file__).parents[2] / "docs" / "examples" / "files" / "measured_trees.py"))
+    try:
+        loader = graphbench.Loader("algoreas/mst_easy", source="measured.trees", folder=files, root=tmp_path / "root")
+        splits = loader.load("all")
+        assert {name: len(splits[name]) for name in splits} == SPLITS and splits.card.protocol == "trees"
+        torch.testing.assert_close(splits.train[1].weight, torch.tensor([0.1, 0.1, 0.2, 0.2, 0.3, 0.3]))
+        with pytest.raises(ArgumentError, match=r"or download=True \(--download\), which fetches 48\.2 MB"):
+            graphbench.Loader("algoreas/mst_easy", source="measured.trees", root=tmp_path / "root")
+    finally:
+        unregister("measured")
 
 
 def test_data_of_files_lie_apart_and_are_found_again(files, tmp_path):

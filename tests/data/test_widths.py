@@ -13,12 +13,16 @@ import torch
 from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card
-from graphbench.core.errors import GenerationError
+from graphbench.catalog.features import Feature, parse_features
+from graphbench.catalog.names import card as card_of
+from graphbench.core.errors import CardError, GenerationError
 from graphbench.data import shards
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.samples import Samples, find_generator
 from graphbench.data.shards import stored_samples
+from graphbench.data.trajectory_batch import batch_of_samples
+from graphbench.tasks.registry import task_of
 
 FEATURES = {
     "place": ["input", "node", "scalar(3)"],
@@ -174,3 +178,44 @@ def test_all_samples_have_rows_of_one_shape(card: Card, use_generator: Callable[
     use_generator(changed)
     with pytest.raises(GenerationError, match="slope has rows of the shape"):
         ensure_split(card, "train", tmp_path, workers=1, shard_size=5)
+
+
+def with_features(card: Card, features: dict[str, list[str]]) -> Card:
+    return card.model_copy(update={"features": (*card.features, *parse_features(features))})
+
+
+def test_trajectories_take_inputs_with_a_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    card = card_of("clrs/bfs")
+    real, splits = find_generator(card.generator), {"train": card.split("train").model_copy(update={"count": 4})}
+
+    def widened(samples: Samples) -> Samples:
+        rows = {"place": samples.num_nodes.sum(), "flow": samples.num_edges.sum(), "wind": len(samples)}
+        wide = {name: np.arange(2.0 * count).reshape(count, 2) for name, count in rows.items()}
+        return replace(samples, values={**samples.values, **wide})
+
+    changed = replace(real, generate=lambda *arguments: widened(real.generate(*arguments)))
+    monkeypatch.setattr(shards, "find_generator", lambda name: changed)
+    wide = {"place": "node", "flow": "edge", "wind": "graph"}
+    card = with_features(card, {name: ["input", at, "scalar(2)"] for name, at in wide.items()})
+    card = card.model_copy(update={"splits": {**card.splits, **splits}})
+    drawn = batch_of_samples(draw_samples(card, "train", np.arange(4)), card.features)
+    dataset = GraphDataset(card, "train", ensure_split(card, "train", tmp_path, workers=1))
+    (stored,) = dataset.batches(4)
+    nodes = stored.num_nodes
+    for name, shape in {"place": (4, nodes, 2), "flow": (4, nodes, nodes, 2), "wind": (4, 2)}.items():
+        values = stored[name].numpy()
+        assert np.array_equal(values[0].ravel(), np.arange(values[0].size))
+        assert drawn[name].shape == shape == values.shape
+    assert dataset[1].flow.shape == (nodes * nodes, 2) and torch.equal(dataset[1].place, stored["place"][1])
+
+
+def test_outputs_of_a_trace_have_one_value_each() -> None:
+    card = with_features(card_of("clrs/bfs"), {"place": ["output", "node", "scalar(2)"]})
+    with pytest.raises(CardError, match=r"the output 'place' of a trace task is a scalar\(2\)"):
+        task_of(card)
+
+
+def test_hints_have_one_value_each() -> None:
+    assert Feature.parse("h", ["hint", "node", "scalar(1)"]).row_shape == ()
+    with pytest.raises(CardError, match=r"'h': scalar\(2\) needs .* exactly 1 for a hint"):
+        Feature.parse("h", ["hint", "node", "scalar(2)"])

@@ -11,7 +11,7 @@ import pytest
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
-from graphbench.catalog.resources import hpo_dir
+from graphbench.catalog.resources import data_dir
 from graphbench.core.errors import ConfigError
 from graphbench.models.registry import architecture
 from graphbench.training.config import RunConfig, list_configs, load_config
@@ -195,7 +195,7 @@ def test_a_users_file_is_read_like_a_shipped_one(write: Write) -> None:
 
 
 def test_a_shipped_file_is_found_by_name_and_by_path() -> None:
-    path = hpo_dir() / "algoreas" / "gin.yaml"
+    path = data_dir("hpo") / "algoreas" / "gin.yaml"
     for name, domain in (("algoreas/gin", None), ("gin", "algoreas"), (path, None), (str(path), None)):
         file = load_tuning_file(name, domain)
         assert (file.name, file.domain) == ("hpo/algoreas/gin.yaml", "algoreas")
@@ -328,7 +328,7 @@ def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_readme_is_a_space(write: Write) -> None:
-    text = (hpo_dir() / "README.md").read_text(encoding="utf-8")
+    text = (data_dir("hpo") / "README.md").read_text(encoding="utf-8")
     example = text.partition("```yaml\n")[2].partition("```")[0]
     file = load_tuning_file(write(example))
     assert len(file.configuration_space()) == 4

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 _CONNECT_SECONDS = 15.0
 _REPLY_SECONDS = 60.0  # for a scheduler or worker that is there, but busy
 _RETRY_SECONDS = (0.0, 1.0, 3.0)  # pauses before a worker is asked again for a file that was written a moment ago
+
+_MISSING = "missing"
 
 Versions = tuple[tuple[str, str], ...]
 _R = TypeVar("_R")
@@ -158,34 +160,29 @@ class Requirements:
 
     Attributes:
         versions: (name, version) of what results may depend on, on this machine.
-        measure: A function of a module that returns these versions where it is called.
-        parts: Its argument.
         token: A file in the shared folder.
+        measure: A function that workers can load, which returns these versions where it is called.
     """
 
     versions: Versions
-    measure: Callable[[tuple[str, ...]], Versions]
-    parts: tuple[str, ...]
     token: Path
+    measure: Callable[[], Versions] = field(compare=False)
 
 
 @contextmanager
-def shared_folder(
-    folder: Path, measure: Callable[[tuple[str, ...]], Versions], parts: tuple[str, ...]
-) -> Iterator[Requirements]:
+def shared_folder(folder: Path, measure: Callable[[], Versions]) -> Iterator[Requirements]:
     """Yield what workers must have to share the work in a folder, which holds a token file while the block runs.
 
     Args:
         folder: The folder; created if it is missing.
-        measure: As in :class:`Requirements`, with ``parts``.
-        parts: What the work depends on.
+        measure: As in :class:`Requirements`.
     """
     token = folder.absolute() / f".token.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     with clear_errors(folder, "write"):
         token.parent.mkdir(parents=True, exist_ok=True)
         token.touch()
     try:
-        yield Requirements(measure(parts), measure, parts, token)
+        yield Requirements(measure(), token, measure)
     finally:
         with suppress(OSError):
             token.unlink(missing_ok=True)
@@ -228,7 +225,7 @@ def report(requirements: Requirements) -> dict[str, Any]:
     """Return what there is where this runs: versions, and whether the token is seen."""
     with suppress(OSError):
         list(requirements.token.parent.iterdir())  # lets a network file system read the folder again
-    return {"versions": dict(requirements.measure(requirements.parts)), "sees": requirements.token.is_file()}
+    return {"versions": dict(requirements.measure()), "sees": requirements.token.is_file()}
 
 
 def _check_report(who: str, found: Any, requirements: Requirements) -> None:
@@ -243,7 +240,7 @@ def _check_report(who: str, found: Any, requirements: Requirements) -> None:
             _LOG.warning("%s did not reply: %s", who, error_line(found))
         return
     for name, wanted in requirements.versions:
-        there = found["versions"].get(name, "missing")
+        there = found["versions"].get(name, _MISSING)
         if there != wanted:
             raise ClusterError(_differs(who, name, there, wanted))
     if not found["sees"]:
@@ -254,9 +251,10 @@ def _check_report(who: str, found: Any, requirements: Requirements) -> None:
 
 
 def _differs(who: str, name: str, there: str, here: str) -> str:
+    found = f"no {name}" if there == _MISSING else f"{name} {there}"
     return (
-        f"{who} has {name} {there}, this machine has {here}; results could differ: install the same versions "
-        "everywhere, and start the cluster again"
+        f"{who} has {found}, this machine has {here}; results could differ: install the same versions everywhere, and "
+        "start the cluster again"
     )
 
 

@@ -59,8 +59,7 @@ class DaskPool(FuturePool):
         function: From :func:`~.pool.pickled`.
         cluster: Address of the scheduler, its scheduler file, or a client, which is left open.
         folder: What the workers must share with this machine.
-        measure: Returns the versions that workers must have, see :class:`~.cluster.Requirements`, with ``parts``.
-        parts: What the jobs depend on.
+        measure: Returns the versions that workers must have, see :class:`~.cluster.Requirements`.
         limits: Of each job, which then runs in a process of its own beside the cluster's worker; None to run it in the
             worker.
         logs: With limits: folder that takes what jobs print.
@@ -76,8 +75,7 @@ class DaskPool(FuturePool):
         function: bytes,
         cluster: str | Client,
         folder: Path,
-        measure: Callable[[tuple[str, ...]], Versions],
-        parts: tuple[str, ...],
+        measure: Callable[[], Versions],
         *,
         limits: Limits | None = None,
         logs: Path | None = None,
@@ -85,7 +83,7 @@ class DaskPool(FuturePool):
     ) -> None:
         super().__init__(retries)
         self._function, self._cluster, self._limits = function, cluster, limits
-        self._folder, self._measure, self._parts = folder, measure, parts
+        self._folder, self._measure = folder, measure
         self._logs = None if logs is None else logs.absolute()  # workers have another working folder
         self._opened = ExitStack()
         self._client: Any = None  # it has no types
@@ -108,7 +106,7 @@ class DaskPool(FuturePool):
             return
         with ExitStack() as opening:
             self._client = opening.enter_context(connected(self._cluster))
-            requirements = opening.enter_context(shared_folder(self._folder, self._measure, self._parts))
+            requirements = opening.enter_context(shared_folder(self._folder, self._measure))
             check_workers(self._client, requirements)
             self._client.subscribe_topic(self._topic, self._note_start)
             self._opened, self._requirements = opening.pop_all(), requirements
