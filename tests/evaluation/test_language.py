@@ -19,7 +19,6 @@ from graphbench.evaluation.language import (
     size_scores,
 )
 from graphbench.evaluation.language_models import CausalModel
-from graphbench.reports.accuracy import accuracy_figure
 
 
 class Oracle:
@@ -202,21 +201,6 @@ def test_scores_are_averaged_over_seeds():
     assert (large.size, large.mean) == (5, 1.0)
     with pytest.raises(EvaluationError, match="with and without a trace"):
         size_scores([*answers, answer("bfs", 4, 3, True, use_hints=False)])
-
-
-def test_the_figure_shows_models_and_the_sizes_trained_on():
-    scores = size_scores([answer("bfs", size, seed, size < 8) for size in range(4, 13) for seed in (3, 14)])
-    figure = accuracy_figure("bfs", {"ours": scores, "theirs": scores[:3], "absent": []})
-    (axes,) = figure.axes
-    lines = {line.get_label(): line for line in axes.lines}
-    assert list(lines["size trained on"].get_xdata()) == [4, 5, 10, 11, 12]
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(labels) == ["ours", "size trained on", "theirs"]
-    ours = axes.containers[0].lines[0]
-    assert list(ours.get_xdata()) == list(range(4, 13))
-    assert list(ours.get_ydata()) == [1.0] * 4 + [0.0] * 5
-    with pytest.raises(EvaluationError, match="no model has a score of 'dfs'"):
-        accuracy_figure("dfs", {"ours": scores})
 
 
 LETTERS = "\n" + "".join(chr(code) for code in range(32, 127))

@@ -1,4 +1,4 @@
-"""Which learner trains which architecture."""
+"""Which learner trains which architecture, and what its budget counts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import cast
 
 from graphbench.models.registry import architecture
 from graphbench.training.config import RunConfig
+from graphbench.training.fidelity import SAMPLES, STEPS, Fidelity
 from graphbench.training.learners.base import LearnerClass
 
 _LEARNERS = {
@@ -20,3 +21,8 @@ def learner_class(config: RunConfig) -> LearnerClass:
     learner = architecture(config.kind).learner
     module, _, name = _LEARNERS.get(learner, learner).partition(":")
     return cast(LearnerClass, getattr(import_module(module), name))
+
+
+def fidelity_of(config: RunConfig) -> Fidelity:
+    """Return what the budget of a configuration's learner counts; the learner itself is not imported."""
+    return STEPS if architecture(config.kind).has_steps else SAMPLES
