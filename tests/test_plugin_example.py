@@ -87,6 +87,10 @@ def trained(home) -> tuple[Path, dict[str, str]]:
             *["tune", "portfolio/cover", "--model", "hub", "--trials", "2", "--limit", "60"],
             *["--output", str(study / "tuned"), *root],
         ],
+        "tune nearest": [
+            *["tune", "portfolio/cover", "--model", "nearest", "--method", "hyperband", "--trials", "8"],
+            *["--limit", "60", "--output", str(study / "tuned_nearest"), *root],
+        ],
         "report": ["report", "portfolio", "--output", str(study / "report"), *records],
     }
     return study, dict(zip(commands, run(home, *commands.values()), strict=True))
@@ -111,6 +115,9 @@ def test_its_models_are_trained_scored_and_tuned(trained):
     assert f"{scores['test']['regret']:.4f}" in said["evaluate"] and f"{scores['n48']['regret']:.4f}" in said["own"]
     result = json.loads((study / "tuned" / "result.json").read_text())
     assert result["incumbent"] is not None
+    result = json.loads((study / "tuned_nearest" / "result.json").read_text())
+    assert {trial["budget"] for trial in result["trials"]} == {15, 30, 60}
+    assert "at 60 training samples" in said["tune nearest"]
     report = (study / "report" / "report.md").read_text()
     assert "steps not stated" in report
     assert all(name in report for name in ("hub", "gin", "nearest", "mine", "single best", "regret"))

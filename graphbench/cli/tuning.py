@@ -43,10 +43,20 @@ def tune(
         int | None, typer.Option(min=1, help="Total number of trials.", show_default="the space's")
     ] = None,
     min_budget: Annotated[
-        int | None, typer.Option(min=1, help="Smallest budget in optimizer steps.", show_default="the space's")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Smallest budget of a trial: optimizer steps, or training samples of models without steps.",
+            show_default="the space's",
+        ),
     ] = None,
     max_budget: Annotated[
-        int | None, typer.Option(min=1, help="Largest budget in optimizer steps.", show_default="the space's")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Largest budget of a trial: optimizer steps, or training samples of models without steps.",
+            show_default="the space's",
+        ),
     ] = None,
     eta: Annotated[
         int | None,
@@ -105,7 +115,8 @@ def tune(
 ) -> None:
     """Search for the best configuration of a model on a dataset's validation split; the same command continues a run.
 
-    Configurations that do well with few steps go on from their checkpoints. The test split is never opened.
+    Configurations that do well with a small budget go on to larger ones, from their checkpoints where the model is
+    trained in steps. The test split is never opened.
     """
     if _is_run(dataset):
         _refuse_options(context, dataset)
@@ -214,12 +225,12 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return names and values of what is printed at the end of a run."""
-    from graphbench.core.words import counted
     from graphbench.reports.tuning.parameters import value_text
 
+    fidelity = history.fidelity
     best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
     of_all = f" of {about['budget']:,}" if about.get("reached", 0) < about.get("budget", 0) else ""
-    at_best = f"at {best['budget']:,}{of_all} steps" if of_all else f"at {counted(best['budget'], 'step')}"
+    at_best = f"at {best['budget']:,}{of_all} {fidelity.unit}s" if of_all else f"at {fidelity.text(best['budget'])}"
     measure = history.measure
     failed = f", {found['failed']} failed" if found["failed"] else ""
     saved = f", {steps['saved_share']:.0%} saved by continuing" if steps["saved_share"] else ""
@@ -229,7 +240,7 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
         (measure.head, f"{measure.text(best['cost'], named=False)} {at_best}"),
         ("default", _default_text(found, history)),
         ("trials", f"{found['trials']}{failed}"),
-        ("optimizer steps", f"{steps['done']:,}{saved}"),
+        (f"{fidelity.full_unit}s", f"{steps['done']:,}{saved}"),
         ("incumbent", found["configuration"]),
         *[("", f"{name:<{width}}  {value}") for name, value in config],
         ("result", found["result"]),
@@ -240,13 +251,11 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
 
 def _default_text(found: Mapping[str, Any], history: History) -> str:
     """Return the score of the default configuration and where it failed, or that it was not measured."""
-    from graphbench.core.words import counted
-
     default, lost = found["default"], history.default_failures
-    failed = f"failed at {counted(lost[-1].budget, 'step')}: {' '.join(lost[-1].reason.split())}" if lost else ""
+    failed = f"failed at {history.fidelity.text(lost[-1].budget)}: {' '.join(lost[-1].reason.split())}" if lost else ""
     if default is None:
         return failed or "not measured"
-    score = f"{history.measure.text(default['cost'], named=False)} at {counted(default['budget'], 'step')}"
+    score = f"{history.measure.text(default['cost'], named=False)} at {history.fidelity.text(default['budget'])}"
     return f"{score}; {failed}" if failed else score
 
 

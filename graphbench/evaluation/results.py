@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 SCHEMA = 1
 PARTLY_SCORED = "scored on part of the graphs"
+BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
 _DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
@@ -174,7 +175,7 @@ class RunRecord(_Strict):
         card, counts = first.card, {name: len(split) for name, split in splits.items()}
         partly = [name for name, count in counts.items() if count < card.split(name).count]
         small: bool | None = None
-        label = "budget not stated"
+        label = BUDGET_NOT_STATED
         if steps is not None and batch_size is not None:
             label = f"{steps} steps of {batch_size} samples, as stated"
             small = None if published_samples is None else steps * batch_size < published_samples
@@ -413,8 +414,13 @@ class Aggregate:
 
     @property
     def caveat(self) -> str:
-        """Why the runs are compared with nothing: ``small run`` or ``budget not stated``; empty where they are."""
-        return "" if self.comparable else "small run" if self.small else "budget not stated"
+        """Why the runs are not compared: ``small run``, or what is not known of their budget; empty where they are."""
+        if self.comparable:
+            return ""
+        if self.small:
+            return "small run"
+        first = self.records[0]
+        return BUDGET_NOT_STATED if None in (first.steps, first.batch_size) else "no published budget"
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""

@@ -40,7 +40,8 @@ class Architecture:
             initialised from torch's generator. It raises ``ConfigError`` for tasks that it cannot serve.
         learner: Which learner trains its models: ``torch``, ``tabular``, or ``module:Class`` of another
             ``LearnerClass``.
-        has_steps: Whether they are trained in optimizer steps.
+        has_steps: Whether they are trained in optimizer steps, which are then the budget of a search; the budget of
+            others is the number of training samples.
         complete: Returns the configuration with what it takes from the training data, such as a vocabulary; it is
             called with the tasks and, by task id, batches of the training split. A completed one stays as it is.
     """

@@ -23,7 +23,6 @@ Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 
 _SMALL = "Small runs and scores of older data count in no comparison."
 _SMALL_MARK = "small run, not comparable"
-_UNSTATED_MARK = "budget not stated"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
 _HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
 _MATRIX = (
@@ -157,7 +156,7 @@ class _Names:
     def __getitem__(self, runs: Aggregate) -> str:
         partly = runs.partly_scored and len(runs.records) > 1
         marks = (
-            [_SMALL_MARK if runs.small else _UNSTATED_MARK] * (not runs.comparable)
+            [_SMALL_MARK if runs.small else runs.caveat] * (not runs.comparable)
             + [PARTLY_SCORED] * partly
             + ["older data"] * _is_old(runs)
         )

@@ -102,7 +102,7 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
     if runs.dataset_version != card.version:
         return f"old data, version {runs.dataset_version}"
     if not runs.comparable:
-        return "not comparable" if runs.small else "budget not stated"
+        return "not comparable" if runs.small else runs.caveat
     splits = same_splits(card, "test")
     if printed is None and any(s.model == architecture(runs) and s.split in splits for s in published(runs.dataset)):
         return "other protocol"

@@ -215,13 +215,13 @@ def make_context(
 
 
 def _open(config: RunConfig, tasks: Mapping[str, Task], data: Mapping[str, Splits]) -> dict[str, TaskRun]:
-    settings = config.training
-    return {
-        id_: TaskRun(
-            task, data[id_], task.open(data[id_], settings.train_split, settings.seed), data[id_][settings.val_split]
-        )
-        for id_, task in tasks.items()
-    }
+    settings, runs = config.training, {}
+    for id_, task in tasks.items():
+        train = task.open(data[id_], settings.train_split, settings.seed)
+        if settings.train_limit is not None and len(train) > settings.train_limit:
+            train = train[: settings.train_limit]
+        runs[id_] = TaskRun(task, data[id_], train, data[id_][settings.val_split])
+    return runs
 
 
 def _completed(config: RunConfig, runs: Mapping[str, TaskRun]) -> RunConfig:

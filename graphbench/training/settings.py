@@ -42,6 +42,7 @@ class TrainingConfig(BaseModel):
         log_every: Updates averaged into one point of the loss curve; None for a two-hundredth of the schedule.
         checkpoint_every: Updates between two checkpoints; None for one at every validation.
         train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
+        train_limit: Most samples of the training split that are trained on, the first ones; None for all.
         val_split: Split on which the weights are chosen that are scored in the end.
         mixture: Several datasets: which one an update is on: ``turns`` (one after the other), ``proportional`` to the
             number of training samples, or a mapping dataset -> weight.
@@ -75,6 +76,7 @@ class TrainingConfig(BaseModel):
     log_every: int | None = Field(None, gt=0)
     checkpoint_every: int | None = Field(None, gt=0)
     train_split: str = "train"
+    train_limit: int | None = Field(None, gt=0)
     val_split: str = "val"
     mixture: Mixture = "turns"
     prefer_later: bool = False

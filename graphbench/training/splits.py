@@ -79,7 +79,7 @@ def validate_train_val_splits(config: RunConfig, task: Task) -> None:
 
     Raises:
         ConfigError: If ``training.train_split`` is no training split of the dataset, or ``training.val_split`` none for
-            validation.
+            validation, or ``training.train_limit`` limits data that are drawn while training.
     """
     for key, role in (("train_split", "train"), ("val_split", "val")):
         chosen, fitting = getattr(config.training, key), task.splits_for(role)
@@ -88,6 +88,11 @@ def validate_train_val_splits(config: RunConfig, task: Task) -> None:
                 f"training.{key}={chosen} is refused: {task.card.address} has {' and '.join(fitting) or 'none'} for "
                 "that; scores on data that were trained on or selected by say nothing"
             )
+    if config.training.train_limit is not None and not task.is_stored(config.training.train_split):
+        raise ConfigError(
+            f"training.train_limit={config.training.train_limit} is refused: {config.training.train_split} of "
+            f"{task.card.address} is drawn while training and has no number of samples; leave it out"
+        )
 
 
 def split_limits(
@@ -95,9 +100,9 @@ def split_limits(
 ) -> dict[str, int] | None:
     """Return split -> most samples, or None where all are taken.
 
-    ``limit`` is for all splits, ``val_limit`` for the one validated on, ``eval_limit`` for all that the run neither
-    trains nor validates on.
+    ``limit`` is for all splits, ``val_limit`` for the one validated on, ``training.train_limit`` for the one trained
+    on, ``eval_limit`` for all others.
     """
-    own = {config.training.val_split: val_limit, config.training.train_split: None}
+    own = {config.training.val_split: val_limit, config.training.train_split: config.training.train_limit}
     wanted = {s: [n for n in (limit, own.get(s, eval_limit)) if n is not None] for s in task.card.all_splits}
     return {split: min(numbers) for split, numbers in wanted.items() if numbers} or None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import GraphBenchError, TuningError
+from graphbench.core.plugins import plugin_targets
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
 from graphbench.core.processes.pool import (
@@ -106,7 +107,7 @@ def trial_function(method: TrainingMethod) -> bytes:
         TuningError: If the method cannot be pickled.
     """
     try:
-        return pickled(partial(run_job, method))
+        return pickled(partial(run_job, method, plugins=tuple(plugin_targets())))
     except Exception as error:
         raise TuningError(
             f"the training method {method!r:.100} cannot be sent to a worker: {error}; open files, connections and "

@@ -18,6 +18,7 @@ from graphbench.reports.tuning.history import busy_seconds, rungs_of
 from graphbench.reports.tuning.parameters import config_text
 from graphbench.reports.tuning.sentences import title_of
 from graphbench.reports.tuning.trials import Measure, Trial, incumbent_of
+from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
 from graphbench.tuning.trials import Asked
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class RunState:
     Attributes:
         title: What is tuned, in a line.
         measure: How costs are shown.
+        fidelity: What budgets count.
         wanted: Trials asked for in all; 0 where unknown.
         limit: Seconds the run may take; None for no limit.
         trials: Trials that ended.
@@ -48,6 +50,7 @@ class RunState:
 
     title: str = "Tuning"
     measure: Measure = field(default_factory=Measure)
+    fidelity: Fidelity = STEPS
     wanted: int = 0
     limit: float | None = None
     trials: list[Trial] = field(default_factory=list)
@@ -77,7 +80,7 @@ class RunState:
         if self.incumbent is None:
             return "none yet"
         score = self.measure.text(self.incumbent.measured)
-        return f"{score} at {counted(self.incumbent.budget, 'step')} (configuration {self.incumbent.config_id})"
+        return f"{score} at {self.fidelity.text(self.incumbent.budget)} (configuration {self.incumbent.config_id})"
 
     def config_text(self) -> str:
         """Return the incumbent's configuration in one line."""
@@ -90,7 +93,7 @@ class RunState:
         return f"{self.done}{total} done, {len(self.running)} running, {failed} failed"
 
     def steps_text(self) -> str:
-        """Return the optimizer steps done, and those that continuing saved."""
+        """Return the budget spent, and what continuing saved."""
         steps = sum(trial.steps for trial in self.trials)
         saved = sum(trial.continued_from for trial in self.trials)
         text = f", {human_number(saved)} saved by continuing ({saved / (steps + saved):.0%})" if saved else ""
@@ -188,7 +191,14 @@ class LiveDisplay:
         state = self.state
         self._logged, self._logged_at = state.done, time.monotonic()
         elapsed = clock(time.monotonic() - self._started)
-        logger.info("%s: %s; steps %s; best %s", elapsed, state.trials_text(), state.steps_text(), state.best_text())
+        logger.info(
+            "%s: %s; %s %s; best %s",
+            elapsed,
+            state.trials_text(),
+            state.fidelity.name,
+            state.steps_text(),
+            state.best_text(),
+        )
 
     def render(self) -> RenderableType:
         """Return the display as it stands."""
@@ -213,6 +223,7 @@ def _state_of(settings: Mapping[str, Any]) -> RunState:
     return RunState(
         title=", ".join(about),
         measure=Measure(what.get("metric")),
+        fidelity=recorded_fidelity(what),
         wanted=limits.get("trials") or 0,
         limit=limits.get("walltime_limit"),
     )
@@ -236,7 +247,7 @@ def _facts(state: RunState, elapsed: float) -> Table:
     if state.incumbent is not None:
         table.add_row("", state.config_text())
     table.add_row("trials", state.trials_text())
-    table.add_row("steps", state.steps_text())
+    table.add_row(state.fidelity.name, state.steps_text())
     table.add_row("time", clock(elapsed) + limit)
     return table
 

@@ -7,15 +7,14 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphbench.core.errors import TuningError
 from graphbench.reports.tuning.trials import Status, Trial, incumbent_of
 from graphbench.training.interrupts import deferred_signals
 from graphbench.tuning.execution import LOGS, Execution
-from graphbench.tuning.journal import EventKind, Journal
-from graphbench.tuning.resume import Progress, asked_event, finished_event
+from graphbench.tuning.journal import EventKind, Journal, Progress, finished_event
 from graphbench.tuning.trials import Asked, Observer
 from graphbench.tuning.worker import Job, Outcome
 
@@ -118,7 +117,7 @@ class Loop:
     def _ask(self) -> Asked | None:
         asked = self._progress.search.ask()
         if asked is not None:
-            self._journal.append(EventKind.ASKED, **asked_event(asked))
+            self._journal.append(EventKind.ASKED, **asdict(asked))
             self._progress.note_asked(asked)
         elif not self._running:
             logger.info("the search space is used up after %d trials", len(self._progress.trials))

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING, Any, cast
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.words import counted
 from graphbench.data.store import default_root
 from graphbench.evaluation.metrics.registry import METRICS
 from graphbench.reports.tuning.trials import cost_of
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig, load_config, parse_overrides
+from graphbench.training.fidelity import SAMPLES, STEPS, Fidelity
+from graphbench.training.learners.base import fidelity_of
+from graphbench.training.overrides import flat
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import defaults_from
-from graphbench.tuning.space_file import load_tuning_file
+from graphbench.tuning.space_file import with_space_file
 from graphbench.tuning.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 _OF_THE_SEARCH = {
     "training.steps": "the budgets say how long is trained",
+    "training.train_limit": "limit, or a budget in samples, says how many samples are trained on",
     "training.schedule_steps": "the largest budget is the end of the schedule",
     "training.eval_at": "every budget is validated",
     "training.seed": "the seed is the search's",
@@ -45,9 +50,11 @@ _OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
 class DatasetMethod:
     """Trains a model of ours on a dataset and returns the cost of its validation; knows no test split.
 
-    A configuration is trained along the schedule of the largest budget, whatever the budget of the trial, and is
-    validated at every budget of the ladder besides the trainer's own interval. So one that is promoted goes on from its
-    checkpoint exactly as if it had been trained to the larger budget at once, to the bit on a CPU.
+    The model's learner decides what a budget counts (``fidelity``). Where it counts steps, a configuration is trained
+    along the schedule of the largest budget, whatever the budget of the trial, and is validated at every budget of the
+    ladder besides the trainer's own interval. So one that is promoted goes on from its checkpoint exactly as if it had
+    been trained to the larger budget at once, to the bit on a CPU. Where it counts training samples, every trial fits
+    the model from scratch on the first samples of the training split.
 
     The score of a trial is the best validation of its run so far, of which the trainer keeps the weights. The cost is
     ``1 - score`` for metrics between 0 and 1 of which more is better, ``-score`` for others of which more is better,
@@ -59,7 +66,7 @@ class DatasetMethod:
         dataset: Id or alias of one dataset.
         model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
             default.
-        budgets: The ladder: budgets in optimizer steps, rising. The last one ends the schedule.
+        budgets: The ladder: rising budgets in steps, of which the last one ends the schedule, or in training samples.
         overrides: Changes of the configuration that hold for all trials: dotted key -> value, or ``key=value`` strings.
         limit: Train and validate on the first ``limit`` samples of the splits.
         val_limit: Validate on the first ``val_limit`` samples instead.
@@ -112,8 +119,8 @@ class DatasetMethod:
         Args:
             config: Dotted key -> value, e.g. ``{"training.lr": 3e-4, "model.hidden": 128}``.
             seed: Seed of weights, data order and dropout.
-            budget: Optimizer steps in all, those before the checkpoint included.
-            checkpoint: What the last smaller budget returned; None where the configuration is new.
+            budget: Optimizer steps in all, those before the checkpoint included; or training samples.
+            checkpoint: What the last smaller budget returned; None where the configuration is new, or not continued.
             folder: The configuration's folder. A run that was interrupted in it is continued. None trains in a
                 temporary folder that nothing can be continued from.
 
@@ -126,12 +133,22 @@ class DatasetMethod:
         if folder is None:
             with TemporaryDirectory(prefix="graphbench-trial-") as temporary:
                 return self._result(self._fit(run, Path(temporary)), budget, None, None)
-        home = Path(folder) / f"seed{seed}"
+        home = self._home(folder, seed, budget)
         try:
             return self._result(self._fit(run, home), budget, checkpoint, home)
         except FloatingPointError as error:
             _note_steps(error, 0 if checkpoint is None else self._smaller(budget))
             raise
+
+    @cached_property
+    def fidelity(self) -> Fidelity:
+        """What the budgets count."""
+        return fidelity_of(load_config(self.dataset, self.model, family=self.card.family))
+
+    @property
+    def continues(self) -> bool:
+        """Whether a configuration that is promoted continues from its checkpoint."""
+        return self.fidelity.is_continued
 
     @property
     def card(self) -> Card:
@@ -179,7 +196,7 @@ class DatasetMethod:
         Args:
             config: Dotted key -> value.
             seed: Seed of the run.
-            budget: Optimizer steps; None for the largest budget.
+            budget: The budget; None for the largest one.
 
         Raises:
             ConfigError: If a key is unknown, a value is refused, or a key is set that the search sets itself.
@@ -188,20 +205,17 @@ class DatasetMethod:
         fixed = cast(Mapping[str, Any], self.overrides)
         _refuse_both(config, fixed)
         changes = {**fixed, **config}
-        changes |= {"training.schedule_steps": self.budgets[-1], "training.eval_at": list(self.budgets[:-1])}
-        steps = self.budgets[-1] if budget is None else budget
-        return load_config(
-            self.dataset,
-            self.model,
-            family=self.card.family,
-            steps=steps,
-            seed=seed,
-            limit=self.limit,
-            overrides=changes,
-        )
+        about: dict[str, Any] = {"family": self.card.family, "seed": seed, "limit": self.limit}
+        budget = self.budgets[-1] if budget is None else budget
+        if self.fidelity == STEPS:
+            changes |= {"training.schedule_steps": self.budgets[-1], "training.eval_at": list(self.budgets[:-1])}
+            about["steps"] = budget
+        else:
+            changes["training.train_limit"] = budget
+        return load_config(self.dataset, self.model, overrides=changes, **about)
 
     def steps_in(self, folder: Path, seed: int) -> int:
-        """Return the optimizer steps that the last checkpoint in a configuration's folder has; 0 without one."""
+        """Return the steps that the last checkpoint in a configuration's folder has; 0 without one."""
         from graphbench.training.checkpoint import load_tensors
         from graphbench.training.loop import CHECKPOINT
 
@@ -217,8 +231,11 @@ class DatasetMethod:
         ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless
         ``val_limit`` lets the search choose them by fewer samples.
         """
-        run = self.run_config(config, budget=budget).to_dict()
-        left_out = {"seed"} if run["training"]["steps"] < self.budgets[-1] else {"seed", "schedule_steps"}
+        found = self.run_config(config, budget=budget)
+        run = found.to_dict()
+        left_out = {"seed"} if found.training.steps < self.budgets[-1] else {"seed", "schedule_steps"}
+        if self.fidelity != STEPS:  # settings of steps would be read as if they mattered
+            left_out |= run["training"].keys() - found.training.model_dump(exclude_defaults=True).keys()
         training = {key: value for key, value in run["training"].items() if key not in left_out}
         model = {key: value for key, value in run["model"].items() if (key, value) != ("kind", "graph")}
         return {"model": model, "training": training}
@@ -245,9 +262,14 @@ class DatasetMethod:
             if task.is_stored(split):
                 data[split]
 
+    def _home(self, folder: Path, seed: int, budget: int) -> Path:
+        """Return the folder of a run; runs that are not continued have one each."""
+        return Path(folder) / (f"seed{seed}" if self.continues else f"seed{seed}-{budget}")
+
     def _limits(self, run: RunConfig) -> tuple[tuple[str, int], ...]:
         val = self.limit if self.val_limit is None else self.val_limit
-        wanted = ((run.training.train_split, self.limit), (run.training.val_split, val))
+        train = self.limit if self.fidelity == STEPS else self.budgets[-1]
+        wanted = ((run.training.train_split, train), (run.training.val_split, val))
         return tuple((split, limit) for split, limit in wanted if limit is not None)
 
     def _fit(self, run: RunConfig, folder: Path) -> Fit:
@@ -265,13 +287,17 @@ class DatasetMethod:
         if not fit.summary.curve:
             raise ConfigError(f"the validation split of {self.dataset} is empty; raise val_limit")
         step, score = fit.best(budget)
+        metrics: dict[str, float] = {f"val_{fit.summary.metric}": score}
+        cost, done = cost_of(score, fit.summary.metric), fit.summary.steps
+        if done is None:
+            return TrialResult(cost, metrics, fit.model, home, steps=budget)
         continued = 0 if checkpoint is None else min(self._smaller(budget), fit.summary.started_at)
         return TrialResult(
-            cost=cost_of(score, fit.summary.metric),
-            metrics={f"val_{fit.summary.metric}": score, "best_step": step},
-            model=fit.model if (fit.summary.steps or 0) <= budget else None,
+            cost,
+            metrics | {"best_step": step},
+            model=fit.model if done <= budget else None,
             checkpoint=home,
-            steps=0 if fit.summary.started_at > budget else (fit.summary.steps or 0) - continued,
+            steps=0 if fit.summary.started_at > budget else done - continued,
         )
 
     def _smaller(self, budget: int) -> int:
@@ -307,32 +333,28 @@ def search_of_dataset(
     """
     of_method = {name: settings.pop(name) for name in _OF_THE_METHOD & settings.keys()}
     card = _single_card(dataset)
-    about = load_config(card.address, model, family=card.family)
-    seed = settings.get("seed", 0)
+    about = load_config(card.address, model, family=card.family, overrides=of_method.get("overrides"))
+    seed, fidelity, most = settings.get("seed", 0), fidelity_of(about), None
     output = Path("runs", "tune", *card.address.replace(":", "-").split("/"), f"{about.model_name}-seed{seed}")
-    args = OptimizationArgs.of({"output": output, **settings, **_space_settings(card, about, settings)})
+    if settings.get("space") is None:
+        settings["space"] = about.model_name
+    if settings.setdefault("fidelity", fidelity.name) != fidelity.name:
+        raise ConfigError(f"budgets of {about.model_name} count {fidelity.name}, not {settings['fidelity']}")
+    if fidelity == SAMPLES:
+        count, limit = card.split(about.training.train_split).count, of_method.get("limit")
+        most = count if limit is None else min(count, limit)
+    settings = with_space_file(settings, card.domain, most)
+    if most is not None:
+        settings = {"min_budget": most, "max_budget": most, **settings}
+    args = OptimizationArgs.of({"output": output, **settings})
+    if most is not None and args.max_budget > most:
+        raise ConfigError(f"max_budget={args.max_budget} is more than the {counted(most, 'training sample')} there are")
     method = DatasetMethod(card.address, model, budgets=args.budgets, **of_method)
     if args.cluster is None:
         _require_device(method.device)
     _refuse_keys_of_the_search(args.space)
     _refuse_both(args.space, cast(Mapping[str, Any], method.overrides))
     return args.model_copy(update={"space": defaults_from(method.run_config({}), args.space)}), method
-
-
-def _space_settings(card: Card, about: RunConfig, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the space of a run; where it is a file's, also the budgets, eta and trials that are not given."""
-    wanted = settings.get("space")
-    if wanted is None:
-        wanted = about.model_name
-    if not isinstance(wanted, str | Path):
-        return {"space": wanted}
-    file = load_tuning_file(wanted, card.domain)
-    largest, smallest = settings.get("max_budget"), settings.get("min_budget")
-    if all(value is None or type(value) is int for value in (largest, smallest)) and (largest or smallest):
-        file = file.for_budget(largest or file.budget.max, smallest)
-    own = {"min_budget": file.budget.min, "max_budget": file.budget.max, "eta": file.budget.eta, "trials": file.trials}
-    kept = {key: settings[key] if settings.get(key) is not None else value for key, value in own.items()}
-    return {**kept, "space": file.configuration_space(), "space_file": file.name}
 
 
 @lru_cache(maxsize=2)
@@ -378,9 +400,6 @@ def _refuse_both(tuned: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
         raise ConfigError(f"{key} is tuned and set to {fixed[key]!r} at once; leave one of the two out")
 
 
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested mappings as dotted key -> value."""
-    found: dict[str, Any] = {}
-    for key, value in nested.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
+def _flat(nested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested mappings as dotted key -> value, without empty ones."""
+    return {key: value for key, value in flat(nested).items() if value != {}}

@@ -18,7 +18,7 @@ from graphbench.reports.tuning.report import write_report
 from graphbench.reports.tuning.sentences import warnings_of
 from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.tuning.execution import LOGS, make_execution
-from graphbench.tuning.journal import EventKind, Journal, open_journal
+from graphbench.tuning.journal import EventKind, Journal, Progress, open_journal, resume
 from graphbench.tuning.loop import TRIALS, Loop, Stop
 from graphbench.tuning.method import search_of_dataset
 from graphbench.tuning.records import (
@@ -26,9 +26,7 @@ from graphbench.tuning.records import (
     check_identity,
     result_record,
     settings_record,
-    warn_of_other_code,
 )
-from graphbench.tuning.resume import Progress, resume
 from graphbench.tuning.search import make_search
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import to_plain
@@ -81,12 +79,13 @@ class Optimizer:
     Args:
         optimization_args: The settings, see :class:`~graphbench.tuning.settings.OptimizationArgs`: a mapping, a
             dataclass, or any object with these attributes.
-        training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) to a budget in
-            optimizer steps, and returns a cost, lower is better, or a mapping or an object with ``cost`` and more, such
-            as :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it is given the
-            path that the last smaller budget of the configuration returned, or None; where it has ``folder``, a folder
-            of the configuration's own, which exists until the configuration can no longer be promoted. It travels to
-            other processes, so it must be possible to pickle it; functions of a script or notebook are.
+        training_method: ``training_method(config, seed, budget)`` trains a configuration (a dict) with a budget, such
+            as a number of optimizer steps, and returns a cost, lower is better, or a mapping or an object with ``cost``
+            and more, such as :class:`~graphbench.tuning.trials.TrialResult`. Where its signature has ``checkpoint``, it
+            is given the path that the last smaller budget of the configuration returned, or None; where it has
+            ``folder``, a folder of the configuration's own, which exists until the configuration can no longer be
+            promoted. It travels to other processes, so it must be possible to pickle it; functions of a script or
+            notebook are.
 
     Raises:
         ConfigError: If a setting is unknown, missing or refused, or the training method cannot be called so.
@@ -146,7 +145,6 @@ class Optimizer:
             journal.append(EventKind.OPENED, settings=settings)
             write_json(self._output / SETTINGS, settings, sort_keys=False, indent=1)
             progress = resume(journal, self._make_search, self._output, retry_failed=self.args.retry_failed)
-            warn_of_other_code(journal, settings, progress.trials, self._output)
             try:
                 self._run(progress, journal, settings, observers)
             finally:
@@ -170,6 +168,7 @@ class Optimizer:
                 for observer in observers:
                     observer.on_start(settings, tuple(progress.trials))
                 continues = "checkpoint" in optional_arguments(self.method)
+                continues &= getattr(self.method, "continues", True)
                 steps_in = getattr(self.method, "steps_in", None)
                 Loop(progress, execution, journal, stop, self._output, continues, observers, steps_in).run()
             finally:

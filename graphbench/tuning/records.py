@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,21 @@ from graphbench.reports.tuning.budgets import ladder, trials_until_largest
 from graphbench.reports.tuning.history import SCHEMA
 from graphbench.reports.tuning.sentences import title_of
 from graphbench.reports.tuning.trials import Trial, incumbent_of
-from graphbench.tuning.code import code_fingerprint, is_other_code
+from graphbench.training.fidelity import STEPS
+from graphbench.training.overrides import flat
 from graphbench.tuning.journal import EventKind, Journal, utc_now
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
-
-logger = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
-_UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
+_UNIMPORTANT = ("what.space_file",)  # of the identity: the space itself counts
 
 
 def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
-    """Return the settings of a run: ``what`` and ``space`` identify it, ``code`` and ``limits`` may change.
+    """Return the settings of a run: ``what`` and ``space`` identify it, ``limits`` may change.
 
     Args:
         args: The settings.
@@ -40,11 +38,11 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
     if not isinstance(about, Mapping):
         name = getattr(method, "__qualname__", None) or type(method).__qualname__
         about = {"training_method": name}
+    fidelity = {} if args.fidelity == STEPS.name else {"fidelity": args.fidelity}
     return {
         "schema": SCHEMA,
-        "what": {**about, **{key: getattr(args, key) for key in _SEARCH}},
+        "what": {**about, **{key: getattr(args, key) for key in _SEARCH}, **fidelity},
         "space": describe(args.space),
-        "code": code_fingerprint(method),
         "limits": {key: getattr(args, key) for key in _LIMITS}
         | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
         "graphbench_version": __version__,
@@ -60,45 +58,18 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) 
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
         return
-    before = {key: first["settings"][key] for key in ("what", "space")}
-    now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
-    changes = [text for text in _differences(before, now)]
+    before = flat({key: first["settings"][key] for key in ("what", "space")})
+    now = flat(json.loads(json.dumps({key: settings[key] for key in ("what", "space")})))
+    changes = [
+        f"{key} was {before.get(key, 'nothing')!r}, is now {now.get(key, 'nothing')!r}"
+        for key in {**before, **now}
+        if key not in _UNIMPORTANT and (key not in before or key not in now or before[key] != now[key])
+    ]
     if changes:
         raise ConfigError(
             f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
             "as they were; trials, workers and limits may change"
         )
-
-
-def warn_of_other_code(journal: Journal, settings: Mapping[str, Any], trials: Sequence[Trial], output: Path) -> None:
-    """Warn, and note it in the journal, where the training method's code is not that of the trials so far."""
-    starts = [event["settings"] for event in journal.past if event["event"] == EventKind.OPENED]
-    before = starts[-1].get("code") if starts else None
-    now = settings["code"]
-    if not trials or not is_other_code(before, now):
-        return
-    logger.warning(
-        "the training method's code changed since the last start: %s is not what the %d trials in %s were trained "
-        "with, whose costs are kept beside new ones. Choose another output folder if costs may have changed",
-        now["name"],
-        len(trials),
-        output,
-    )
-    journal.append(EventKind.OTHER_CODE, after=len(trials), before=before, now=now)
-
-
-def _differences(before: Any, now: Any, place: str = "") -> list[str]:
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        keys = [key for key in {**before, **now} if key not in _UNIMPORTANT]
-        missing = "nothing"
-        return [
-            text
-            for key in keys
-            for text in _differences(
-                before.get(key, missing), now.get(key, missing), f"{place}.{key}".removeprefix(".")
-            )
-        ]
-    return [] if before == now else [f"{place} was {before!r}, is now {now!r}"]
 
 
 def result_record(
@@ -143,7 +114,6 @@ def result_record(
         "graphbench_version": __version__,
         "started": journal.begun or utc_now(),
         "finished": utc_now(),
-        "other_code_after": [event["after"] for event in journal.of_kind(EventKind.OTHER_CODE)],
         **({} if baseline is None else {"baseline": dict(baseline)}),
     }
 

@@ -213,7 +213,7 @@ def make_search(
     Args:
         method: ``smac`` (Hyperband with SMAC's model), ``hyperband`` (without) or ``random`` (at the largest budget).
         space: The search space; it is copied.
-        rungs: Budgets in optimizer steps, rising.
+        rungs: Budgets, rising.
         eta: One configuration of ``eta`` is promoted.
         seed: Of the search; also what every trial is given.
         worst_cost: What failed trials cost at least; None for the largest cost so far, 1.0 before any. A failure never

@@ -13,7 +13,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.validation import explain
 from graphbench.reports.tuning.budgets import ladder
 from graphbench.tuning.space import describe, space_from
-from graphbench.tuning.space_file import load_tuning_file
+from graphbench.tuning.space_file import with_space_file
 
 Method = Literal["smac", "hyperband", "random"]
 
@@ -37,8 +37,9 @@ class OptimizationArgs(BaseModel):
             :func:`graphbench.tuning.space.space_from`); the name of a file in ``hpo/``, e.g. ``algoreas/gin``; or the
             path of such a file. A file also gives budgets, eta and trials where they are not given here. Always a
             ``ConfigurationSpace`` afterwards.
-        min_budget: Smallest budget of a trial, in optimizer steps.
-        max_budget: Largest budget of a trial, in optimizer steps.
+        min_budget: Smallest budget of a trial.
+        max_budget: Largest budget of a trial.
+        fidelity: What a budget counts, for displays and reports: optimizer ``steps`` or training ``samples``.
         trials: Trials in all, over all restarts.
         walltime_limit: Seconds of the run, over all restarts, after which no trial is started any more and those
             running are ended; None for no limit.
@@ -63,6 +64,7 @@ class OptimizationArgs(BaseModel):
     space: Any
     min_budget: Count = Field(ge=1)
     max_budget: Count = Field(ge=1)
+    fidelity: Literal["steps", "samples"] = "steps"
     trials: Count = Field(100, ge=1)
     walltime_limit: Limit | None = None
     eta: Count = Field(3, ge=2)
@@ -87,13 +89,13 @@ class OptimizationArgs(BaseModel):
         if isinstance(settings, OptimizationArgs):
             return settings
         try:
-            return cls.model_validate(_with_file(_as_mapping(settings)))
+            return cls.model_validate(with_space_file(_as_mapping(settings)))
         except ValidationError as error:
             raise ConfigError(explain(error, cls, where="optimization_args")) from None
 
     @property
     def budgets(self) -> list[int]:
-        """The budgets of trials, in optimizer steps, rising."""
+        """The budgets of trials, rising."""
         return ladder(self.min_budget, self.max_budget, self.eta)
 
     @field_validator("space", mode="after")
@@ -137,16 +139,3 @@ def _as_mapping(settings: Any) -> dict[str, Any]:
         f"optimization_args: expected a mapping, a dataclass or an object with attributes, got {settings!r}; "
         f"it holds {', '.join(OptimizationArgs.model_fields)}"
     )
-
-
-def _with_file(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings whose space is a file's name with that file's space, budgets, eta and trials where not given."""
-    space = settings.get("space")
-    if not isinstance(space, str | Path):
-        return settings
-    file = load_tuning_file(space)
-    asked = settings.get("max_budget")
-    if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 1:
-        file = file.for_budget(asked)
-    own = {"min_budget": file.budget.min, "max_budget": file.budget.max, "eta": file.budget.eta, "trials": file.trials}
-    return {**own, **settings, "space": file.configuration_space(), "space_file": file.name}

@@ -18,6 +18,7 @@ from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain
 from graphbench.reports.tuning.budgets import ladder
 from graphbench.training.config import RunConfig, load_config
+from graphbench.training.learners.base import fidelity_of
 from graphbench.tuning.space import Source, build_space, values_of
 from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
 
@@ -39,6 +40,7 @@ _SET_BY_THE_SEARCH = {
     "training.steps": "the budget says how long is trained; change `budget`",
     "training.schedule_steps": "the schedule ends at the largest budget; change `budget`",
     "training.eval_at": "every budget is validated",
+    "training.train_limit": "the budget says how many samples are trained on; change `budget`",
     "training.seed": "the search gives the seed",
     "training.train_split": "all trials must be trained on the same data",
     "training.val_split": "costs of trials must be comparable",
@@ -47,7 +49,7 @@ _SET_BY_THE_SEARCH = {
 
 
 class Budget(BaseModel):
-    """Optimizer steps of the smallest and the largest trial, and how many trials of one budget share one promotion."""
+    """Budgets of the smallest and the largest trial, and how many trials of one budget share one promotion."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -74,7 +76,7 @@ class TuningFile(BaseModel):
         space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`.
         conditions: When hyperparameters exist.
         forbidden: Combinations that never occur.
-        fidelity: What a budget counts: optimizer steps.
+        fidelity: What a budget counts: optimizer ``steps``, or training ``samples`` of models without steps.
         budget: Smallest and largest budget and ``eta``.
         trials: Trials of one search.
         note: Anything else worth knowing.
@@ -88,7 +90,7 @@ class TuningFile(BaseModel):
     space: Hyperparameters
     conditions: Conditions = []
     forbidden: Forbidden = []
-    fidelity: Literal["steps"] = "steps"
+    fidelity: Literal["steps", "samples"] = "steps"
     budget: Budget
     trials: int = Field(100, ge=1)
     note: str = ""
@@ -107,19 +109,31 @@ class TuningFile(BaseModel):
 
     @property
     def budgets(self) -> list[int]:
-        """The budgets of trials, in optimizer steps, rising."""
+        """The budgets of trials, rising."""
         return ladder(self.budget.min, self.budget.max, self.budget.eta)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a search that the file gives, besides the space."""
+        budget = self.budget
+        ladder = {"min_budget": budget.min, "max_budget": budget.max, "eta": budget.eta}
+        return {**ladder, "fidelity": self.fidelity, "trials": self.trials}
 
     def configuration_space(self) -> ConfigurationSpace:
         """Return the search space.
 
         Raises:
-            ConfigError: If its parts do not fit together, or a name is no key of the model's configuration, or a value
-                is one that this key refuses. The message names file, line, value and remedy.
+            ConfigError: If its parts do not fit together, the model's budget counts something else, a name is no key of
+                the model's configuration, or a value is one that this key refuses. The message names file, line, value
+                and remedy.
         """
         space = build_space(self.space, self.conditions, self.forbidden, self._source)
         if self.model is not None:
-            self._check_keys(space, self._configuration(self.model))
+            config = self._configuration(self.model)
+            counted = fidelity_of(config).name
+            if self.fidelity != counted:
+                self._source.refuse(("fidelity",), f"the budget of {self.model} counts {counted}; write {counted}")
+            self._check_keys(space, config)
         return space
 
     def for_budget(self, largest: int, smallest: int | None = None) -> TuningFile:
@@ -129,7 +143,7 @@ class TuningFile(BaseModel):
         warm-up does in shorter runs; so every configuration still fits. A larger budget leaves them as they are.
 
         Args:
-            largest: Largest budget in optimizer steps.
+            largest: Largest budget.
             smallest: Smallest budget; None to keep the file's share of the largest.
 
         Raises:
@@ -200,6 +214,36 @@ def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
         raise ConfigError(explain(error, TuningFile, at=source.at)) from None
     file._source, file._domain = source, domain or path.resolve().parent.name
     return file
+
+
+def with_space_file(settings: Mapping[str, Any], domain: str | None = None, most: int | None = None) -> dict[str, Any]:
+    """Return settings of a search whose space is a file's name with the content of that file.
+
+    The file gives the space, and budgets, eta, fidelity and trials where these are not given.
+
+    Args:
+        settings: The settings; returned as they are where the space is not a name.
+        domain: Domain of the dataset that is tuned on; None for that of the name.
+        most: Largest budget there can be, where the file's own is larger.
+
+    Raises:
+        ConfigError: If the file is refused, or budgets of the settings and of the file count different things.
+    """
+    name = settings.get("space")
+    if not isinstance(name, str | Path):
+        return dict(settings)
+    file = load_tuning_file(name, domain)
+    largest, smallest = settings.get("max_budget"), settings.get("min_budget")
+    if most is not None and largest is None:
+        largest = min(file.budget.max, most)
+    if all(value is None or type(value) is int for value in (largest, smallest)) and (largest or smallest):
+        file = file.for_budget(largest or file.budget.max, smallest)
+    space = file.configuration_space()
+    counted = settings.get("fidelity", file.fidelity)
+    if counted != file.fidelity:
+        raise ConfigError(f"{file.name} has budgets in {file.fidelity}, not in {counted}; choose another space")
+    given = {key: value for key, value in settings.items() if value is not None or key not in file.settings}
+    return {**file.settings, **given, "space": space, "space_file": file.name}
 
 
 def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:

@@ -20,7 +20,8 @@ class TrialResult:
         metrics: Anything else worth keeping, by name.
         model: A trained model; it never leaves the process it was trained in.
         checkpoint: File or folder that a larger budget of the same configuration continues from.
-        steps: Optimizer steps really done in this call (the budget less what was continued); None for the whole budget.
+        steps: Budget really spent in this call, e.g. optimizer steps without those before the checkpoint; None for the
+            whole budget.
 
     Raises:
         TypeError: If a field has another type; the message names it.

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.files import await_files
+from graphbench.core.plugins import load_targets
 from graphbench.core.processes.worker import retire_worker
 from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.journal import utc_now
@@ -39,7 +40,7 @@ class Job:
         number: Of the trial.
         config: Hyperparameters by name.
         seed: For the training method.
-        budget: Optimizer steps in total for this configuration.
+        budget: Budget in total for this configuration.
         checkpoint: What the last smaller budget of the configuration returned.
         folder: The configuration's own folder, ``<output>/trials/<config_id>``.
     """
@@ -147,8 +148,15 @@ def optional_arguments(method: TrainingMethod) -> frozenset[str]:
     return frozenset(_OPTIONAL) & parameters.keys()
 
 
-def run_job(method: TrainingMethod, job: Job) -> Outcome:
-    """Run one trial and return how it ended; an exception of the training method makes it a failed trial."""
+def run_job(method: TrainingMethod, job: Job, plugins: Sequence[str] = ()) -> Outcome:
+    """Run one trial and return how it ended; an exception of the training method makes it a failed trial.
+
+    Args:
+        method: The training method.
+        job: The trial.
+        plugins: What a worker must load to know the search's models and data (:mod:`graphbench.core.plugins`).
+    """
+    load_targets(plugins)
     started, clock = utc_now(), time.monotonic()
     try:
         found = _read_result(TrialResult.of(call(method, job)), job.budget)

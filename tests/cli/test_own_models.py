@@ -210,7 +210,11 @@ def test_the_budget_that_is_stated_decides_what_the_report_says(root, tmp_path, 
         text = report_of(capsys, tmp_path / name, tmp_path / f"report_{name}")
         assert ("| my_model | ours | 0.5000 |" in text) == (not caveat), name
         assert (f"my_model **[{caveat}]**" in text) == bool(caveat), name
-    assert stated_record(root, steps=2, batch_size=4).budget.label == "2 steps of 4 samples, as stated"
+    stated = stated_record(root, steps=2, batch_size=4)
+    assert stated.budget.label == "2 steps of 4 samples, as stated"
+    of_nothing = stated.budget.model_copy(update={"small": None})  # no budget is published to compare with
+    (runs,) = aggregate([stated.model_copy(update={"budget": of_nothing})])
+    assert (runs.caveat, runs.comparable) == ("no published budget", False)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 from ConfigSpace import Categorical, ConfigurationSpace, EqualsCondition, Float, Integer
 
 from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.journal import JOURNAL, Event, parse_events
 from graphbench.tuning.search import Search
 from graphbench.tuning.trials import Asked, TrialResult
 from graphbench.tuning.worker import Job, Outcome, run_job
@@ -21,6 +22,12 @@ SPACE = {
     "layers": {"type": "int", "range": [1, 6]},
     "kind": {"type": "categorical", "choices": ["a", "b", "c"]},
 }
+
+
+def read_journal(folder: Path) -> list[Event]:
+    """Return the events of a run, which may be going on; a torn last line is left out."""
+    content = (folder / JOURNAL).read_bytes()
+    return parse_events(content[: content.rfind(b"\n") + 1], folder / JOURNAL)
 
 
 def conditional_space() -> ConfigurationSpace:

@@ -20,11 +20,10 @@ from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.pool import MAX_TRIES, Handle, Limits
 from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.execution import Execution, make_execution
-from graphbench.tuning.journal import read_journal
 from graphbench.tuning.optimizer import Optimizer
 from graphbench.tuning.worker import Job, Outcome
 
-from .runs import continuing, essence, settings
+from .runs import continuing, essence, read_journal, settings
 
 distributed = pytest.importorskip("distributed")
 

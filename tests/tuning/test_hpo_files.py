@@ -13,8 +13,9 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir
 from graphbench.core.errors import ConfigError
-from graphbench.models.registry import architecture
+from graphbench.models.tabular.estimators import make_estimator
 from graphbench.training.config import RunConfig, list_configs, load_config
+from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file
 
@@ -27,26 +28,27 @@ def families(domain: str) -> list[Card]:
     return list(cards.values())
 
 
-def run_config(file: TuningFile, card: Card, sample: dict[str, Any], steps: int) -> RunConfig:
-    changes = {**sample, "training.schedule_steps": file.budgets[-1]}
-    return load_config(card.id, file.model, family=card.family, steps=steps, overrides=changes)
+def run_config(file: TuningFile, card: Card, sample: dict[str, Any], budget: int) -> RunConfig:
+    return DatasetMethod(card.id, file.model, budgets=file.budgets).run_config(sample, budget=budget)
+
+
+def require_same_estimator(found: Any, baseline: Any) -> None:
+    """Require that a default configuration is the baseline, with what that leaves to scikit-learn in writing."""
+    assert found.model_copy(update={"options": baseline.options}) == baseline
+    made = [make_estimator(model.processor, False, 0, model.options).get_params() for model in (found, baseline)]
+    assert made[0] | {"max_samples": None} == made[1] | {"max_samples": None}
+    assert made[0].get("max_samples") in (None, 1.0)  # two ways to write "all"
 
 
 def written(file: TuningFile, name: str) -> dict[str, Any]:
     return file.space[name].model_dump(mode="json", exclude_unset=True)
 
 
-def _has_steps(name: str) -> bool:
-    domain, model = name.split("/")
-    return architecture(load_config(families(domain)[0].id, model).kind).has_steps
-
-
-def test_every_model_that_is_trained_in_steps_has_a_space_and_every_space_a_model() -> None:
+def test_every_model_has_a_space_and_every_space_a_model() -> None:
     domains = {name.split("/")[0] for name in list_spaces()}
     assert domains >= {"algoreas", "clrs", "clrs_text", "clutrr", "co"}
     for domain in domains:
-        models = [name for name in list_configs(domain) if _has_steps(name)]
-        assert list_spaces(domain) == models
+        assert list_spaces(domain) == list_configs(domain)
     assert list_spaces("results") == []
 
 
@@ -61,11 +63,17 @@ def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str
     space = file.configuration_space()
     describe(space)
     for card in cards:
-        baseline = load_config(card.id, file.model, family=card.family, steps=file.budgets[-1])
+        largest = file.budgets[-1]
+        steps = {"steps": largest} if file.fidelity == "steps" else {}
+        own = {"schedule_steps": largest, "eval_at": file.budgets[:-1]} if steps else {"train_limit": largest}
+        baseline = load_config(card.id, file.model, family=card.family, **steps)
         space = defaults_from(baseline, file.configuration_space())
-        default = run_config(file, card, to_plain(space.get_default_configuration()), file.budgets[-1])
-        assert default.model == baseline.model
-        assert default.training == baseline.training.model_copy(update={"schedule_steps": file.budgets[-1]})
+        default = run_config(file, card, to_plain(space.get_default_configuration()), largest)
+        assert default.training == baseline.training.model_copy(update=own | {"eval_at": tuple(own.get("eval_at", ()))})
+        if steps:
+            assert default.model == baseline.model
+        else:
+            require_same_estimator(default.model, baseline.model)
     space.seed(0)
     for number, configuration in enumerate(space.sample_configuration(SAMPLES)):
         sample = to_plain(configuration)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphbench.core.errors import StoreError, TuningError
-from graphbench.tuning.journal import JOURNAL, open_journal, read_journal, seconds_of
+from graphbench.tuning.journal import JOURNAL, open_journal, seconds_of
+
+from .runs import read_journal
 
 _OPEN = "from pathlib import Path\nfrom graphbench.tuning.journal import open_journal\n"
 
@@ -104,9 +106,14 @@ def test_the_seconds_of_a_run_go_on_after_a_restart(tmp_path: Path) -> None:
         assert 100.0 <= first < journal.seconds < 101.0
 
 
-def test_no_journal_and_a_folder_that_cannot_be_written_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(TuningError, match="holds no tuning run"):
-        read_journal(tmp_path)
+def test_a_line_that_is_nested_too_deeply_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / JOURNAL).write_text("[" * 100_000 + "]" * 100_000 + "\n")
+    words = r"journal.jsonl:1: this line is not valid JSON: it is nested too deeply; restore the file"
+    with pytest.raises(TuningError, match=words), open_journal(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="another output folder"), open_journal(tmp_path / "file" / "run"):
         pass

@@ -18,12 +18,11 @@ from graphbench.core.errors import ConfigError, TuningError
 from graphbench.reports.tuning.history import History
 from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.execution import LOGS
-from graphbench.tuning.journal import JOURNAL, open_journal, read_journal
+from graphbench.tuning.journal import JOURNAL, open_journal, resume
 from graphbench.tuning.optimizer import Best, Optimizer
-from graphbench.tuning.resume import resume
 from graphbench.tuning.trials import Asked, TrialResult
 
-from .runs import SPACE, continuing, essence, settings
+from .runs import SPACE, continuing, essence, read_journal, settings
 
 
 def _optimize(output: Path, method: Callable[..., Any] | None = None, **changes: Any) -> Best:
@@ -113,7 +112,7 @@ def test_the_result_is_whole_and_reports_can_be_drawn_from_it(finished: Best) ->
     result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert {*result} == {
         *("schema", "title", "what", "space", "incumbent", "default", "trials", "steps", "seconds", "hardware"),
-        *("graphbench_version", "started", "finished", "largest_budget", "other_code_after"),
+        *("graphbench_version", "started", "finished", "largest_budget"),
     }
     assert result["schema"] == 1 and result["graphbench_version"] == graphbench.__version__
     assert result["what"] == {

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from graphbench.reports.tuning.trials import Trial
-from graphbench.tuning.journal import JOURNAL, EventKind, open_journal, read_journal
+from graphbench.tuning.journal import JOURNAL, EventKind, Progress, open_journal, resume
 from graphbench.tuning.loop import Loop, Stop
-from graphbench.tuning.resume import Progress, resume
 from graphbench.tuning.search import Search, make_search
 from graphbench.tuning.settings import Method
 
-from .runs import RUNGS, InProcess, continuing, essence, settings
+from .runs import RUNGS, InProcess, continuing, essence, read_journal, settings
 
 TRIALS = 45
 

@@ -1,4 +1,4 @@
-"""The budgets of a search, in optimizer steps, and how many trials each of them gets."""
+"""The budgets of a search, and how many trials each of them gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphbench.core.errors import ConfigError
 
 
 def ladder(min_budget: int, max_budget: int, eta: int) -> list[int]:
-    """Return the budgets of trials, rising to ``max_budget`` by factors of ``eta``, in whole steps.
+    """Return the budgets of trials, rising to ``max_budget`` by factors of ``eta``, in whole numbers.
 
     As in SMAC's successive halving and Hyperband, they are the largest budget divided by powers of ``eta``, down to the
     last that is no smaller than ``min_budget``; here rounded to the nearest whole number. SMAC finds the last power by

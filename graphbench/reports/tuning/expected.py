@@ -83,7 +83,13 @@ def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
     names = (found.metric,)
     own = [("incumbent", best), *(("default configuration", trial) for trial in history.default_trials[-1:])]
     rows: list[tuple[str, ...]] = [
-        (name, "ours", history.measure.text(trial.measured, named=False), found.split, counted(trial.budget, "step"))
+        (
+            name,
+            "ours",
+            history.measure.text(trial.measured, named=False),
+            found.split,
+            history.fidelity.text(trial.budget),
+        )
         for name, trial in own
     ]
     measured = [*trivial_rows(found.card, names, found.split), *solver_rows(found.card, names, found.split)]

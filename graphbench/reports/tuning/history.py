@@ -15,6 +15,7 @@ from graphbench.core.errors import TuningError
 from graphbench.core.files import read_json
 from graphbench.reports.tuning.parameters import Parameter, read_parameters
 from graphbench.reports.tuning.trials import Measure, Trial, incumbent_of
+from graphbench.training.fidelity import Fidelity, recorded_fidelity
 
 RESULT = "result.json"
 SCHEMA = 1
@@ -25,11 +26,11 @@ class Rung:
     """What was done at one budget.
 
     Attributes:
-        budget: Optimizer steps of a configuration in total.
+        budget: Budget of a configuration in total.
         trials: Trials that ended there.
         failed: Those of them that failed.
-        steps: Optimizer steps done there.
-        saved: Steps that continuing from smaller budgets saved there.
+        steps: Budget spent there.
+        saved: Budget that continuing from smaller budgets saved there.
         seconds: Time of its trials, added up.
         best: Lowest cost; None where no trial succeeded.
         median: Median cost of the successful trials.
@@ -51,7 +52,7 @@ class Moment:
 
     Attributes:
         trial: The trial.
-        steps: Optimizer steps done in all trials that had ended.
+        steps: Budget spent in all trials that had ended.
         seconds: Time in which at least one trial was running.
         incumbent: The best trial by then; None before the first success.
     """
@@ -99,6 +100,11 @@ class History:
         """How costs are shown."""
         metric = self.what.get("metric")
         return Measure(None if metric is None else str(metric))
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """What budgets count."""
+        return recorded_fidelity(self.what)
 
     @cached_property
     def successes(self) -> tuple[Trial, ...]:

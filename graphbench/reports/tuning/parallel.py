@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphbench.core.words import counted
 from graphbench.reports.plots import COLOURS, INK, PAPER, new_figure
 from graphbench.reports.tuning.parameters import short_names, value_text
 from graphbench.reports.tuning.plots import MAGNITUDES, blend, distinct_texts
@@ -61,7 +60,9 @@ def parallel_figure(history: History) -> Figure | None:
     )  # fmt: skip
     drawn = [*full, *stopped]
     _draw_axes(axes, parameters, [any(p.name not in trial.config for trial in drawn) for p in parameters])
-    _draw_axis(axes, len(parameters), scale.ticks(), f"{history.measure.head}\nat {counted(incumbent.budget, 'step')}")
+    _draw_axis(
+        axes, len(parameters), scale.ticks(), f"{history.measure.head}\nat {history.fidelity.text(incumbent.budget)}"
+    )
     _add_legend(figure, axes, stopped=bool(stopped), others=len(full) > 1)
     return figure
 

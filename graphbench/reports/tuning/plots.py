@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphbench.core.words import counted
 from graphbench.reports.labels import named
 from graphbench.reports.plots import COLOURS, INK, PUBLISHED, RED, TRIVIAL, add_legend, new_figure
 from graphbench.reports.tuning.parameters import short_names
+from graphbench.training.fidelity import STEPS, Fidelity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ MAGNITUDES = 30  # scores that are errors and differ by more than so many times 
 
 
 def best_figure(history: History, expected: Expected | None = None) -> Figure | None:
-    """Return the figure of the best so far over optimizer steps and over time, or None if no trial succeeded.
+    """Return the figure of the best so far over the budget spent and over time, or None if no trial succeeded.
 
     The line is the incumbent's: a new one begins where a larger budget is first reached. Failed trials stand at the
     worse end. Horizontal lines are the scores that are expected.
@@ -43,7 +43,7 @@ def best_figure(history: History, expected: Expected | None = None) -> Figure | 
     unit, divisor = ("hours", 3600) if longest >= 7200 else ("minutes", 60) if longest >= 120 else ("seconds", 1)
     _draw_moments(panels[0], history, [float(moment.steps) for moment in moments], expected)
     _draw_moments(panels[1], history, [moment.seconds / divisor for moment in moments], expected)
-    panels[0].set_xlabel("optimizer steps, all trials together")
+    panels[0].set_xlabel(f"{history.fidelity.full_unit}s, all trials together")
     panels[1].set_xlabel(f"{unit} in which trials ran")
     use_whole_ticks(panels[0].xaxis)
     panels[0].set_ylabel(history.measure.head)
@@ -59,7 +59,7 @@ def _draw_moments(axes: Axes, history: History, at: Sequence[float], expected: E
         share = place / (len(budgets) - 1) if len(budgets) > 1 else 1.0
         axes.plot(
             *zip(*points, strict=True), linestyle="", marker="o", markersize=2.5 + 3 * share, markeredgewidth=0,
-            alpha=0.85, color=blend(_SMALLEST, _LARGEST, share), label=counted(budget, "step"),
+            alpha=0.85, color=blend(_SMALLEST, _LARGEST, share), label=history.fidelity.text(budget),
         )  # fmt: skip
     lines = [] if expected is None else _draw_expected(axes, expected)
     scores = [history.measure.score(trial.measured) for _, trial in scored]
@@ -139,8 +139,8 @@ def use_score_scale(axes: Axes, scores: Sequence[float], higher_is_better: bool)
         use_score_ticks(axes.yaxis)
 
 
-def budget_figure(rungs: Sequence[Rung]) -> Figure | None:
-    """Return the figure of trials, and of steps done and saved, at each budget; None without trials."""
+def budget_figure(rungs: Sequence[Rung], fidelity: Fidelity = STEPS) -> Figure | None:
+    """Return the figure of trials, and of the budget spent and saved, at each budget; None without trials."""
     if not rungs:
         return None
     figure, (trials, steps) = new_figure(2, (9.6, 0.9 + 0.42 * len(rungs)))
@@ -149,10 +149,10 @@ def budget_figure(rungs: Sequence[Rung]) -> Figure | None:
     _stack(trials, places, succeeded, [rung.failed for rung in rungs], ("succeeded", "failed", RED))
     _stack(
         steps, places, [rung.steps for rung in rungs], [rung.saved for rung in rungs],
-        ("steps done", "steps saved by continuing", COLOURS[2]),
+        (fidelity.spent, f"{fidelity.name} saved by continuing", COLOURS[2]),
     )  # fmt: skip
     trials.set_xlabel("trials")
-    steps.set_xlabel("optimizer steps")
+    steps.set_xlabel(f"{fidelity.full_unit}s")
     trials.set_ylabel("budget")
     for panel in (trials, steps):
         panel.set_yticks(places, [f"{rung.budget:,}" for rung in rungs])
@@ -180,13 +180,9 @@ def importance_figure(importance: Importance) -> Figure | None:
     figure, (axes,) = new_figure(1, (7.4, 0.9 + 0.34 * len(effects)))
     places = np.arange(len(effects))[::-1]
     names = short_names([effect.name for effect in effects])
-    for offset, colour, label in ((0.19, COLOURS[0], "alone"), (-0.19, COLOURS[5], "with all interactions")):
-        alone = label == "alone"
-        shares = [effect.alone if alone else effect.total for effect in effects]
-        errors = [effect.alone_error if alone else effect.total_error for effect in effects]
-        axes.barh(places + offset, shares, height=0.36, color=colour, label=label)
-        lengths = np.array([np.minimum(errors, shares), np.minimum(errors, 1 - np.array(shares))])  # within 0 and 1
-        axes.errorbar(shares, places + offset, xerr=lengths, fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+    axes.barh(places + 0.19, [effect.alone for effect in effects], height=0.36, color=COLOURS[0], label="alone")
+    totals = [effect.total for effect in effects]
+    axes.barh(places - 0.19, totals, height=0.36, color=COLOURS[5], label="with all interactions")
     axes.set_yticks(places, [names[effect.name] for effect in effects])
     axes.set_xlim(left=0)
     axes.set_xlabel("share of the variance of the cost")

@@ -44,8 +44,8 @@ FILE = "incumbent.yaml"
 def write_report(result: Mapping[str, Any], folder: Path) -> Path:
     """Write the report of a tuning run and return the path of its page.
 
-    It holds the incumbent beside the default configuration and the scores that are expected (of trivial predictors,
-    solvers and papers), the best so far over steps and time, the use of the budget, parallel coordinates, the
+    It holds the incumbent next to the default configuration and the scores that are expected (of trivial predictors,
+    solvers and papers), the best so far over budget and time, the use of the budget, parallel coordinates, the
     importance of the hyperparameters, the ten best configurations, and all failures.
 
     Args:
@@ -91,7 +91,7 @@ def _context(history: History, expected: Expected | None) -> dict[str, Any]:
         "rungs": tables.rung_grid(history, rungs),
         "saved": saved_text(history),
         "importance": found,
-        "importance_notes": importance_notes(found),
+        "importance_notes": importance_notes(found, history.fidelity),
         "effects": tables.importance_grid(found),
         "best": tables.best_grid(history),
         "failed": tables.failure_text(history) if history.failures else "",
@@ -103,8 +103,11 @@ def _context(history: History, expected: Expected | None) -> dict[str, Any]:
 def _pictures(history: History, expected: Expected | None, found: Importance, embed: Embed) -> dict[str, str]:
     """Return the text that shows each figure; empty where there is nothing to draw."""
     figures: dict[str, tuple[Figure | None, str]] = {
-        "best": (best_figure(history, expected), "Best so far over optimizer steps and time"),
-        "budget": (budget_figure(history.rungs()), "Trials and optimizer steps at each budget"),
+        "best": (best_figure(history, expected), f"Best so far over {history.fidelity.full_unit}s and time"),
+        "budget": (
+            budget_figure(history.rungs(), history.fidelity),
+            f"Trials and {history.fidelity.full_unit}s at each budget",
+        ),
         "parallel": (parallel_figure(history), "Parallel coordinates of all configurations"),
         "importance": (importance_figure(found), "Importance of the hyperparameters"),
     }
@@ -151,7 +154,9 @@ def _is_ours(history: History) -> bool:
 def _comment(history: History, incumbent: Trial) -> list[str]:
     what = history.what
     about = f"{what['model']} tuned on {what['dataset']}" if _is_ours(history) else "The incumbent"
-    found = f"{about}: {history.measure.text(incumbent.measured)} at {counted(incumbent.budget, 'step')}, the best of"
+    found = (
+        f"{about}: {history.measure.text(incumbent.measured)} at {history.fidelity.text(incumbent.budget)}, the best of"
+    )
     lines = [f"{found} {counted(len(history.trials), 'trial')}", f"({search_text(what)}, seed {what.get('seed')})."]
     lines += [f"{warning[0].upper()}{warning[1:]}." for warning in warnings_of(history)]
     if unreached_text(history.result) and "baseline" in history.result:

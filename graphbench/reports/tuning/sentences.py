@@ -12,6 +12,7 @@ from graphbench.reports.tuning.expected import below_floor_text, expected_of
 from graphbench.reports.tuning.history import History
 from graphbench.reports.tuning.importance import TRUSTED_R2, Importance
 from graphbench.reports.tuning.trials import Trial
+from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
 
 
 def warnings_of(history: History) -> list[str]:
@@ -32,8 +33,9 @@ def unreached_text(result: Mapping[str, Any]) -> str:
     about = result.get("largest_budget") or {}
     if not 0 < about.get("reached", 0) < about.get("budget", 0):
         return ""
+    largest = recorded_fidelity(result["what"]).text(about["budget"])
     return (
-        f"largest budget reached: {about['reached']:,} of {counted(about['budget'], 'step')}, after "
+        f"largest budget reached: {about['reached']:,} of {largest}, after "
         f"{counted(len(result['trials']), 'trial')}; about {counted(about['trials_needed'], 'trial')} are needed"
     )
 
@@ -45,7 +47,7 @@ def search_text(what: Mapping[str, Any]) -> str:
     text = names.get(method, method or "search")
     budgets = budgets_of(what)
     if method == "random" or len(budgets) == 1:
-        return f"{text}, {counted(budgets[-1], 'step')} each"
+        return f"{text}, {recorded_fidelity(what).text(budgets[-1])} each"
     return f"{text}, budgets {budgets[0]:,} to {budgets[-1]:,}, eta {what.get('eta')}"
 
 
@@ -56,13 +58,13 @@ def summary(history: History) -> list[str]:
         found = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
     else:
         score = history.measure.text(best.measured)
-        at = counted(best.budget, "optimizer step")
+        at = history.fidelity.full_text(best.budget)
         found = f"Best configuration: {score} at {at} (trial {best.number})."
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     steps = sum(trial.steps for trial in history.trials)
     failed = f", {len(history.failures)} failed" if history.failures else ""
     wall = f" in {duration(seconds['wall'])}" if "wall" in seconds else ""
-    done = f"{counted(len(history.trials), 'trial')}{failed}, {counted(steps, 'optimizer step')}{wall}"
+    done = f"{counted(len(history.trials), 'trial')}{failed}, {history.fidelity.full_text(steps)}{wall}"
     sentences = [
         found,
         *(f"Warning: {warning}." for warning in warnings_of(history)),
@@ -86,7 +88,9 @@ def comparison_text(history: History, best: Trial) -> str:
     shared = [budget for budget in default if budget in own]
     lost = history.default_failures
     failed = (
-        f"The default configuration failed at {counted(lost[-1].budget, 'step')}: {lost[-1].reason}" if lost else ""
+        f"The default configuration failed at {history.fidelity.text(lost[-1].budget)}: {lost[-1].reason}"
+        if lost
+        else ""
     )
     if not shared:
         return failed or "The default configuration was not measured at a budget of the incumbent."
@@ -94,15 +98,17 @@ def comparison_text(history: History, best: Trial) -> str:
     difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
     scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
     if default[budget] == own[budget] and best.config_id in {t.config_id for t in history.default_trials}:
-        at = counted(best.budget, "step")
+        at = history.fidelity.text(best.budget)
         return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
     if budget == best.budget:
-        return f"At {counted(budget, 'step')} the incumbent reaches {scores}."
-    reached = f"At {counted(best.budget, 'step')} the incumbent reaches {measure.text(best.measured, named=False)}."
+        return f"At {history.fidelity.text(budget)} the incumbent reaches {scores}."
+    reached = (
+        f"At {history.fidelity.text(best.budget)} the incumbent reaches {measure.text(best.measured, named=False)}."
+    )
     if lost and lost[-1].budget > budget:
-        return f"{failed.rstrip('.')}. At {counted(budget, 'step')} the incumbent had reached {scores}. {reached}"
+        return f"{failed.rstrip('.')}. At {history.fidelity.text(budget)} the incumbent had reached {scores}. {reached}"
     return (
-        f"The default configuration was stopped at {counted(budget, 'step')}; there the incumbent had reached "
+        f"The default configuration was stopped at {history.fidelity.text(budget)}; there the incumbent had reached "
         f"{scores}. {reached}"
     )
 
@@ -114,30 +120,29 @@ def saved_text(history: History) -> str:
     if not done or not alone or alone <= done:
         return ""
     return (
-        f"Configurations that were promoted continued from their checkpoints: {counted(done, 'optimizer step')} "
+        f"Configurations that were promoted continued from their checkpoints: {history.fidelity.full_text(done)} "
         f"instead of {alone:,}, {1 - done / alone:.0%} saved."
     )
 
 
-def importance_notes(found: Importance) -> list[str]:
+def importance_notes(found: Importance, fidelity: Fidelity = STEPS) -> list[str]:
     """Return what to know about the importance of the hyperparameters, or why it was not computed."""
     if found.refusal:
         return [f"Not computed: {found.refusal}."]
     known = f"{counted(found.trials, 'successful trial')} of {counted(found.configurations, 'configuration')}"
-    quality = "unknown" if found.r2 is None else f"{found.r2:.2f}"
+    quality = "undefined" if found.r2 is None else f"{found.r2:.2f}"
     notes = [
-        "Shares of the variance of the cost over the whole space at the largest budget, as random forests fitted to "
-        f"{known} predict it ({found.at_budget} at {counted(found.budget, 'step')}; the forests learn from smaller "
-        "budgets what they tell of it). Alone: what a parameter explains by itself. With all interactions: what would "
-        "be lost if it were unknown. ± is the standard error by bootstrap over configurations.",
-        f"Out-of-bag R2 of the forests: {quality} (of configurations not seen, against the mean cost of their budget). "
-        "Shares speak of the whole space, not of the surroundings of the incumbent, and failed trials are left out.",
+        "Shares of the variance of the cost over the whole space at the largest budget (Sobol indices), as predicted "
+        f"by a random forest that is fitted to {known}; {found.at_budget} of the trials are at "
+        f"{fidelity.text(found.budget)}. Alone: explained by the parameter itself. With all interactions: what remains "
+        "unexplained if the parameter is unknown.",
+        f"Cross-validated R2 of the forest: {quality} (on configurations it was not fitted to, against the mean cost "
+        "of their budget). Failed trials are left out.",
     ]
     if found.r2 is None:
-        notes.append("R2 is unknown, as no cost of a configuration not seen differs: the order may mean nothing.")
+        notes.append("R2 is undefined, as costs of one budget do not differ: the order may mean nothing.")
     elif not found.trusted:
-        notes.append(f"R2 is below {TRUSTED_R2}: the forests explain too little for the order to mean much.")
+        notes.append(f"R2 is below {TRUSTED_R2}: the forest explains too little for the order to mean much.")
     if found.capped:
-        outliers = counted(found.capped, "cost")
-        notes.append(f"{outliers} far above the others (Tukey's outer fence) counted as the limit.")
+        notes.append(f"{counted(found.capped, 'outlier')} (Tukey's outer fence) counted as the fence.")
     return notes

@@ -34,12 +34,13 @@ def incumbent_grid(history: History, incumbent: Trial) -> Grid:
 
 def rung_grid(history: History, rungs: Sequence[Rung]) -> Grid:
     """Return what was done at each budget, and in all."""
-    measure = history.measure
-    heads = ("budget", "trials", "failed", "steps done", "steps saved", "time", f"best {measure.head}", "median")
+    measure, fidelity = history.measure, history.fidelity
+    saved = (f"{fidelity.name} saved",) if fidelity.is_continued else ()
+    heads = ("budget", "trials", "failed", fidelity.spent, *saved, "time", f"best {measure.head}", "median")
     rows = [
         (
             f"{rung.budget:,}",
-            *_shared_cells((rung.trials, rung.failed, rung.steps, rung.saved), rung.seconds),
+            *_shared_cells((rung.trials, rung.failed, rung.steps, rung.saved)[: 3 + len(saved)], rung.seconds),
             ABSENT if rung.best is None else measure.text(rung.best, named=False),
             ABSENT if rung.median is None else measure.text(rung.median, named=False),
         )
@@ -47,14 +48,14 @@ def rung_grid(history: History, rungs: Sequence[Rung]) -> Grid:
     ]
     if rungs:
         counts = [sum(values) for values in zip(*((r.trials, r.failed, r.steps, r.saved) for r in rungs), strict=True)]
-        rows.append(("all", *_shared_cells(counts, sum(rung.seconds for rung in rungs)), "", ""))
+        rows.append(("all", *_shared_cells(counts[: 3 + len(saved)], sum(rung.seconds for rung in rungs)), "", ""))
     return Grid(heads, tuple(rows))
 
 
 def _shared_cells(counts: Sequence[int], seconds: float) -> tuple[str, ...]:
-    trials, failed, steps, saved = counts
+    trials, failed, *spent = counts
     share = f"{failed} ({failed / trials:.0%})" if failed else "0"
-    return f"{trials:,}", share, f"{steps:,}", f"{saved:,}", duration(seconds)
+    return f"{trials:,}", share, *(f"{count:,}" for count in spent), duration(seconds)
 
 
 def best_grid(history: History) -> Grid:
@@ -102,15 +103,8 @@ def failure_text(history: History) -> str:
 
 
 def importance_grid(importance: Importance) -> Grid:
-    """Return the share of variance of each parameter, with standard errors."""
-    rows = [
-        (
-            effect.name,
-            f"{effect.alone:.3f} ± {effect.alone_error:.3f}",
-            f"{effect.total:.3f} ± {effect.total_error:.3f}",
-        )
-        for effect in importance.effects
-    ]
+    """Return the share of variance of each parameter."""
+    rows = [(effect.name, f"{effect.alone:.3f}", f"{effect.total:.3f}") for effect in importance.effects]
     return Grid(("parameter", "alone", "with all interactions"), tuple(rows))
 
 
@@ -130,7 +124,6 @@ def provenance_grid(history: History) -> Grid:
         "model": what.get("model"),
         "fixed": config_text(what.get("overrides") or {}) or None,
         "trials": f"{len(history.trials)}, of {len({trial.config_id for trial in history.trials})} configurations",
-        "training method": _code_text(result.get("other_code_after")),
         "notes": _notes_text(history),
         "repeated": f"{counted(retried, 'trial')} started again after a worker was lost" if retried else None,
         "worker processes": len({trial.worker for trial in history.trials if trial.worker}) or None,
@@ -153,11 +146,6 @@ def _samples_text(what: Mapping[str, Any]) -> str | None:
     limits = {"of each split": what.get("limit"), "in validation": what.get("val_limit")}
     found = [f"{limit:,} {where}" for where, limit in limits.items() if limit is not None]
     return ", ".join(found) or ("all" if what.get("dataset") else None)
-
-
-def _code_text(after: Any) -> str | None:
-    """Return after how many trials the training method's code changed; None where it did not."""
-    return f"its code changed after {' and '.join(map(str, after))} trials" if after else None
 
 
 def _notes_text(history: History) -> str | None:

@@ -31,7 +31,7 @@ class Trial:
         number: 0, 1, ... in the order the search asked for trials.
         config_id: 0, 1, ... in the order configurations first appear.
         config: Hyperparameters by name, active ones only; plain JSON values.
-        budget: Optimizer steps in total for this configuration.
+        budget: Budget in total for this configuration.
         continued_from: Budget of the checkpoint the trial started from; 0 where it started from scratch.
         seed: What the training method was given.
         status: How the trial ended.
@@ -39,7 +39,7 @@ class Trial:
         reason: Why it failed: error type, message and the last line of the traceback; empty after success.
         metrics: What the training method reported besides the cost.
         seconds: Wall time in the worker.
-        steps: Optimizer steps done in this trial; of one that failed those known to be done.
+        steps: Budget spent in this trial; of one that failed what is known to be spent.
         started: When it started, ISO 8601, UTC.
         worker: Who ran it.
         tries: How often it was started; above 1 where a worker was lost.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphbench.models.registry import architecture
+from graphbench.training.fidelity import SAMPLES, STEPS, Fidelity
 
 if TYPE_CHECKING:
     import torch
@@ -152,3 +153,8 @@ def learner_class(config: RunConfig) -> LearnerClass:
     learner = architecture(config.kind).learner
     module, _, name = _LEARNERS.get(learner, learner).partition(":")
     return cast(LearnerClass, getattr(import_module(module), name))
+
+
+def fidelity_of(config: RunConfig) -> Fidelity:
+    """Return what the budget of a configuration's learner counts; the learner itself is not imported."""
+    return STEPS if architecture(config.kind).has_steps else SAMPLES

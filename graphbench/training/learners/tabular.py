@@ -28,7 +28,7 @@ from graphbench.training.settings import TrainingConfig
 ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _AT_ONCE = 1024
-_USED_SETTINGS = {"training.seed", "training.train_split", "training.val_split", "training.eval_batch_size"}
+_USED_SETTINGS = {f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")}
 
 
 class TabularLearner(TorchPredictor):

@@ -63,7 +63,6 @@ def test_shares_of_a_known_function(known):
     for effect in known.effects:
         assert effect.alone == pytest.approx(expected[effect.name], abs=0.06)
         assert effect.total == pytest.approx(expected[effect.name], abs=0.06)
-        assert 0 < effect.alone_error < 0.1 and 0 < effect.total_error < 0.1
     assert known.r2 > 0.9 and known.trusted
     assert (known.trials, known.configurations, known.budget, known.at_budget) == (150, 150, 100, 150)
 

@@ -178,9 +178,9 @@ def test_ten_best_and_all_failures(page, markdown):
 
 def test_importance_is_told_with_its_quality(page, markdown):
     assert ["parameter", "alone", "with all interactions"] in page.rows
-    assert re.search(r"Out-of-bag R2 of the forests: 0\.\d\d", markdown)
-    assert "random forests fitted to 74 successful trials of 44 configurations" in markdown
-    first = next(line for line in markdown.splitlines() if re.match(r"\| \S+ \| \d\.\d{3} ± ", line))
+    assert re.search(r"Cross-validated R2 of the forest: 0\.\d\d", markdown)
+    assert "a random forest that is fitted to 74 successful trials of 44 configurations" in markdown
+    first = next(line for line in markdown.splitlines() if re.match(r"\| \S+ \| \d\.\d{3} \| \d\.\d{3} \|", line))
     assert first.startswith("| training.lr |")
 
 
@@ -272,14 +272,14 @@ def test_budgets_are_those_of_the_ladder_and_one_is_one():
     assert "at 1 step, the best of 1 trial\n" in text and "Hyperband, 1 step each, seed 0" in text
 
 
-def test_importance_of_equal_costs_is_not_computed_and_an_unknown_r2_is_unknown(tmp_path):
+def test_importance_of_equal_costs_is_not_computed_and_an_undefined_r2_is_said_to_be(tmp_path):
     equal = [replace(trial, cost=1 / trial.budget) for trial in make_trials(failing=False)]
     write_report(make_result(equal), tmp_path)
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "- Not computed: costs do not differ." in text and "R2" not in text
     assert not (tmp_path / "figures" / "importance.png").exists()
     notes = " ".join(importance_notes(Importance(trials=30, configurations=20, budget=1, at_budget=1)))
-    assert "R2 is unknown" in notes and "below" not in notes and "(1 at 1 step;" in notes
+    assert "R2 is undefined" in notes and "below" not in notes and "1 of the trials are at 1 step" in notes
 
 
 def test_notes_of_trials_stand_in_the_provenance():

@@ -1,0 +1,50 @@
+"""What the budget of training counts. A search over configurations varies it: the *fidelity* of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphbench.core.words import counted
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What a budget counts, and how messages and reports say it.
+
+    Attributes:
+        name: As space files and records of searches write it.
+        unit: One unit of a budget.
+        full_unit: The same where no context says what is counted.
+        spent: Head of a column of how much was spent.
+        is_continued: Whether a model with a larger budget is trained on from one with a smaller budget.
+    """
+
+    name: str
+    unit: str
+    full_unit: str
+    spent: str
+    is_continued: bool
+
+    def text(self, budget: int) -> str:
+        """Return a budget in words, e.g. ``2,000 steps``."""
+        return counted(budget, self.unit)
+
+    def full_text(self, budget: int) -> str:
+        """Return a budget in words that need no context, e.g. ``2,000 optimizer steps``."""
+        return counted(budget, self.full_unit)
+
+
+STEPS = Fidelity("steps", "step", "optimizer step", "steps done", is_continued=True)
+"""Of learners that are trained in steps."""
+
+SAMPLES = Fidelity("samples", "training sample", "training sample", "samples fitted", is_continued=False)
+"""Of learners without steps: each fit is from scratch, on the first samples of the training split."""
+
+FIDELITIES = {fidelity.name: fidelity for fidelity in (STEPS, SAMPLES)}
+
+
+def recorded_fidelity(what: Mapping[str, Any]) -> Fidelity:
+    """Return the fidelity of a search by what its records hold of it; those that name none count steps."""
+    return FIDELITIES.get(str(what.get("fidelity")), STEPS)
