@@ -243,7 +243,7 @@ class Loader:
         splits = Splits(card, partial(self._open, card), _limits=limits, _unlabelled=unlabelled)
         stands_for = {"all": tuple(known), "ood": tuple(card.ood)}
         wanted = [name for word in names for name in stands_for.get(word, (word,))]
-        for name in wanted:  # a name that does not exist is told before any work
+        for name in wanted:  # a name that does not exist is an error before any work
             card.split(name)
         for name in wanted:
             splits[name]

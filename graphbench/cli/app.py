@@ -89,7 +89,7 @@ def _root(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    logging.getLogger("graphbench.core.progress").setLevel(logging.INFO)  # what takes long is told in any case
+    logging.getLogger("graphbench.core.progress").setLevel(logging.INFO)  # progress of long work is always logged
     _State.verbose = verbose
 
 
@@ -200,9 +200,9 @@ def verify(
 
     ids, files = catalog().resolve(datasets), files_of(source, folder)
     if update and data_seed:
-        raise typer.BadParameter("what stands beside the card is of data seed 0; leave --data-seed or --update out")
+        raise typer.BadParameter("measured facts are those of data seed 0; leave --data-seed or --update out")
     if update and source != "generated":
-        raise typer.BadParameter("what stands beside the card is of generated data; leave --source or --update out")
+        raise typer.BadParameter("measured facts are those of generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
             typer.echo(f"{card.id}: wrote {update_measured(card)}")

@@ -198,11 +198,11 @@ def _label_facts(c: Card) -> list[tuple[str, str]]:
     effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
     found = c.measured.labels.get(c.labeller) if c.measured is not None else None
     means = found.statistics.get("test", {}) if found is not None else {}
-    told = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
+    means_text = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
     return [
         ("task", c.tasks[str(c.task_name)].summary),
         ("labels", f"{c.labeller}, effort on every graph: {effort}"),
-        *([("in test", told)] if told else []),
+        *([("in test", means_text)] if means_text else []),
     ]
 
 

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class BaseEvaluator(ABC):
-    """What all evaluators have in common.
+    """Base class of all evaluators.
 
     The same numbers come out of one call of :meth:`evaluate` and of any number of :meth:`update` calls: counts and
     sums are carried along, scores of batches are never averaged. A graph must not span two updates.
@@ -166,7 +166,7 @@ class BaseEvaluator(ABC):
 
 
 class FeatureSums:
-    """What has been scored so far: one accumulator for each kind of sum that the metrics need."""
+    """Running sums of one output: one accumulator for each kind of sum that the metrics need."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self.accumulators: dict[Any, Accumulator] = {m.accumulator: m.accumulator() for m in metrics}
@@ -273,7 +273,7 @@ class FeatureEvaluator(BaseEvaluator):
 
 
 class SeveralOutputs(BaseEvaluator):
-    """What evaluators of several outputs have in common.
+    """Base class of the evaluators of several outputs.
 
     Every metric is the weighted mean over the outputs that it can score; the value of one of several outputs stands
     beside it as ``<metric>_<output>``.

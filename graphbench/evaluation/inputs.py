@@ -1,4 +1,4 @@
-"""From what a caller hands in (arrays, tensors, lists of per-graph arrays) to checked :class:`Items`.
+"""Checks of targets and predictions: from arrays, tensors or lists of per-graph arrays to :class:`Items`.
 
 Nothing is guessed from the values: the dtype and the ``scores`` setting say what a prediction means.
 """
@@ -24,7 +24,7 @@ _MOST_INTEGER = 2**62  # of node numbers and graph indices, which are int64
 
 
 class ScoreScale(StrEnum):
-    """What floating-point predictions of a mask are."""
+    """How floating-point predictions of a mask are interpreted."""
 
     PROBABILITY = "probability"
     LOGIT = "logit"

@@ -93,7 +93,7 @@ class CausalModel:
         return [output.split(self.stop)[0] if self.stop else output for output in outputs]
 
     def _tokens(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Return token ids and mask, padded on the left: all texts end where the model goes on."""
+        """Return token ids and mask, padded on the left: all texts end at the last column."""
         rows = self.tokenizer(list(texts))["input_ids"]
         longest = max(len(row) for row in rows)
         ids = torch.tensor([[self._pad] * (longest - len(row)) + row for row in rows])

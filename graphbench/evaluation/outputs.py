@@ -1,4 +1,4 @@
-"""From the outputs of algorithms that a caller hands in to checked arrays, in the form of a ``TrajectoryBatch``."""
+"""Checks of the outputs of algorithms: from what a caller gives to arrays in the form of a ``TrajectoryBatch``."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class _Strict(BaseModel):
 
 
 class Budget(_Strict):
-    """How much training a run was given.
+    """The training budget of a run.
 
     Attributes:
         small: True when budget or data are below the published ones, or nothing is published for the configuration;
@@ -209,7 +209,7 @@ class RunRecord(_Strict):
 
     @property
     def config_hash(self) -> str:
-        """Eight hex digits naming everything that repetitions with other seeds and on other draws have in common."""
+        """Eight hex digits of a hash of the data, model, configuration and budget, without seeds and draws."""
         data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))
         return _hash({"dataset": [self.dataset, self.dataset_version, data], **self._setup})
 

@@ -79,7 +79,7 @@ class Score(Mapping[str, float]):
         return dict(self._values)
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return all there is to say of the score as a plain dictionary, ready for JSON.
+        """Return the metrics and everything that describes them as a plain dictionary, ready for JSON.
 
         Returns:
             ``primary`` (name of the metric that ranks models), ``higher_is_better``, ``metrics`` (as

@@ -1,4 +1,4 @@
-"""Statistics that are shares of classes, told in one line: how many classes there are, and the largest of them."""
+"""Class frequencies summarised in one line: how many classes occur, and the most frequent of them."""
 
 from __future__ import annotations
 

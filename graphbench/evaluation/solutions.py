@@ -230,7 +230,7 @@ def _checked_names(names: Sequence[str], problem: Problem) -> tuple[str, ...]:
 
 
 def _objectives(problem: Problem, graphs: Any, values: Array) -> NDArray[np.int64]:
-    """Return the objectives of solutions handed in."""
+    """Return the objectives of the solutions that a caller gives."""
     if values.dtype.kind == "f":
         wrong = values[~(np.abs(values) <= _LARGEST)]
         if wrong.size:

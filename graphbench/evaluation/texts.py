@@ -18,7 +18,7 @@ _SIZED = re.compile(r"(.+)_n(\d+)")
 
 
 class _Sums(FeatureSums):
-    """What has been scored so far, in all and of every problem size."""
+    """Running sums over all texts, and over the texts of every problem size."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         super().__init__(metrics)

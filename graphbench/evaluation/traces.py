@@ -36,7 +36,7 @@ Array = NDArray[Any]
 
 
 class _Sums:
-    """What has been scored so far: the accumulators of every output."""
+    """Running sums: the accumulators of every output."""
 
     def __init__(self, metrics: Mapping[str, Sequence[Metric]]) -> None:
         self.accumulators: dict[str, dict[Any, Any]] = {

@@ -148,7 +148,7 @@ class Task(ABC):
     def batches(
         self, train: Any, size: int, *, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)
     ) -> Iterator[Any]:
-        """Yield training batches for ever; they are a function of (seed, number of the batch) alone.
+        """Yield training batches without end; they are a function of (seed, number of the batch) alone.
 
         Args:
             train: What :meth:`open` returned.

@@ -92,7 +92,7 @@ class TextTask(Task):
     def batches(
         self, train: GraphDataset, size: int, *, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)
     ) -> Iterator[Any]:
-        """Yield training batches for ever: texts of similar length together."""
+        """Yield training batches without end: texts of similar length together."""
         corpus, (rank, parts) = self._corpus(train), share
         epoch, first = divmod(start, len(corpus) // min(size, len(corpus)))
         while True:

@@ -82,7 +82,7 @@ class TraceTask(Task):
     def batches(
         self, train: Any, size: int, *, seed: int, start: int = 0, share: tuple[int, int] = (0, 1)
     ) -> Iterator[Any]:
-        """Yield training batches for ever: of a stored split epoch after epoch, or of a stream."""
+        """Yield training batches without end: of a stored split epoch after epoch, or of a stream."""
         if self.is_stored(train.split):
             yield from super().batches(train, size, seed=seed, start=start, share=share)
         else:

@@ -15,7 +15,7 @@ from graphbench.evaluation.metrics.items import Items
 
 
 class Accumulator(Protocol):
-    """Anything that takes updates."""
+    """Running sums to which checked items are added."""
 
     def add(self, items: Items) -> None:
         """Take one update."""

@@ -1,4 +1,4 @@
-"""What every accumulator is fed: checked arrays, one row per scored item."""
+"""The input of accumulators: checked arrays, one row per scored item."""
 
 from __future__ import annotations
 

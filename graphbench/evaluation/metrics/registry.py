@@ -46,7 +46,7 @@ _SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not pr
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One way to score predictions.
+    """A metric: its direction and range, what it can score, and how it is computed.
 
     Attributes:
         name: Name in cards, scores and records.

@@ -1,4 +1,4 @@
-"""Running sums of the worth of solutions, beside the best known values and the proved bounds."""
+"""Running sums of the objectives of solutions, relative to the best known values and the proved bounds."""
 
 from __future__ import annotations
 
