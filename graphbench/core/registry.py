@@ -1,4 +1,4 @@
-"""A registry: things by name, of this package, of plug-ins and of scripts, without two of one name."""
+"""A registry of named objects of this package, of plug-ins and of scripts; every name is unique."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Things of one kind by name, a mapping that others may add to.
+    """Mapping from names to objects of one kind, to which plug-ins and scripts may add.
 
     Args:
-        kind: What they are called in messages, e.g. ``metric``.
+        kind: Name of the kind in messages, e.g. ``metric``.
         error: Class of the error that :meth:`find` raises.
     """
 
@@ -26,15 +26,15 @@ class Registry(Mapping[str, T]):
         on_broken(self._forget)
 
     def add(self, name: str, thing: T, module: str) -> None:
-        """Register a thing; its owner may register another one in its place.
+        """Register an object; its owner may replace it.
 
         Args:
             name: Its name.
-            thing: The thing.
-            module: Name of the module that brings it (:func:`graphbench.core.plugins.calling_module`).
+            thing: The object.
+            module: Name of the module that registers it (:func:`graphbench.core.plugins.calling_module`).
 
         Raises:
-            PluginError: If somebody else has registered a thing of that name.
+            PluginError: If another owner has registered the name.
         """
         owner = owner_of(module)
         taken = self.owner(name)
@@ -46,15 +46,15 @@ class Registry(Mapping[str, T]):
         self._entries[name] = (thing, owner)
 
     def owner(self, name: str) -> str | None:
-        """Return who registered a name; None where nobody has, as far as plug-ins are loaded."""
+        """Return the owner of a name; None if it is not registered. No plug-in is loaded for it."""
         return self._entries[name][1] if name in self._entries else None
 
     def find(self, name: str) -> T:
-        """Return the thing of a name; plug-ins are loaded where it is not known yet.
+        """Return the object of a name; plug-ins are loaded if the name is not known yet.
 
         Raises:
-            UnknownName: If there is none (or another class, see ``error``); the message suggests the nearest name, and
-                names broken plug-ins.
+            UnknownName: If the name is unknown (or another class, see ``error``); the message suggests the nearest name
+                and lists broken plug-ins.
         """
         if name in self:
             return self._entries[name][0]
@@ -64,13 +64,13 @@ class Registry(Mapping[str, T]):
         )
 
     def __getitem__(self, name: str) -> T:
-        """Return the thing of a name, as a mapping does: ``KeyError`` where there is none."""
+        """Return the object of a name; raise ``KeyError`` if the name is unknown."""
         if name not in self:
             raise KeyError(name)
         return self._entries[name][0]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a thing of that name; plug-ins are loaded where it is not known yet."""
+        """Return whether a name is registered; plug-ins are loaded if it is not known yet."""
         if name not in self._entries:
             load_plugins()
         return name in self._entries
@@ -81,22 +81,22 @@ class Registry(Mapping[str, T]):
         return iter(tuple(self._entries))
 
     def __len__(self) -> int:
-        """Return the number of things, those of plug-ins included."""
+        """Return the number of objects, those of plug-ins included."""
         load_plugins()
         return len(self._entries)
 
     def registered(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, thing and owner of what is registered so far; no plug-in is loaded for it."""
+        """Yield name, object and owner of what is registered so far, without loading plug-ins."""
         for name, (thing, owner) in tuple(self._entries.items()):
             yield name, thing, owner
 
     def owned(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, thing and owner of all there are, those of plug-ins included, in the order of registration."""
+        """Yield name, object and owner of all entries, those of plug-ins included, in the order of registration."""
         load_plugins()
         yield from self.registered()
 
     def remove(self, name: str) -> None:
-        """Remove a thing; nothing happens where there is none."""
+        """Remove an entry, if there is one."""
         self._entries.pop(name, None)
 
     def _forget(self, owner: str) -> None:

@@ -1,4 +1,4 @@
-"""Content hashes of some graphs of a split, whichever file they come from."""
+"""Content hashes of graphs of a split, independent of the file that contains them."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
 
 
 def labelled_hash(graphs: str, labels: str) -> str:
-    """Return the hash of graphs with labels that lie in a file of their own, from the hashes of both."""
+    """Return the hash of graphs and labels that are in separate files, from the hashes of both."""
     return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
 
 
 def selection_hash(first_graphs: str, numbers: Array) -> str:
-    """Return the hash of chosen graphs: that of all graphs up to the last chosen one, and the numbers in their order.
+    """Return the hash of selected graphs, from that of all graphs up to the last selected one and the selected numbers.
 
     Args:
         first_graphs: Content hash of graphs 0 to ``numbers.max()``.
-        numbers: int64, the chosen graphs.
+        numbers: int64, the selected graphs in order.
     """
     digest = hashlib.sha256(f"selection|{first_graphs}|".encode())
     digest.update(np.ascontiguousarray(numbers, "<i8").data)

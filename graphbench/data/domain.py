@@ -1,7 +1,7 @@
-"""Domains: what each brings, in one object that names it, and where to find it.
+"""Domains: objects that list the generators, labellers, sources and problems of a domain.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
-imported when first asked for. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
+imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Listing = Mapping[str, T] | str
-"""Things by their names in the domain, or where such a mapping is: ``module:NAME``, imported when first needed."""
+"""Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
 Kind = Literal["generator", "labeller", "source", "problem"]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What a domain brings; cards name each part as ``<domain>.<name>``.
+    """The parts of a domain; cards name each as ``<domain>.<name>``.
 
     Attributes:
         name: Name of the domain, an identifier; ids of its datasets begin with it.
         generators: The generators of its datasets.
-        labellers: The labellers, whose labels cost solver time.
-        sources: Readers of files, such as published ones, that stand for its datasets.
-        problems: The combinatorial problems that tasks of the type ``solve`` name.
+        labellers: The labellers, which compute costly labels.
+        sources: Readers of files, such as published ones, with samples of its datasets.
+        problems: The combinatorial problems that tasks name.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Domain:
     problems: Listing[Problem] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
-        """Return the things of one kind by their names in the domain."""
+        """Return the parts of one kind by their names in the domain."""
         listing: Listing[Any] = getattr(self, f"{kind}s")
         if not isinstance(listing, str):
             return listing
@@ -85,7 +85,7 @@ def register(domain: Domain) -> Domain:
 
 
 def unregister(name: str) -> None:
-    """Remove a registered domain; nothing happens where there is none of that name."""
+    """Remove a registered domain, if there is one of that name."""
     _DOMAINS.remove(name)
 
 
@@ -93,7 +93,7 @@ def find_domain(name: str) -> Domain:
     """Return a domain by name.
 
     Raises:
-        CardError: If there is none of that name.
+        CardError: If there is no such domain; the message suggests the nearest name.
     """
     if name in _built_in():
         found: Domain = importlib.import_module(f"graphbench.domains.{name}.domain").DOMAIN
@@ -109,9 +109,9 @@ def list_domains() -> tuple[str, ...]:
 
 
 def domain_module(name: str) -> str | None:
-    """Return the module that registered a domain, which worker processes must import or cannot (``__main__``).
+    """Return the module that registered a domain; workers must import it, and cannot import ``__main__``.
 
-    None for built-in domains and those of plug-ins, which workers know.
+    None for built-in domains and those of plug-ins, which workers load themselves.
     """
     owner = None if name in _built_in() else _DOMAINS.owner(name)
     return None if owner is None or owner == BUILT_IN or is_plugin(owner) else owner
@@ -130,7 +130,7 @@ def find_part(kind: Kind, name: str) -> Any:
         parts = find_domain(domain).parts(kind)
     except CardError as error:
         raise CardError(f"{kind} {name!r}: {error}") from error
-    if short not in parts and kind == "generator":  # samples of files are given by the source's own generator
+    if short not in parts and kind == "generator":  # a source of files has its own generator
         sources = find_domain(domain).parts("source")
         if short in sources:
             return sources[short].generator

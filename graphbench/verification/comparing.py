@@ -1,4 +1,4 @@
-"""What the checks of graphs and of labels share: they become rows, and compare what they find with the card."""
+"""Shared by the checks of graphs and of labels: run checks, and compare hashes and statistics with the card."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -
     """Compare the hash of the first graphs, or of their labels, with that of the card.
 
     Args:
-        found: The hash of what was drawn.
+        found: The hash of the samples that were drawn.
         pinned: The hash on the card, if there is one.
         count: Number of graphs.
         may_follow: Whether ``graphbench verify --update`` would write a hash that is missing.

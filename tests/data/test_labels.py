@@ -361,7 +361,7 @@ def test_labels_of_other_graphs_are_refused(card: Card, make: MakeCard, tmp_path
     assert with_labels(card, graphs, stored_samples(card.only_labels, labels_of(card, path)[0])).values.keys() == set(
         MIS
     )
-    with pytest.raises(StoreError, match="labels of co/toy:mis_size are of other graphs"):
+    with pytest.raises(StoreError, match="labels of co/toy:mis_size belong to other graphs"):
         with_labels(card, graphs, labels)
     file = labels_of(card, path)[0]
     file.write_bytes(labels_of(card, other)[0].read_bytes())

@@ -221,7 +221,7 @@ def test_a_folder_that_may_not_be_entered(
 
     monkeypatch.setattr(Path, "stat", stat)
     for look in (lambda: Manifest(built.parent).read(), lambda: find_file(card, "train", 1, built.parent)):
-        with pytest.raises(StoreError, match="the folder is closed to this user; choose another --root"):
+        with pytest.raises(StoreError, match="the folder is not readable by this user; choose another --root"):
             look()
 
 

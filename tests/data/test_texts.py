@@ -64,7 +64,7 @@ def test_bytes_that_are_no_text() -> None:
 
 @pytest.mark.parametrize("words", [["input", "edge", "text"], ["hint", "graph", "text"]])
 def test_where_text_does_not_belong(words: list[str]) -> None:
-    with pytest.raises(CardError, match="text belongs to nodes and graphs and is no hint"):
+    with pytest.raises(CardError, match="texts belong to nodes or graphs and are no hints"):
         Feature.parse("story", words)
 
 
