@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
-from graphbench.core.errors import ArgumentError, CardError
+from graphbench.core.errors import CardError
 from graphbench.data.generation import ensure_split
-from graphbench.data.sources import GENERATED, Reader, find_source, folder_of_source
+from graphbench.data.sources import GENERATED, Reader, sourced_card
 from graphbench.data.store import default_root
 from graphbench.data.workers import require_one_place, worker_count
 
@@ -274,45 +274,6 @@ class Loader:
             pre_transform=self._pre_transform,
             pre_filter=self._pre_filter,
         )
-
-
-def sourced_card(
-    card: Card,
-    source: str | Reader = GENERATED,
-    folder: str | Path | None = None,
-    *,
-    download: bool = False,
-    root: str | Path | None = None,
-    progress: bool | None = None,
-) -> Card:
-    """Return the card itself for generated data, or the card of the files in a folder.
-
-    Args:
-        card: The dataset's card.
-        source: ``generated``, the name of a source of files, or a reader; see :class:`Loader`.
-        folder: Folder of the files.
-        download: Whether to download the files.
-        root: Folder of all datasets, below which downloaded files lie.
-        progress: Show a progress bar of the download; None for terminals only.
-
-    Raises:
-        ArgumentError: If ``source`` is unknown, or does not go together with ``folder`` and ``download``.
-        CardError: If the card is of another draw than data seed 0.
-        StoreError: If ``folder`` does not hold the files, or they cannot be downloaded.
-    """
-    if source == GENERATED:
-        if folder is not None or download:
-            what = "download is" if folder is None else f"folder={str(folder)!r} is"
-            raise ArgumentError(
-                f"{what} for files that are not generated; name their source, such as source='official' "
-                "(--source official), or use root= (--root) for generated data"
-            )
-        return card
-    found = find_source(card, source)
-    place = None if folder is None else checked_path("folder", folder)
-    home = default_root() if root is None else checked_path("root", root)
-    asked = source if isinstance(source, str) else found.name
-    return found.card(card, folder_of_source(found, asked, place, download, home, progress))
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:

@@ -104,11 +104,8 @@ class Feature:
             raise CardError(
                 f"feature {name!r}: scalar({size}) needs a width of at least 1, and of exactly 1 for a hint"
             )
-        return (
-            cls(name, stage, location, kind, size)
-            if kind is Kind.CATEGORICAL
-            else cls(name, stage, location, kind, width=size)
-        )
+        classes, width = (size, 1) if kind is Kind.CATEGORICAL else (0, size)
+        return cls(name, stage, location, kind, classes, width)
 
     @property
     def row_shape(self) -> tuple[int, ...]:

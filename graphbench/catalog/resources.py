@@ -105,12 +105,7 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
 
 
 def data_files(name: str, domain: str | None = None, without: Collection[str] = ()) -> dict[str, Path]:
-    """Return ``<domain>/<file>`` -> path of the YAML files of domains in all folders ``name``, sorted.
-
-    Args:
-        name: ``baselines`` or ``hpo``.
-        domain: One domain; None for all.
-        without: Names of folders to skip.
+    """Return ``<domain>/<file>`` -> path of the YAML files of one or all domains in all folders ``name``, sorted.
 
     Raises:
         PluginError: If a script's folder has a file of a name that is taken. A plug-in is then broken and left out.

@@ -90,12 +90,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def remove_strays(folder: Path, name: str) -> None:
-    """Remove incomplete files that killed processes left behind; the caller must hold the lock of these files.
-
-    Args:
-        folder: Where to look.
-        name: Name of the finished file, as given to :func:`atomic_path`; may be a glob.
-    """
+    """Remove incomplete files of :func:`atomic_path`; ``name`` may be a glob, and the caller must hold its lock."""
     for leftover in folder.glob(f".{name}.*.tmp"):
         leftover.unlink(missing_ok=True)
 

@@ -26,12 +26,7 @@ class Registry(Mapping[str, T]):
         on_broken(self._forget)
 
     def add(self, name: str, thing: T, module: str) -> None:
-        """Register an object; its owner may replace it.
-
-        Args:
-            name: Its name.
-            thing: The object.
-            module: Name of the module that registers it (:func:`graphbench.core.plugins.calling_module`).
+        """Register an object, given the name of the :func:`~.plugins.calling_module`; its owner may replace it.
 
         Raises:
             PluginError: If another owner has registered the name.

@@ -60,13 +60,7 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
 
 
 def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str | None:
-    """Return the problem with the shape of the rows of a feature's array, or None.
-
-    Args:
-        feature: The feature.
-        values: One row per node, stored edge or graph.
-        directed: Whether the graphs are directed. Edges of undirected ones may have one value per direction.
-    """
+    """Return the problem with the shape of the rows of a feature's array, or None."""
     own = feature.row_shape
     allowed = {own: "one row per item"}
     if feature.location is Location.EDGE and not directed:

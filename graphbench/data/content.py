@@ -25,13 +25,7 @@ _NODE_IDS = (Kind.POINTER, Kind.PERMUTATION)
 
 
 def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> str:
-    """Return the content hash that a file of the first ``count`` graphs of a longer file has.
-
-    Args:
-        card: The dataset's card.
-        arrays: The arrays of the longer file.
-        count: Graphs, at least one.
-    """
+    """Return the content hash that a file of the first ``count`` graphs of a longer file has."""
     node_ptr, edge_ptr = arrays["node_ptr"][: count + 1], arrays["edge_ptr"][: count + 1]
     rows = {Location.NODE: int(node_ptr[-1]), Location.EDGE: int(edge_ptr[-1]), Location.GRAPH: count}
     nodes = int(np.diff(node_ptr).max(initial=1))
@@ -61,12 +55,7 @@ def labelled_hash(graphs: str, labels: str) -> str:
 
 
 def selection_hash(first_graphs: str, numbers: Array) -> str:
-    """Return the hash of selected graphs, from that of all graphs up to the last selected one and the selected numbers.
-
-    Args:
-        first_graphs: Content hash of graphs 0 to ``numbers.max()``.
-        numbers: int64, the selected graphs in order.
-    """
+    """Return the hash of selected graphs, from that of graphs 0 to the largest selected number, and the numbers."""
     digest = hashlib.sha256(f"selection|{first_graphs}|".encode())
     digest.update(np.ascontiguousarray(numbers, "<i8").data)
     return digest.hexdigest()

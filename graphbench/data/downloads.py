@@ -64,13 +64,7 @@ class Download:
 
 
 def download_folder(name: str, downloads: Sequence[Download], root: Path) -> Path:
-    """Return the folder for the downloaded files of a source.
-
-    Args:
-        name: Name of the source.
-        downloads: Its registered downloads; other ones have another folder.
-        root: Folder of all datasets.
-    """
+    """Return the folder for the downloaded files of a source; other downloads have another folder."""
     digest = hashlib.sha256("|".join(f"{d.url} {d.sha256}" for d in downloads).encode()).hexdigest()
     return root / ".downloads" / f"{name}-{digest[:12]}"
 
@@ -79,12 +73,6 @@ def fetch(name: str, downloads: Sequence[Download], root: Path, progress: bool |
     """Return the folder with the downloaded files of a source; missing files are downloaded first.
 
     An interrupted download is resumed; a lock serialises processes that need the same files.
-
-    Args:
-        name: Name of the source.
-        downloads: Its registered downloads.
-        root: Folder of all datasets.
-        progress: Show a progress bar; None for terminals only.
 
     Raises:
         StoreError: If a server cannot be reached or sends another file than the registered one, an archive is unsafe,

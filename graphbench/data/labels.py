@@ -155,12 +155,7 @@ def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
 
 
 def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
-    """Return graphs with their labels.
-
-    Args:
-        card: The card of the task.
-        graphs: The graphs.
-        labels: Labels of these graphs, in their order; surplus ones at the end are ignored.
+    """Return graphs with their labels, in the same order; surplus labels at the end are ignored.
 
     Raises:
         StoreError: If the labels are of other graphs.

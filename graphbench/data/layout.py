@@ -31,12 +31,7 @@ def label_folder(card: Card, folder: Path) -> Path:
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: its folder name, that of its task's labels, and the draw.
-
-    Args:
-        card: The dataset.
-        folder: The folder of its graphs; None for the one that follows from the card.
-    """
+    """Return the identifier of a dataset's data: the names of its folder and of its labels' folder, and the draw."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     if card.labeller is None:
         return graphs.name

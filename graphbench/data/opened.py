@@ -27,12 +27,6 @@ Arrays = dict[str, NDArray[Any]]
 def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path | None:
     """Return the file with the labels of a split's first graphs; None if the generator gives all features.
 
-    Args:
-        card: The card of the task.
-        split: Name of the split.
-        path: The file of the graphs.
-        limit: Number of graphs used; None for all of the file.
-
     Raises:
         StoreError: If the labels are missing.
     """

@@ -188,14 +188,7 @@ def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> 
 
 
 def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]], target: Path) -> dict[str, int]:
-    """Write samples, shard after shard, to the file of a split; return its sizes.
-
-    Args:
-        card: The dataset's card.
-        split: Name of the split.
-        shards: Gives the samples of all shards, in order; called twice.
-        target: The file.
-    """
+    """Write samples, shard after shard, to the file of a split; return its sizes."""
     rows = dict.fromkeys((Location.NODE, Location.EDGE, Location.GRAPH), 0)
     sizes: Counter[str] = Counter()  # of texts, in bytes
     kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # array -> shape of a row, dtype

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card, SplitSpec
 from graphbench.catalog.features import Feature, Stage
+from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ArgumentError, CardError, GraphBenchError, StoreError
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
@@ -28,6 +29,7 @@ from graphbench.data.domain import Domain, find_domain, find_part, register
 from graphbench.data.downloads import Download, download_folder, fetch
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.store import default_root
 
 GENERATED = "generated"
 IMPORTED = "imported"
@@ -260,10 +262,6 @@ def _source_of_reader(read: Reader) -> FileSource:
 def find_source(card: Card, source: str | Reader) -> FileSource:
     """Return the source of files that a user selects for a dataset.
 
-    Args:
-        card: The dataset's card.
-        source: The name of a source of the card's domain, ``<domain>.<name>`` for one of another domain, or a reader.
-
     Raises:
         ArgumentError: If there is no such source.
     """
@@ -307,24 +305,49 @@ def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None
     return None if protocol is None else _sources_of(domain).get(protocol)
 
 
-def folder_of_source(
-    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None = None
-) -> Path:
-    """Return the folder of a source's files; download them first if requested.
+def sourced_card(
+    card: Card,
+    source: str | Reader = GENERATED,
+    folder: str | Path | None = None,
+    *,
+    download: bool = False,
+    root: str | Path | None = None,
+    progress: bool | None = None,
+) -> Card:
+    """Return the card itself for generated data, or the card of the files in a folder.
 
     Args:
-        source: The source.
-        asked: The name that the user gave.
-        folder: The folder that the user gave; None for the downloaded files.
-        download: Whether to download missing files.
-        root: Folder of all datasets.
-        progress: Show a progress bar; None for terminals only.
+        card: The dataset's card.
+        source: ``generated``, the name of a source of files, or a reader; see :class:`graphbench.Loader`.
+        folder: Folder of the files.
+        download: Whether to download the files.
+        root: Folder of all datasets, below which downloaded files lie.
+        progress: Show a progress bar of the download; None for terminals only.
 
     Raises:
-        ArgumentError: If folder and download are both given, no download is registered, or neither is given and no
-            files have been downloaded before.
-        StoreError: If the download fails.
+        ArgumentError: If ``source`` is unknown, or does not go together with ``folder`` and ``download``.
+        CardError: If the card is of another draw than data seed 0.
+        StoreError: If ``folder`` does not hold the files, or they cannot be downloaded.
     """
+    if source == GENERATED:
+        if folder is not None or download:
+            what = "download is" if folder is None else f"folder={str(folder)!r} is"
+            raise ArgumentError(
+                f"{what} for files that are not generated; name their source, such as source='official' "
+                "(--source official), or use root= (--root) for generated data"
+            )
+        return card
+    found = find_source(card, source)
+    place = None if folder is None else checked_path("folder", folder)
+    home = default_root() if root is None else checked_path("root", root)
+    asked = source if isinstance(source, str) else found.name
+    return found.card(card, _folder_of_source(found, asked, place, download, home, progress))
+
+
+def _folder_of_source(
+    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None
+) -> Path:
+    """Return the folder of a source's files; download them first if requested."""
     if download:
         if folder is not None:
             raise ArgumentError(f"folder={str(folder)!r} and download exclude each other; give one of them")

@@ -49,10 +49,6 @@ def default_root() -> Path:
 def require_space(folder: Path, needed: int) -> None:
     """Raise a clear error if the disk has too little space for a build.
 
-    Args:
-        folder: Where the build will write (it need not exist yet).
-        needed: Estimated bytes.
-
     Raises:
         StoreError: If fewer than ``needed`` bytes and a reserve of 64 MB are free.
     """

@@ -57,9 +57,6 @@ def require_one_place(workers: int | None, executor: Executor | None, cluster: o
 def worker_count(workers: int | None) -> int:
     """Return the number of processes that draw shards.
 
-    Args:
-        workers: The number that the user gave; None for all cores.
-
     Raises:
         GenerationError: If ``workers`` is not a whole number from 1 on.
     """
@@ -100,12 +97,6 @@ def run_jobs(
     pool: Pool, function: Callable[..., Any], jobs: Mapping[str, tuple[Any, ...]], done: Callable[[Any], object]
 ) -> None:
     """Run jobs on a pool.
-
-    Args:
-        pool: From :func:`worker_pool`.
-        function: Function that the jobs call.
-        jobs: Name of the job -> arguments.
-        done: Called with the value of every finished job.
 
     Raises:
         GenerationError: If a job was lost with its worker for the third time.

@@ -47,15 +47,7 @@ def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -
 
 
 def compare_statistics(card: Card, found: Statistics, count: int, known: Statistics | None, known_count: int) -> str:
-    """Compare mean statistics with the card's, in standard errors.
-
-    Args:
-        card: The card.
-        found: The statistics of the samples that were drawn.
-        count: Number of these samples.
-        known: The statistics on the card, if there are any.
-        known_count: Number of samples they were measured on.
-    """
+    """Compare mean statistics with the card's, in standard errors."""
     means = means_text(card.features, {name: mean for name, (mean, _) in found.items()})
     if known is None:
         raise CheckSkipped(f"{means}; nothing on the card to compare with")

@@ -45,14 +45,7 @@ def first_samples(card: Card, split: str, most: int = FIRST) -> Samples:
 
 
 def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
-    """Return the number of samples for statistics: fewer if graphs are large or slow to draw.
-
-    Args:
-        card: The dataset.
-        split: Name of the split.
-        generator: Its generator.
-        first: Its first samples.
-    """
+    """Return the number of samples for statistics: fewer if graphs are large or slow to draw."""
     work = generator.shard_size(generator.parse(card, split))  # a number of graphs of about constant cost
     most = min(int(_STATISTICS_NODES / float(first.num_nodes.mean())), 30 * work)
     return min(card.split(split).count, max(FIRST, most))
@@ -74,12 +67,7 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
 
 
 def measure(card: Card, *, progress: bool | None = None) -> Measured:
-    """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
-
-    Args:
-        card: The dataset.
-        progress: Show a progress bar; None for terminals only.
-    """
+    """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers."""
     whole, card = card, card.graphs
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
@@ -117,12 +105,7 @@ def measure(card: Card, *, progress: bool | None = None) -> Measured:
 
 
 def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
-    """Return the measurements of all labels and all tasks of a card.
-
-    Args:
-        card: The card.
-        bar: Advances with every split of every labeller.
-    """
+    """Return the measurements of all labels and all tasks of a card."""
     labels, tasks = {}, {}
     for name in card.labels:
         views = [card.with_task(task) for task, spec in card.tasks.items() if spec.labels == name]

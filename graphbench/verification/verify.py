@@ -23,9 +23,8 @@ from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
-from graphbench.data.sources import source_of
+from graphbench.data.sources import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
-from graphbench.loader import sourced_card
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks

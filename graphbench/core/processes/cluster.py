@@ -171,12 +171,7 @@ class Requirements:
 
 @contextmanager
 def shared_folder(folder: Path, measure: Callable[[], Versions]) -> Iterator[Requirements]:
-    """Yield the requirements for workers that share a folder; a token file is in the folder while the block runs.
-
-    Args:
-        folder: The folder; created if it is missing.
-        measure: As in :class:`Requirements`.
-    """
+    """Yield the requirements for workers that share a folder; a token file is in the folder while the block runs."""
     token = folder.absolute() / f".token.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     with clear_errors(folder, "write"):
         token.parent.mkdir(parents=True, exist_ok=True)

@@ -96,11 +96,7 @@ class WorkerProcess:
         return time.monotonic() - self._idle_since < usable
 
     def start(self, arguments: bytes) -> None:
-        """Start a job.
-
-        Args:
-            arguments: A pickled tuple.
-        """
+        """Start a job, given the pickled tuple of its arguments."""
         self._busy, self._started = True, time.time()
         self._clock = time.monotonic() if self._ready else None
         with suppress(OSError):
@@ -233,14 +229,7 @@ class IdleProcesses:
         self._keys: dict[WorkerProcess, str] = {}  # of the processes that are in use
 
     def take(self, function: bytes, limits: Limits, logs: Path | None, idle_seconds: float) -> WorkerProcess:
-        """Return an idle process that has loaded the function, or a new one.
-
-        Args:
-            function: As for :class:`WorkerProcess`, with ``limits`` and ``idle_seconds``.
-            limits: Of each job.
-            logs: Folder for the log of a new process; None for the output of this process.
-            idle_seconds: Idle time after which a process exits.
-        """
+        """Return an idle process that has loaded the function, or a new one."""
         key = _process_key(function, limits, logs)
         with self._lock:
             self._remove_ended()

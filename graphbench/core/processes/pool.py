@@ -162,12 +162,7 @@ class Pool(ABC):
         """Number of jobs that can currently run at once."""
 
     def submit(self, *arguments: Any, name: str) -> Handle:
-        """Submit a job, which starts as soon as a worker is free.
-
-        Args:
-            arguments: Of the pool's function.
-            name: Of the job, for messages.
-        """
+        """Submit a job, which starts as soon as a worker is free."""
         handle = Handle(name, arguments)
         self._queue.append(handle)
         self._start_queued()
@@ -175,9 +170,6 @@ class Pool(ABC):
 
     def completed(self, seconds: float = math.inf) -> list[Handle]:
         """Wait until jobs have ended, and return them; each job is returned once.
-
-        Args:
-            seconds: Longest time to wait.
 
         Returns:
             The jobs that ended; empty after ``seconds``, or if no job is left.
@@ -335,13 +327,7 @@ class FuturePool(Pool):
 
 
 class ExecutorPool(FuturePool):
-    """Runs jobs on any ``concurrent.futures`` executor, which stays open.
-
-    Args:
-        function: From :func:`pickled`.
-        executor: The executor.
-        retries: As in :class:`Pool`.
-    """
+    """Runs jobs on any ``concurrent.futures`` executor, which stays open."""
 
     def __init__(
         self, function: bytes, executor: Executor, retries: Callable[[BaseException], bool] = is_worker_loss
