@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import TypeVar
 
 from graphbench.core.errors import PluginError, UnknownName
-from graphbench.core.plugins import about_broken, load_plugins, on_broken, owner_in_words, owner_of
+from graphbench.core.plugins import BUILT_IN, about_broken, load_plugins, on_broken, owner_in_words, owner_of
 from graphbench.core.suggestions import closest
 
 T = TypeVar("T")
@@ -18,10 +19,13 @@ class Registry(Mapping[str, T]):
     Args:
         kind: Name of the kind in messages, e.g. ``metric``.
         error: Class of the error that :meth:`find` raises.
+        built_in: Returns name -> ``module:NAME`` of objects of this package that are imported when first needed.
     """
 
-    def __init__(self, kind: str, error: type[Exception] = UnknownName) -> None:
-        self.kind, self.error = kind, error
+    def __init__(
+        self, kind: str, error: type[Exception] = UnknownName, built_in: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
+        self.kind, self.error, self.built_in = kind, error, built_in
         self._entries: dict[str, tuple[T, str]] = {}  # name -> thing, owner
         on_broken(self._forget)
 
@@ -42,6 +46,8 @@ class Registry(Mapping[str, T]):
 
     def owner(self, name: str) -> str | None:
         """Return the owner of a name; None if it is not registered. No plug-in is loaded for it."""
+        if name in self.built_in():
+            return BUILT_IN
         return self._entries[name][1] if name in self._entries else None
 
     def find(self, name: str) -> T:
@@ -52,33 +58,38 @@ class Registry(Mapping[str, T]):
                 and lists broken plug-ins.
         """
         if name in self:
-            return self._entries[name][0]
+            return self[name]
         raise self.error(
-            f"unknown {self.kind} {name!r}{closest(name, self._entries)} "
-            f"(known: {', '.join(sorted(self._entries)) or 'none'}){about_broken()}"
+            f"unknown {self.kind} {name!r}{closest(name, self)} "
+            f"(known: {', '.join(sorted(self)) or 'none'}){about_broken()}"
         )
 
     def __getitem__(self, name: str) -> T:
         """Return the object of a name; raise ``KeyError`` if the name is unknown."""
         if name not in self:
             raise KeyError(name)
-        return self._entries[name][0]
+        if name in self._entries:
+            return self._entries[name][0]
+        module, _, attribute = self.built_in()[name].partition(":")
+        found: T = getattr(import_module(module), attribute)
+        return found
 
     def __contains__(self, name: object) -> bool:
         """Return whether a name is registered; plug-ins are loaded if it is not known yet."""
-        if name not in self._entries:
-            load_plugins()
+        if name in self._entries or name in self.built_in():
+            return True
+        load_plugins()
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
         """Yield all names, those of plug-ins included."""
         load_plugins()
-        return iter(tuple(self._entries))
+        return iter((*self.built_in(), *self._entries))
 
     def __len__(self) -> int:
         """Return the number of objects, those of plug-ins included."""
         load_plugins()
-        return len(self._entries)
+        return len(self.built_in()) + len(self._entries)
 
     def registered(self) -> Iterator[tuple[str, T, str]]:
         """Yield name, object and owner of what is registered so far, without loading plug-ins."""

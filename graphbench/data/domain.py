@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from graphbench.core.errors import CardError, PluginError
-from graphbench.core.plugins import BUILT_IN, about_broken, calling_module, is_plugin, owner_in_words, owner_of
+from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin
 from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
 
@@ -58,7 +58,14 @@ class Domain:
         return found
 
 
-_DOMAINS: Registry[Domain] = Registry("domain", CardError)
+def _built_in() -> dict[str, str]:
+    """Return the domains that are packages of ``graphbench.domains``, and where their objects are."""
+    package = importlib.import_module("graphbench.domains")
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    return {name: f"graphbench.domains.{name}.domain:DOMAIN" for name in names}
+
+
+_DOMAINS: Registry[Domain] = Registry("domain", CardError, _built_in)
 
 
 def register(domain: Domain) -> Domain:
@@ -70,17 +77,11 @@ def register(domain: Domain) -> Domain:
     Raises:
         PluginError: If the name is no identifier, or another domain has it.
     """
-    module = calling_module()
     if not isinstance(domain, Domain):
         raise PluginError(f"register takes a Domain, got {type(domain).__name__}")
     if not domain.name.isidentifier():
         raise PluginError(f"the domain name {domain.name!r} is no identifier; use letters, digits and underscores")
-    if domain.name in _built_in():
-        raise PluginError(
-            f"{owner_in_words(owner_of(module))} registers the domain {domain.name!r}, which graphbench itself has "
-            "already; choose another name"
-        )
-    _DOMAINS.add(domain.name, domain, module)
+    _DOMAINS.add(domain.name, domain, calling_module())
     return domain
 
 
@@ -95,17 +96,12 @@ def find_domain(name: str) -> Domain:
     Raises:
         CardError: If there is no such domain; the message suggests the nearest name.
     """
-    if name in _built_in():
-        found: Domain = importlib.import_module(f"graphbench.domains.{name}.domain").DOMAIN
-        return found
-    if name in _DOMAINS:
-        return _DOMAINS.find(name)
-    raise CardError(f"there is no domain {name!r}{closest(name, list_domains())}{about_broken()}")
+    return _DOMAINS.find(name)
 
 
 def list_domains() -> tuple[str, ...]:
     """Return the names of all domains, built-in ones first."""
-    return (*_built_in(), *_DOMAINS)
+    return tuple(_DOMAINS)
 
 
 def domain_module(name: str) -> str | None:
@@ -113,7 +109,7 @@ def domain_module(name: str) -> str | None:
 
     None for built-in domains and those of plug-ins, which workers load themselves.
     """
-    owner = None if name in _built_in() else _DOMAINS.owner(name)
+    owner = _DOMAINS.owner(name)
     return None if owner is None or owner == BUILT_IN or is_plugin(owner) else owner
 
 
@@ -145,9 +141,3 @@ def all_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
     for domain in list_domains():
         for short, part in find_domain(domain).parts(kind).items():
             yield f"{domain}.{short}", part
-
-
-def _built_in() -> tuple[str, ...]:
-    """Return the names of the domains that are packages of ``graphbench.domains``."""
-    package = importlib.import_module("graphbench.domains")
-    return tuple(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)

@@ -1,4 +1,4 @@
-"""Addresses, clients and workers that cannot be used are told, with what to do."""
+"""Addresses, clients and workers that cannot be used give errors with a remedy."""
 
 import os
 import pickle

@@ -81,8 +81,8 @@ def test_a_shard_that_kills_its_workers_is_told(
             build(watched_card, tmp_path, address)
     finally:
         running.scheduler.allowed_failures = before
-    told = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
-    assert re.search(told, str(failure.value))
+    message = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    assert re.search(message, str(failure.value))
     assert 1 <= watched.drawn().count(40) <= 3  # dask blames a worker's death on what waits there, too
 
 

@@ -1,4 +1,4 @@
-"""Labels that cost solver time: stored beside the graphs that several tasks share, found once, the same everywhere."""
+"""Labels that cost solver time: stored next to the graphs that several tasks share, found once, the same everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of files: a reader of one's own, a registered one, and registered downloads, through the same store."""
+"""Sources of files: a user's reader, a registered one, and registered downloads, through the same store."""
 
 from __future__ import annotations
 
