@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.data.runs import offsets, take_runs
-from graphbench.data.texts import Texts
+from graphbench.data.runs import offsets
+from graphbench.data.texts import Texts, take_rows
 from graphbench.data.trajectories import Trajectories
 from graphbench.data.trajectory_batch import move
 
@@ -77,7 +77,7 @@ class FlatGraphs:
             first, to = (first_node, ptr) if location is Location.NODE else (first_edge, edge_ptr)
             if whole:
                 return array[int(first[0]) : int(first[0]) + int(to[-1])]
-            return array.take(first, to) if isinstance(array, Texts) else take_runs(array, first, to)
+            return take_rows(array, first, to)
 
         local = _all_pairs(nodes) if self.complete else rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)

@@ -23,7 +23,7 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import clear_errors
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
-from graphbench.data.store import require_space
+from graphbench.data.store import file_sha256, require_space
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -128,14 +128,11 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
                     raise StoreError(_failure(download, file, error)) from error
                 _LOG.info("%s: %s; trying again", download.url, error)
                 time.sleep(_PAUSE * (further + 1))
-    found = hashlib.sha256()
-    with file.open("rb") as content:
-        for chunk in iter(lambda: content.read(_CHUNK), b""):
-            found.update(chunk)
-    if found.hexdigest() != download.sha256:
+    found = file_sha256(file)
+    if found != download.sha256:
         file.unlink()
         raise ChecksumMismatch(
-            f"{download.url} has the SHA-256 {found.hexdigest()}, not the registered {download.sha256}: the file has "
+            f"{download.url} has the SHA-256 {found}, not the registered {download.sha256}: the file has "
             "changed or was damaged on the way; try again, or get the files by other means and give their folder"
         )
 

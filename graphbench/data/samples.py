@@ -18,9 +18,9 @@ from graphbench.core.errors import CardError
 from graphbench.core.kernels import is_cached
 from graphbench.core.validation import explain
 from graphbench.data.domain import find_part
-from graphbench.data.runs import offsets, take_runs
+from graphbench.data.runs import offsets
 from graphbench.data.seeds import stream_key
-from graphbench.data.texts import Texts, stored_arrays
+from graphbench.data.texts import stored_arrays, take_rows
 from graphbench.data.trajectories import Trajectories
 
 Array = NDArray[Any]
@@ -91,9 +91,7 @@ class Samples:
         }
 
         def taken(value: Any, at: Location) -> Any:
-            if isinstance(value, Texts):
-                return value.take(first[at], ptr[at])
-            return take_runs(np.ascontiguousarray(value), first[at], ptr[at])
+            return take_rows(value, first[at], ptr[at])
 
         values = {f.name: taken(self.values[f.name], f.location) for f in card.stored_features if f.name in self.values}
         stored = self.edges if card.complete else taken(self.edges, Location.EDGE)

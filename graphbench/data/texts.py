@@ -67,6 +67,11 @@ class Texts:
             raise StoreError(f"a stored text is not UTF-8 ({error}); delete its file and it will be rebuilt") from error
 
 
+def take_rows(values: Any, first: NDArray[Any], ptr: NDArray[np.int64]) -> Any:
+    """Return the concatenation of runs of rows of an array or of texts; see :func:`graphbench.data.runs.take_runs`."""
+    return values.take(first, ptr) if isinstance(values, Texts) else take_runs(np.ascontiguousarray(values), first, ptr)
+
+
 def stored_arrays(values: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return feature values as arrays by the names they are stored under: texts as two arrays."""
     arrays: dict[str, NDArray[Any]] = {}

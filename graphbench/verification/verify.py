@@ -249,7 +249,7 @@ class _SplitChecks:
     def uniqueness(self) -> str:
         """Check that no two graphs of the split have the same nodes and edges."""
         if not self.generator.unique:
-            raise CheckSkipped("not asked for")
+            raise CheckSkipped("duplicates are allowed")
         samples, where = self.stored_or_drawn
         hashes = sample_hashes(samples, self.card)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))

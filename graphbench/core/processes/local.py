@@ -17,7 +17,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
@@ -165,14 +165,11 @@ def _message(message: bytes) -> Any:
         return Reply(error=error)
 
 
-@contextmanager
-def _opened(log: Path | None) -> Iterator[Any]:
+def _opened(log: Path | None) -> AbstractContextManager[Any]:
     if log is None:
-        yield None
-        return
+        return nullcontext()
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
-        yield output
+    return log.open("ab")
 
 
 def _exit_reason(code: int) -> str:
