@@ -54,7 +54,12 @@ class WorkerProcess:
         limits: Of each job.
         log: File for the output of jobs; None for the output of this process.
         idle_seconds: Idle time after which the process exits; None for never.
+
+    Attributes:
+        key: Equal for processes that can replace each other.
     """
+
+    key = ""
 
     def __init__(
         self,
@@ -222,8 +227,7 @@ class IdleProcesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: defaultdict[str, list[WorkerProcess]] = defaultdict(list)
-        self._keys: dict[WorkerProcess, str] = {}  # of the processes that are in use
+        self._idle: defaultdict[str, list[WorkerProcess]] = defaultdict(list)  # by their keys
 
     def take(self, function: bytes, limits: Limits, logs: Path | None, idle_seconds: float) -> WorkerProcess:
         """Return an idle process that has loaded the function, or a new one."""
@@ -234,15 +238,13 @@ class IdleProcesses:
         if process is None:
             log = None if logs is None else logs / f"worker-{uuid4().hex[:8]}.log"
             process = WorkerProcess(function, limits, log, idle_seconds)
-        with self._lock:
-            self._keys[process] = key
+            process.key = key
         return process
 
     def give_back(self, process: WorkerProcess) -> None:
         """Keep a process from :meth:`take` if it is idle, else kill it."""
         with self._lock:
-            key = self._keys.pop(process)
-            self._idle[key].append(process)
+            self._idle[process.key].append(process)
             self._remove_ended()
 
     def _remove_ended(self) -> None:
