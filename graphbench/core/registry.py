@@ -66,13 +66,13 @@ class Registry(Mapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         """Return the object of a name; raise ``KeyError`` if the name is unknown."""
-        if name not in self:
-            raise KeyError(name)
-        if name in self._entries:
-            return self._entries[name][0]
-        module, _, attribute = self.built_in()[name].partition(":")
-        found: T = getattr(import_module(module), attribute)
-        return found
+        if name not in self._entries:
+            module, _, attribute = self.built_in().get(name, "").partition(":")
+            if module:
+                found: T = getattr(import_module(module), attribute)
+                return found
+            load_plugins()
+        return self._entries[name][0]
 
     def __contains__(self, name: object) -> bool:
         """Return whether a name is registered; plug-ins are loaded if it is not known yet."""

@@ -13,7 +13,7 @@ import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ class SplitBuilder:
     def shard_path(self, first: int, last: int, redraws: Mapping[int, int]) -> Path:
         """Return the file of a shard; its name has a hash of the redrawn samples, so that no stale shard is reused."""
         own = sorted((i, a) for i, a in redraws.items() if first <= i < last)
-        tag = "" if not own else f"-{_short_hash(repr(own))}"
+        tag = f"-{hashlib.sha256(repr(own).encode()).hexdigest()[:12]}" if own else ""
         return self.work / f"{first:09d}-{last:09d}{tag}.h5"
 
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
@@ -217,10 +217,6 @@ def _joined_facts(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def ensure_split(
     card: Card,
     split: str,
@@ -263,7 +259,7 @@ def ensure_split(
         shard_size = whole_number("shard_size", shard_size, 1, error=GenerationError)
     require_one_place(workers, executor, cluster)
     card = card.model_copy(update={"measured": None})  # sent with every shard
-    ensure = partial(_ensure_file, count=count, full=full, pool=partial(_pool, workers, executor, cluster))
+    ensure = partial(_ensure_file, count=count, full=full, pool=partial(worker_pool, workers, executor, cluster))
     folder = dataset_folder(card, root.absolute())  # remote workers have another working directory
     options: dict[str, Any] = {"progress": progress, "shard_size": shard_size}
     path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
@@ -279,7 +275,7 @@ def _ensure_file(
     full: int,
     folder: Path,
     about: Mapping[str, Any],
-    pool: Callable[[Path], AbstractContextManager[Pool | None]],
+    pool: Callable[[Path], Pool | None],
     progress: bool | None,
     shard_size: int | None,
 ) -> Path:
@@ -292,7 +288,8 @@ def _ensure_file(
             if found is None:
                 found = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)
-                with nullcontext() if builder.only_here else pool(builder.work) as workers:
+                workers = None if builder.only_here else pool(builder.work)
+                with nullcontext() if workers is None else closing(workers):
                     facts = builder.build(folder / found, workers, progress)
                 _record(folder, found, facts, about)
             _remove_leftovers(folder, split, found)
@@ -300,14 +297,6 @@ def _ensure_file(
         _remove_leftovers_if_idle(folder, split, found)
     Manifest(folder).check(found)
     return folder / found
-
-
-def _pool(
-    workers: int | None, executor: Executor | None, cluster: str | Client | None, work: Path
-) -> AbstractContextManager[Pool | None]:
-    """Return the pool that draws the shards as a context manager that closes it; None stands for this process."""
-    pool = worker_pool(workers, executor, cluster, work)
-    return nullcontext() if pool is None else closing(pool)
 
 
 @contextmanager
