@@ -215,7 +215,7 @@ class _SplitChecks:
         pinned = self.measured.first_samples.get(self.split, found)
         if first_drawn and few == len(self.first) and found != pinned:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
-        return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
+        return f"checksum right, {len(chosen)} of {len(samples)} graphs regenerated and equal"
 
     def _must_be_redraw(self, index: int, stored: Samples, path: Path) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
@@ -269,7 +269,7 @@ class _SplitChecks:
 
     @property
     def stored_or_drawn(self) -> tuple[Samples, str]:
-        """All stored samples, or the drawn ones that statistics are taken of where nothing is stored; and which."""
+        """All stored samples, or those drawn for the statistics if none are stored; and which of the two."""
         name = find_file(self.card, self.split, 1, self.folder)
         return (self.many, "drawn") if name is None else (stored_samples(self.card, self.folder / name), "stored")
 

@@ -111,7 +111,7 @@ def test_tasks_share_the_graphs(write_tasks: WriteFamily, write_family: WriteFam
     assert more.fingerprint(1) == card.fingerprint(1)
 
 
-def test_labels_are_told_apart_by_effort_version_and_features(write_tasks: WriteFamily) -> None:
+def test_labels_differ_by_effort_version_and_features(write_tasks: WriteFamily) -> None:
     (card,) = write_tasks()
     size, solution = card, card.with_task("mis")
     assert size.label_fingerprint(1) == solution.label_fingerprint(1)
