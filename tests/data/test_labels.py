@@ -221,7 +221,8 @@ def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("co.msi", "does not exist; co has coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")]
+    ("name", "words"),
+    [("co.msi", "does not exist; co has coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")],
 )
 def test_unknown_labellers(make: MakeCard, tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(CardError, match=words):
