@@ -1,4 +1,4 @@
-"""One loader for every dataset: a name goes in, splits come out."""
+"""One loader for all datasets: it returns the splits of a named dataset."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
-from graphbench.core.errors import ArgumentError, CardError
+from graphbench.core.errors import CardError
 from graphbench.data.generation import ensure_split
-from graphbench.data.sources import GENERATED, Reader, find_source, folder_of_source
+from graphbench.data.sources import GENERATED, Reader, sourced_card
 from graphbench.data.store import default_root
 from graphbench.data.workers import require_one_place, worker_count
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Splits:
-    """The splits of one dataset, built and opened when first asked for.
+    """The splits of one dataset, built and opened on first access.
 
     Attributes:
         card: The dataset's card.
@@ -41,7 +41,7 @@ class Splits:
     _labelled: dict[str, GraphDataset] = field(default_factory=dict)
 
     def labelled(self, name: str) -> GraphDataset:
-        """Return a split by name with its labels, even where it was loaded without them."""
+        """Return a split by name with its labels, even if it was loaded without them."""
         if name not in self._unlabelled:
             return self[name]
         if name not in self._labelled:
@@ -60,7 +60,7 @@ class Splits:
         return iter(self.card.all_splits)
 
     def keys(self) -> KeysView[str]:
-        """Return the names of all splits; with them ``dict(splits)`` works, which builds and opens every split."""
+        """Return the names of all splits; ``dict(splits)`` builds and opens every split."""
         return self.card.all_splits.keys()
 
     def __len__(self) -> int:
@@ -87,10 +87,10 @@ class Splits:
         """The out-of-distribution splits, as a mapping."""
         return OodSplits(self)
 
-    if not TYPE_CHECKING:  # or else type checkers would believe in every attribute
+    if not TYPE_CHECKING:  # else type checkers would accept every attribute
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Refuse; out-of-distribution splits are items, which the message says."""
+            """Refuse the attribute; the message says how to access a split of that name."""
             card = self.__dict__.get("card")
             if card is None or name not in card.all_splits:
                 known = "" if card is None else f"; its splits are {', '.join(card.all_splits)}"
@@ -99,7 +99,7 @@ class Splits:
             raise AttributeError(f"Splits has no attribute {name!r}; the split of that name is {where}")
 
     def __repr__(self) -> str:
-        """Return id, draw and split sizes: those of open splits, else those of the card and the limit."""
+        """Return id, draw and split sizes: the actual ones of open splits, else those of the card and the limit."""
         sizes = ", ".join(f"{name}={self._size(name)}" for name in self.card.all_splits)
         return f"Splits({self.card.address}{draw_suffix(self.card.data_seed)}: {sizes})"
 
@@ -124,7 +124,7 @@ class OodSplits(Mapping[str, "GraphDataset"]):
         return self._splits[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return one out-of-distribution split, or ``default`` where there is none of that name."""
+        """Return one out-of-distribution split, or ``default`` if there is none of that name."""
         if name not in self:
             return default
         return self[name]
@@ -143,22 +143,22 @@ class OodSplits(Mapping[str, "GraphDataset"]):
 
 
 class Loader:
-    """Load one or several datasets, generating what is not there yet: on this machine, or on a cluster.
+    """Load one or several datasets; missing data are generated, on this machine or on a cluster.
 
     Args:
         dataset_name: An id (``algoreas/mst_easy``), alias, group, glob, or a list of these; each may be followed by a
-            task (``co/rb_small:mis``), or else it stands for a card's first task.
-        pre_filter: ``Data -> bool``; keeps the graphs for which it is True. Decided once, at loading.
+            task (``co/rb_small:mis``); the default is the card's first task.
+        pre_filter: ``Data -> bool``; keeps the graphs for which it is True. Applied once, at loading.
         pre_transform: ``Data -> Data``; applied once to every graph at loading, kept in memory.
         transform: ``Data -> Data``; applied at every access.
         root: Folder of all datasets; default ``$GRAPHBENCH_ROOT``, else the user's cache folder.
         limit: Take (and generate) the first ``limit`` samples of each split only; or a mapping split -> number, where
-            splits not named are taken whole.
+            other splits are loaded completely.
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
         cluster: A running Dask cluster to generate on instead: the address of its scheduler (``tcp://host:8786``), its
-            scheduler file, or a ``dask.distributed.Client``. Connected to when there is something to generate; its
-            workers must see ``root``.
+            scheduler file, or a ``dask.distributed.Client``. The connection is made if data are
+            missing; its workers must have access to ``root``.
         progress: Show progress bars; default only in a terminal.
         source: ``generated`` on this machine, or the name of a source of files: of the dataset's domain, such as
             ``official`` for published files, or ``<domain>.<name>``; or a reader of your own, a function ``folder ->
@@ -168,8 +168,8 @@ class Loader:
             downloaded files are found again without ``folder``.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is regenerated.
-        unlabelled: Splits whose labels are neither found nor read, of tasks whose labels are a solver's work: training
-            on a loss without targets needs none.
+        unlabelled: Splits whose labels are neither computed nor read, for tasks with a labeller: training with a loss
+            without targets needs no labels.
 
     Raises:
         UnknownDataset: If a name matches nothing; the message suggests the nearest.
@@ -179,7 +179,7 @@ class Loader:
         ArgumentError: If a limit or ``workers`` is not a whole number from 1 on, ``root`` is no path, a source is
             unknown, or ``source``, ``folder`` and ``download`` do not go together.
         GenerationError: If ``workers`` is below 1, or given together with ``cluster``.
-        ClusterError: When generating: if the cluster cannot be reached or used, or goes away.
+        ClusterError: When generating: if the cluster cannot be reached or used, or is lost.
     """
 
     def __init__(
@@ -221,31 +221,25 @@ class Loader:
         worker_count(self._workers)
 
     def load(self, splits: str | Sequence[str] = CORE_SPLITS) -> Any:
-        """Generate what is missing, and return the splits.
+        """Generate missing data, and return the splits.
 
         Args:
-            splits: Splits to have ready on return, one or several; ``ood`` stands for all out-of-distribution ones,
-                ``all`` for all. Others are built when first accessed; ``()`` builds nothing yet.
+            splits: Splits to build before returning, one or several; ``ood`` means all out-of-distribution ones,
+                ``all`` means all. Others are built on first access; ``()`` builds none.
 
         Returns:
             :class:`Splits` for a single name; ``{name: Splits}`` for a list, group or glob, where a name is an id, or
-            ``id:task`` where a task was named.
+            ``id:task`` if a task was named.
         """
-        names = (splits,) if isinstance(splits, str) else tuple(splits)
-        loaded = {id_: self._load(id_, names) for id_ in self.ids}
+        loaded = {id_: self._load(id_, splits) for id_ in self.ids}
         return loaded[self.ids[0]] if self._single else loaded
 
-    def _load(self, id_: str, names: Sequence[str]) -> Splits:
+    def _load(self, id_: str, names: str | Sequence[str]) -> Splits:
         card = self._cards[id_]
-        known = card.all_splits
-        limits = dict.fromkeys(known, self.limit) if isinstance(self.limit, int) else self.limit or {}
+        limits = dict.fromkeys(card.all_splits, self.limit) if isinstance(self.limit, int) else self.limit or {}
         unlabelled = frozenset() if card.labeller is None else self._unlabelled
         splits = Splits(card, partial(self._open, card), _limits=limits, _unlabelled=unlabelled)
-        stands_for = {"all": tuple(known), "ood": tuple(card.ood)}
-        wanted = [name for word in names for name in stands_for.get(word, (word,))]
-        for name in wanted:  # a name that does not exist is an error before any work
-            card.split(name)
-        for name in wanted:
+        for name in card.select_splits(names):  # unknown names are refused before any work
             splits[name]
         return splits
 
@@ -274,45 +268,6 @@ class Loader:
             pre_transform=self._pre_transform,
             pre_filter=self._pre_filter,
         )
-
-
-def sourced_card(
-    card: Card,
-    source: str | Reader = GENERATED,
-    folder: str | Path | None = None,
-    *,
-    download: bool = False,
-    root: str | Path | None = None,
-    progress: bool | None = None,
-) -> Card:
-    """Return the card itself for generated data, or that of the files in a folder.
-
-    Args:
-        card: The dataset's card.
-        source: ``generated``, the name of a source of files, or a reader; see :class:`Loader`.
-        folder: Folder of the files.
-        download: Whether to download the files.
-        root: Folder of all datasets, below which downloaded files lie.
-        progress: Show a progress bar of the download; None for terminals only.
-
-    Raises:
-        ArgumentError: If ``source`` is unknown, or does not go together with ``folder`` and ``download``.
-        CardError: If the card is of another draw than data seed 0.
-        StoreError: If ``folder`` does not hold the files, or they cannot be downloaded.
-    """
-    if source == GENERATED:
-        if folder is not None or download:
-            what = "download is" if folder is None else f"folder={str(folder)!r} is"
-            raise ArgumentError(
-                f"{what} for files that are not generated; name their source, such as source='official' "
-                "(--source official), or use root= (--root) for generated data"
-            )
-        return card
-    found = find_source(card, source)
-    place = None if folder is None else checked_path("folder", folder)
-    home = default_root() if root is None else checked_path("root", root)
-    asked = source if isinstance(source, str) else found.name
-    return found.card(card, folder_of_source(found, asked, place, download, home, progress))
 
 
 def _checked_limit(limit: Any) -> int | dict[str, int] | None:

@@ -77,7 +77,7 @@ def test_error_classes_share_a_base_and_keep_their_messages() -> None:
     assert issubclass(errors.MissingDependency, ImportError)
 
 
-def test_missing_data_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "_PACKAGE", tmp_path / "graphbench")
     with pytest.raises(FileNotFoundError, match="'datasets' is missing from this installation; reinstall graphbench"):
         resources.datasets_dir()

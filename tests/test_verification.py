@@ -186,7 +186,7 @@ def test_stored_first_graphs_are_compared_with_the_card(monkeypatch, tmp_path):
             "directed is false, but algoreas.topological_sort draws directed graphs; write directed: true",
         ),
         ({"generator": "algoreas.mtsp"}, "generator 'algoreas.mtsp' does not exist"),
-        ({"parameters": {"nodes": 8}}, "Field required"),
+        ({"parameters": {"nodes": 8}}, "the key 'models' is missing"),
     ],
 )
 def test_a_card_that_does_not_fit_its_generator_or_metrics_is_found(make_card, changes, words):

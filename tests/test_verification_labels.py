@@ -51,7 +51,7 @@ def test_sound_labels_pass(toy, tmp_path):
     train = {row.check: row.detail for row in rows if row.split == "train"}
     assert train["first labels, co.mis"].startswith("40 graphs, bit for bit as on the card")
     assert train["solutions, co.mis"] == "40 graphs checked independently of the solver"
-    assert train["stored labels, co.mis"] == "checksum right, 40 of 40 labels found again and equal"
+    assert train["stored labels, co.mis"] == "checksum right, 40 of 40 labels computed again and equal"
     assert train["statistics, co.mis"].startswith("mean_mis_value ")
     assert {row.detail for row in rows if row.check.startswith("stored") and row.split != "train"} == {
         "not generated here"
@@ -108,7 +108,7 @@ def test_a_spoiled_label_of_a_file_with_a_right_checksum_is_found(toy, tmp_path)
     manifest.add_file("train.h5", {**entry, "content": samples_hash(arrays)}, {})
     found = failed("co/toy", tmp_path)
     assert set(found) == {"stored labels, co.mis"}
-    assert found["stored labels, co.mis"].startswith("the stored label 30 is not what the labeller finds; delete")
+    assert found["stored labels, co.mis"].startswith("the stored label 30 differs from the labeller's; delete")
 
 
 def test_shifted_statistics_are_found(toy, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""What every dataset costs at its full size, and how the work splits over cores, from measured rates beside the cards.
+"""What every dataset costs at its full size, and how the work splits over cores, from measured rates.
 
 A shard is the unit of work, and splits are built one after the other. Joining the shards of a split, looking for
 duplicates and hashing are done by one process after the last shard.
@@ -61,8 +61,8 @@ class SplitCost:
         """Return the seconds until the split is finished: rounds of full shards, a shorter last one, one process."""
         full, rest = divmod(self.count, self.shard)
         rounds = -(-full // cores) * self.shard * self.draw
-        beside = full % cores > 0  # a core that has nothing to do in the last round takes the shorter shard
-        return rounds + (0.0 if beside else rest * self.draw) + self.alone
+        is_parallel = full % cores > 0  # an idle core of the last round takes the shorter shard
+        return rounds + (0.0 if is_parallel else rest * self.draw) + self.alone
 
 
 def read_rates(folder: Path | None = None) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Sphinx extension: what every dataset costs at its full size, reckoned from the rates measured beside the cards."""
+"""Sphinx extension: what every dataset costs at its full size, computed from measured rates."""
 
 from __future__ import annotations
 

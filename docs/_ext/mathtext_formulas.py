@@ -62,7 +62,7 @@ def svg(formula: str) -> str:
 
 
 def _unique_ids(drawn: str, text: str) -> str:
-    """Return the drawing with ids of its own, so that several of them can stand on one page."""
+    """Return the drawing with unique ids, so that one page can show several of them."""
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
     drawn = re.sub(r'id="([^"]+)"', rf'id="{mark}-\1"', drawn)
     return re.sub(r'"#([^"]+)"', rf'"#{mark}-\1"', drawn)

@@ -240,7 +240,7 @@ def _statistics(card: Card) -> str:
     where, printed = published_statistics().get(card.id, ("", {}))
     ours = card.measured.statistics if card.measured is not None else {}
     if not ours and not printed:
-        return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
+        return "Not measured yet: `graphbench verify --update` writes these numbers next to the card."
     known = list(dict.fromkeys(name for values in ours.values() for name in values)) or ["nodes", "edges"]
     shares = share_names(card.features, known)
     names = [name for name in known if not any(name in own for own in shares.values())]
@@ -277,7 +277,7 @@ def _largest(feature: str, names: Sequence[str], measured: Mapping[str, tuple[fl
 def _floor(card: Card) -> str:
     cards = [own for own in task_cards(card) if any(own.floor.values())]
     if not cards:
-        return "Not measured yet: `graphbench verify --update` writes these numbers beside the card."
+        return "Not measured yet: `graphbench verify --update` writes these numbers next to the card."
     parts = []
     for own in cards:
         primary = own.metrics.primary

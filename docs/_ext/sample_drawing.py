@@ -45,16 +45,16 @@ class Sample:
 def pick_sample(card: Card, split: str = "train") -> Sample:
     """Return a sample that is easy to read: few edges, mask labels neither rare nor everywhere.
 
-    Of the first samples of the split whose labels tell something, it is the one at the lower quartile of edges: the
+    Of the first samples of the split with informative labels, it is the one at the lower quartile of edges: the
     sparsest ones are often trees, on which many tasks are trivial.
     """
     drawn = draw_samples(card, split, np.arange(min(CANDIDATES, card.split(split).count)))
     samples = [_one(card, drawn, i) for i in range(len(drawn))]
     masks = [f.name for f in card.outputs if f.kind in MASKS]
     for low, high in SHARES:
-        telling = [s for s in samples if all(low < s.values[name].mean() < high for name in masks)]
-        if telling:
-            return sorted(telling, key=lambda s: len(s.edges))[len(telling) // 4]
+        informative = [s for s in samples if all(low < s.values[name].mean() < high for name in masks)]
+        if informative:
+            return sorted(informative, key=lambda s: len(s.edges))[len(informative) // 4]
     return samples[0]
 
 

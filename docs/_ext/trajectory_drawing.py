@@ -22,8 +22,8 @@ def draw_trajectory(card: Card, path: Path) -> None:
     batch = batch_of_samples(draw_samples(card, "train", np.arange(1)), card.features)
     nodes = batch.num_nodes
     states = {f: _as_rows(f, batch.hints[f.name][:, 0].numpy(), nodes) for f in card.hints}
-    telling = [f for f, rows in states.items() if rows is not None and (rows != rows[0]).any()]
-    shown = sorted(telling, key=lambda f: (f.location is Location.EDGE, f.kind is Kind.MASK_ONE))[:PANELS]
+    informative = [f for f, rows in states.items() if rows is not None and (rows != rows[0]).any()]
+    shown = sorted(informative, key=lambda f: (f.location is Location.EDGE, f.kind is Kind.MASK_ONE))[:PANELS]
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     for axes, feature in zip(np.atleast_1d(figure.subplots(1, len(shown), sharey=True)), shown, strict=True):
         rows = states[feature]

@@ -1,1 +1,1 @@
-"""Cards: what the datasets are."""
+"""Dataset cards: schema, files, names and features."""

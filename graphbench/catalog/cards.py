@@ -1,11 +1,11 @@
-"""Dataset cards: what a dataset is, in one readable YAML file per family.
+"""Dataset cards: the definition of a dataset, in one readable YAML file per family.
 
 A family file holds what its variants share; every variant is one dataset with an id ``<domain>/<family>_<variant>``
 (or ``<domain>/<family>`` where a file has no variants). Measured facts (statistics, scores of the trivial predictors,
-the hash of the first samples) lie beside the cards in ``measured/`` and are written by ``graphbench verify --update``.
+the hash of the first samples) are next to the cards in ``measured/`` and are written by ``graphbench verify --update``.
 
-Where the same graphs serve several tasks, whose labels may be costly, a card has ``tasks``. Such a dataset is addressed
-as ``<id>:<task>``, the id alone standing for the first task, and a :class:`Card` is always that of one task.
+If the same graphs serve several tasks, whose labels may be costly, a card has ``tasks``. Such a dataset is addressed as
+``<id>:<task>``; the id alone means the first task, and a :class:`Card` is always the card of one task.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ CORE_SPLITS = ("train", "val", "test")
 
 
 class Card(BaseModel):
-    """Everything there is to say about one dataset, or about one task of it.
+    """The definition of one dataset, or of one task of it.
 
     Attributes:
         directed: Whether an edge is an arc.
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
-        protocol: Which of a benchmark's ways the data follow, where there are several; stands in every result.
-        classes: Feature -> names of its classes, in their order, for categorical features whose classes have names.
-        channels: Feature -> names of its columns, in their order, for features of type ``scalar(d)``.
-        spellings: Other spelling of a word -> that in the names of classes, for answers in words.
-        overlapping: Whether splits may have samples in common, because the published ones are drawn independently.
-        labels: Labeller -> what it finds out about every graph, for cards with tasks.
-        tasks: Name -> task, where the same graphs serve several; the first is that of the id alone.
-        task: The task whose card this is: ``features`` are those of the graphs and of the task's labels, ``metrics``
-            the task's.
+        protocol: Protocol of the benchmark that the data follow, if there are several; recorded with every result.
+        classes: Feature -> names of its classes in order, for categorical features whose classes have names.
+        channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
+        spellings: Alternative spelling -> class name, for answers given as words.
+        overlapping: Whether splits may share samples, because the published ones are sampled independently.
+        labels: Labeller -> its effort and features, for cards with tasks.
+        tasks: Name -> task, if the same graphs serve several; the id alone means the first.
+        task: The task of this card: ``features`` are those of the graphs and of the task's labels, ``metrics`` those of
+            the task.
         task_name: Its name among ``tasks``; None for a card with a single task.
-        data_seed: Which draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
+        data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,22 +113,22 @@ class Card(BaseModel):
 
     @property
     def address(self) -> str:
-        """What the dataset is called in records, reports and messages: its id, and its task where it has any."""
+        """Name of the dataset in records, reports and messages: its id, and its task if the card has several."""
         return self.id if self.task_name is None else f"{self.id}:{self.task_name}"
 
     @property
     def labeller(self) -> str | None:
-        """The name of the labeller that the task needs; None where the generator gives everything."""
+        """Name of the labeller that the task needs; None if the generator gives all features."""
         return None if self.task_name is None else self.tasks[self.task_name].labels
 
     @property
     def label_features(self) -> tuple[Feature, ...]:
-        """What the labeller gives, as it is stored: the same for all tasks that share it."""
+        """Features of the labeller, as they are stored; the same for all tasks that share it."""
         return () if self.labeller is None else self.labels[self.labeller].features
 
     @property
     def graphs(self) -> Card:
-        """The card of the graphs alone, which all tasks share: what the generator draws."""
+        """The card of the graphs without labels, which all tasks share: the features of the generator."""
         if self.task_name is None:
             return self
         own: dict[str, Any] = {
@@ -143,9 +143,9 @@ class Card(BaseModel):
 
     @property
     def only_labels(self) -> Card:
-        """The card of the labels alone: what the labeller gives.
+        """The card of the labels without the graphs: the features of the labeller.
 
-        Labels may stand at edges, but their files list no edges: ``complete`` says so, as for complete graphs.
+        Edges may have labels, but the files of labels list no edges; ``complete`` says so, as for complete graphs.
         """
         return self.model_copy(update={"features": self.label_features, "complete": True})
 
@@ -188,7 +188,7 @@ class Card(BaseModel):
 
     @property
     def hints(self) -> tuple[Feature, ...]:
-        """Features that an algorithm shows on the way: one value per step."""
+        """Intermediate states of an algorithm: one value per step."""
         return select(self.features, Stage.HINT)
 
     @property
@@ -242,9 +242,9 @@ class Card(BaseModel):
         return list(found)
 
     def nodes(self, split: str) -> float | None:
-        """Return how many nodes a split's graphs have: the parameter ``nodes``, else the measured mean.
+        """Return the number of nodes of a split's graphs: the parameter ``nodes``, else the measured mean.
 
-        Where nothing is measured, the middle of a range of nodes; None where there is none.
+        Without measurements it is the middle of a range of nodes; None without a range.
         """
         nodes = self.split(split).parameters.get("nodes")
         if isinstance(nodes, int | float):
@@ -256,9 +256,9 @@ class Card(BaseModel):
         return float(sum(nodes)) / 2 if is_range and nodes is not None else None
 
     def with_data_seed(self, data_seed: int) -> Card:
-        """Return the card of another draw of the dataset: everything random in it is drawn anew.
+        """Return the card of another draw of the dataset: everything random in it is regenerated.
 
-        Measured facts are of the canonical draw, so the cards of others have none.
+        Measured facts belong to the canonical draw, so the cards of other draws have none.
 
         Args:
             data_seed: Number of the draw; 0 is the canonical one, whose card is returned as it is.
@@ -276,25 +276,25 @@ class Card(BaseModel):
     def fingerprint(self, generator_version: int) -> str:
         """Return 12 hexadecimal digits that change whenever the generated bytes may change.
 
-        Draws of one card share the digits; those of another draw than the canonical one have ``-draw3`` behind them.
+        Draws of one card share the digits; draw 3 is marked by the suffix ``-draw3``, the canonical draw by none.
         """
         facts = {
             "id": self.id,
             "version": self.version,
             "generator": [self.generator, generator_version],
-            "features": [_words(f) for f in self._drawn_features],
+            "features": [_feature_key(f) for f in self._drawn_features],
             "directed": self.directed,
             "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
             **({"complete": True} if self.complete else {}),
         }
-        return _digits(facts) + draw_suffix(self.data_seed)
+        return _digest(facts) + draw_suffix(self.data_seed)
 
     def label_fingerprint(self, labeller_version: int) -> str:
         """Return 12 hexadecimal digits that change whenever the bytes of the labels of the same graphs may change."""
         assert self.labeller is not None
-        spec, features = self.labels[self.labeller], [_words(f) for f in self.label_features]
+        spec, features = self.labels[self.labeller], [_feature_key(f) for f in self.label_features]
         effort = [spec.effort, spec.splits]
-        return _digits({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
+        return _digest({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
 
 
 def _check_trajectories(card: Card) -> None:
@@ -319,8 +319,8 @@ def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping
     Args:
         key: The card's key.
         named: Feature -> names.
-        counts: Feature -> how many classes or channels it has, of all features that have any.
-        kind: Type of these features, in words.
+        counts: Feature -> number of its classes or channels, of all features that have any.
+        kind: Type of these features, for messages.
 
     Raises:
         ValueError: If a feature has no classes or channels, or not one different name for each.
@@ -335,7 +335,7 @@ def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping
 
 
 def staged(labels: tuple[Feature, ...], outputs: tuple[str, ...]) -> tuple[Feature, ...]:
-    """Return the features of labels as a task sees them: those it names are outputs.
+    """Return the features of labels for a task: those that it names become outputs.
 
     Raises:
         ValueError: If there is no feature of such a name.
@@ -347,16 +347,16 @@ def staged(labels: tuple[Feature, ...], outputs: tuple[str, ...]) -> tuple[Featu
     return tuple(replace(f, stage=Stage.OUTPUT) if f.name in outputs else f for f in labels)
 
 
-def _words(feature: Feature) -> list[str]:
+def _feature_key(feature: Feature) -> list[str]:
     return [feature.name, feature.stage, feature.location, feature.type_name]
 
 
-def _digits(facts: Mapping[str, Any]) -> str:
+def _digest(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(facts).encode()).hexdigest()[:12]
 
 
 def draw_suffix(data_seed: int) -> str:
-    """Return what names of another draw than the canonical one end in: ``-draw3``; nothing for data seed 0."""
+    """Return the suffix of names of a draw, ``-draw3``; empty for the canonical draw, data seed 0."""
     return f"-draw{data_seed}" if data_seed else ""
 
 

@@ -1,4 +1,4 @@
-"""Family files: from YAML to cards, one per variant, with messages that say where and what."""
+"""Read family files: from YAML to cards, one per variant."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
     where = f"{path} ({domain}/{name})"
     content = dict(raw)
     for key in _SET_BY_PLACE & set(content):
-        raise CardError(f"{where}: the key {key!r} is not for authors, it follows from files and loading; remove it")
+        raise CardError(f"{where}: the key {key!r} is not for authors: it follows from the file; remove it")
     shared = _mapping(content.pop("parameters", {}), where, "parameters")
     for section in ("splits", "ood"):
         _mapping(content.get(section, {}), where, section)
@@ -84,7 +84,7 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
         if section in content:
             content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
     try:
-        content |= _of_first_task(content)
+        content |= _first_task_keys(content)
         return Card(
             id=f"{domain}/{name}",
             domain=domain,
@@ -101,14 +101,14 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
 
 
 class _Tasks(BaseModel):
-    """What a card with tasks says of them."""
+    """The keys of a card that define its labels and tasks."""
 
     labels: dict[str, LabelSpec] = {}
     tasks: dict[str, NamedTask] = Field({}, min_length=1)
 
 
-def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the first task adds to a card; nothing for a card without tasks. All tasks are checked.
+def _first_task_keys(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that the first task adds to a card, none for a card without tasks; all tasks are checked.
 
     Raises:
         ValueError: If tasks, labels and features do not fit together.
@@ -118,20 +118,20 @@ def _of_first_task(content: Mapping[str, Any]) -> dict[str, Any]:
     for key in {"metrics", "task"} & set(content):
         raise ValueError(f"{key} belongs to each task of a card with tasks; move it there")
     drawn = parse_features(content.get("features", {}))
-    said = _Tasks.model_validate({key: content[key] for key in ("labels", "tasks") if key in content})
-    unused = sorted(set(said.labels) - {task.labels for task in said.tasks.values()})
+    parsed = _Tasks.model_validate({key: content[key] for key in ("labels", "tasks") if key in content})
+    unused = sorted(set(parsed.labels) - {task.labels for task in parsed.tasks.values()})
     if unused:
-        raise ValueError(f"labels {unused} are of no task; remove them")
-    names = Counter(f.name for f in (*drawn, *(f for spec in said.labels.values() for f in spec.features)))
+        raise ValueError(f"labels {unused} belong to no task; remove them")
+    names = Counter(f.name for f in (*drawn, *(f for spec in parsed.labels.values() for f in spec.features)))
     twice = [name for name, times in names.items() if times > 1]
     if twice:
-        raise ValueError(f"the features {twice} stand in several places; names differ over graphs and all labels")
-    views = {name: (*drawn, *_labels_of(name, task, said.labels)) for name, task in said.tasks.items()}
-    first, task = next(iter(said.tasks.items()))
-    return {**dict(said), "task_name": first, "task": task, "features": views[first], "metrics": task.metrics}
+        raise ValueError(f"the features {twice} are defined several times; graphs and labels need different names")
+    views = {name: (*drawn, *_task_labels(name, task, parsed.labels)) for name, task in parsed.tasks.items()}
+    first, task = next(iter(parsed.tasks.items()))
+    return {**dict(parsed), "task_name": first, "task": task, "features": views[first], "metrics": task.metrics}
 
 
-def _labels_of(name: str, task: NamedTask, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
+def _task_labels(name: str, task: NamedTask, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
     if not name.isidentifier():
         raise ValueError(f"the task name {name!r} is not an identifier; use letters, digits and underscores")
     if task.labels not in labels:
@@ -148,7 +148,7 @@ def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:
 def _resolve_split(
     split: str, content: Mapping[str, Any], shared: Mapping[str, Any], where: str, seen: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Return a split with ``like`` followed and the card's shared parameters filled in."""
+    """Return a split with ``like`` resolved and the card's shared parameters filled in."""
     known = {**content.get("ood", {}), **content.get("splits", {})}
     if split not in known:
         raise CardError(f"{where}: split {seen[-1]!r} is like {split!r}, which does not exist")
@@ -164,7 +164,7 @@ def _resolve_split(
 
 
 def _author_keys(place: Place) -> list[str]:
-    """Return the keys that an author may write where the unknown key at ``place`` stands."""
+    """Return the keys that an author may write in the section of the unknown key at ``place``."""
     known = keys_at(Card, place[:-1])
     if len(place) == 1:
         return [key for key in known if key not in _SET_BY_PLACE] + ["variants", "parameters"]

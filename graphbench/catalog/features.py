@@ -16,16 +16,16 @@ from graphbench.core.errors import CardError
 
 
 class Stage(StrEnum):
-    """When a feature is known: given, produced on the way, asked for, or merely recorded."""
+    """Role of a feature: model input, intermediate state of an algorithm, target, or metadata."""
 
     INPUT = "input"
     HINT = "hint"
     OUTPUT = "output"
-    META = "meta"  # facts about a sample that no model reads: the model that drew it, whether a label is proved
+    META = "meta"  # metadata that no model reads: the random graph model, whether a label is proved optimal
 
 
 class Location(StrEnum):
-    """What a feature is attached to."""
+    """The items that have a value of a feature."""
 
     NODE = "node"
     EDGE = "edge"
@@ -58,8 +58,8 @@ class Feature:
         stage: input, hint, output or meta.
         location: node, edge or graph: the array has one row per such item.
         kind: scalar (float), categorical (class number), mask (0/1), mask_one (exactly one 1 per graph),
-            pointer (a node id, local to the graph), permutation (pointers that put all nodes in one order: each to
-            the one before it, the first to itself) or text (a string; at nodes and graphs, never a hint).
+            pointer (a node id, local to the graph), permutation (pointers that define an order of all nodes: each to
+            its predecessor, the first to itself) or text (a string; at nodes and graphs, never a hint).
         classes: Number of classes of a categorical feature, else 0.
         width: Values per item of a scalar, written ``scalar(3)``; 1 for all other kinds.
     """
@@ -76,12 +76,12 @@ class Feature:
         """Return the feature a card writes as ``name: [stage, location, type]``.
 
         Raises:
-            CardError: If a word is not of the vocabulary; the message lists the words allowed.
+            CardError: If a word is not in the vocabulary; the message lists the allowed ones.
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise CardError(f"feature name {name!r} is not an identifier; use letters, digits and underscores")
         if name in _RESERVED or "index" in name or "batch" in name:
-            raise CardError(f"feature name {name!r} has a meaning of its own in PyG or the store; choose another")
+            raise CardError(f"feature name {name!r} is reserved by PyG or the store; choose another")
         if not isinstance(words, Sequence) or len(words) != 3 or not all(isinstance(word, str) for word in words):
             raise CardError(f"feature {name!r} needs [stage, location, type], got {words!r}")
         stage = _word(Stage, words[0], name)
@@ -93,7 +93,7 @@ class Feature:
         if kind is Kind.CATEGORICAL:
             raise CardError(f"feature {name!r}: write the number of classes, e.g. categorical(3)")
         if kind is Kind.TEXT and (location is Location.EDGE or stage is Stage.HINT):
-            raise CardError(f"feature {name!r}: text belongs to nodes and graphs and is no hint, got {list(words)}")
+            raise CardError(f"feature {name!r}: texts belong to nodes or graphs and are no hints, got {list(words)}")
         return cls(name, stage, location, kind)
 
     @classmethod
@@ -104,11 +104,8 @@ class Feature:
             raise CardError(
                 f"feature {name!r}: scalar({size}) needs a width of at least 1, and of exactly 1 for a hint"
             )
-        return (
-            cls(name, stage, location, kind, size)
-            if kind is Kind.CATEGORICAL
-            else cls(name, stage, location, kind, width=size)
-        )
+        classes, width = (size, 1) if kind is Kind.CATEGORICAL else (0, size)
+        return cls(name, stage, location, kind, classes, width)
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -129,10 +126,10 @@ class Feature:
 
 
 def parse_features(spec: Any) -> tuple[Feature, ...]:
-    """Return the features of a card's ``features`` mapping, in the card's order; those given as such are kept.
+    """Return the features of a card's ``features`` mapping in the card's order; parsed features are returned as is.
 
     Raises:
-        CardError: If it is no mapping, or a word is not of the vocabulary.
+        CardError: If it is no mapping, or a word is not in the vocabulary.
     """
     if isinstance(spec, list | tuple) and all(isinstance(feature, Feature) for feature in spec):
         return tuple(spec)

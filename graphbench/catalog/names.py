@@ -1,4 +1,4 @@
-"""From what a user writes to datasets: ids, aliases, groups, globs, and suggestions for typing errors."""
+"""Resolve names of datasets: ids, aliases, groups, globs, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Catalog:
         self.families.setdefault(card.family, {}).setdefault(card.domain, []).append(card.id)
 
     def resolve(self, selector: Selector) -> list[str]:
-        """Return the names a selector stands for, without repeats, in the selector's order.
+        """Return the datasets that a selector matches, without repeats, in the selector's order.
 
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
@@ -54,7 +54,7 @@ class Catalog:
                 ``:<task>``, a task or a glob over the tasks of the cards.
 
         Returns:
-            Ids, as ``<id>:<task>`` where tasks were named.
+            Ids, as ``<id>:<task>`` if tasks were named.
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
@@ -83,7 +83,7 @@ class Catalog:
         return self.cards[id_].with_task(task) if task else self.cards[id_]
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
-        """Return ``id:task`` for all tasks that a name or glob stands for; a single dataset must have the named one."""
+        """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
         if single and not _is_glob(task):
             return [self.cards[ids[0]].with_task(task).address]
         found = [f"{id_}:{name}" for id_ in ids for name in fnmatch.filter(self.cards[id_].tasks, task)]
@@ -96,7 +96,7 @@ class Catalog:
         return found
 
     def _ids(self, name: str, ending: str) -> list[str]:
-        """Return the ids a name without its task stands for; ``ending`` is what was written behind it."""
+        """Return the ids that a name without its task matches; ``ending`` is the rest of what the user wrote."""
         if name in self.cards:
             return [name]
         if name in self.aliases:
@@ -112,7 +112,7 @@ class Catalog:
         raise UnknownDataset(self._unknown(name, ending))
 
     def _variants(self, name: str) -> list[str]:
-        """Return the ids of a family's variants, named with or without its domain; none where that is ambiguous."""
+        """Return the ids of a family's variants, named with or without its domain; none if that is ambiguous."""
         domain, _, family = name.rpartition("/")
         domains = self.families.get(family, {})
         if not domain and len(domains) == 1:
@@ -140,7 +140,7 @@ class Catalog:
         return f"unknown dataset {name!r}{hint} ({shown}){about_broken()}"
 
     def _pattern_hint(self, pattern: str) -> str:
-        """Return what to do about a glob that matches nothing; the nearest single name is not what was meant."""
+        """Return the advice for a glob that matches nothing; the nearest single name would not help."""
         if "[" in pattern and "]" not in pattern[pattern.rindex("[") :]:
             return "; close its bracket, as in '[ab]'"
         if fnmatch.filter(self.cards, f"*/{pattern}"):
@@ -159,7 +159,7 @@ def _is_glob(name: str) -> bool:
 
 
 def catalog() -> Catalog:
-    """Return the catalogue of all cards, those of the package first, then those of registered folders; read once.
+    """Return the catalogue of all cards: those of the package, then those of registered folders; read once.
 
     Raises:
         CardError: If a card is malformed or has a name that is taken; a plug-in's cards are then left out as a whole.
@@ -183,11 +183,11 @@ def _cards_in(folder: Path) -> Iterator[Card]:
 
 
 def list_datasets(selector: Selector | None = None) -> list[str]:
-    """Return the ids of all datasets, or the names that a selector stands for.
+    """Return the ids of all datasets, or those that a selector matches.
 
     Args:
-        selector: An id, alias, group, family, glob, or a list of these; None for all. With ``:<task>`` behind it (a
-            task, or a glob such as ``co/*:*``) the answer has ``<id>:<task>``.
+        selector: An id, alias, group, family, glob, or a list of these; None for all. With the suffix
+            ``:<task>`` (a task, or a glob as in ``co/*:*``) the result has ``<id>:<task>``.
     """
     return list(catalog().cards) if selector is None else catalog().resolve(selector)
 
@@ -196,10 +196,10 @@ def card(name: str) -> Card:
     """Return the card of one dataset.
 
     Args:
-        name: An id or an alias; of a card with tasks followed by ``:<task>``, or else it is that of the first task.
+        name: An id or an alias, followed by ``:<task>`` for another task than the card's first.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, goes by that name, or the dataset has no such task.
+        UnknownDataset: If no dataset, or more than one, has that name, or the dataset has no such task.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:

@@ -1,7 +1,7 @@
-"""Where the folders of cards, baselines and search spaces lie.
+"""Find the folders of cards, baselines and search spaces, and read YAML files.
 
-Those of the package stand beside it in a checkout; in an installed wheel they are ``graphbench/_data``. Plug-ins and
-scripts add folders of their own with :func:`register_data`. No other module knows where they lie.
+The folders of the package are next to it in a checkout, and in ``graphbench/_data`` of an installed wheel. Plug-ins and
+scripts add folders with :func:`register_data`. No other module knows these paths.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class DataFolder:
     """One folder of cards, baselines or search spaces.
 
     Attributes:
-        owner: Who brings it: ``graphbench`` itself, a plug-in, or a script's module.
-        path: Where it lies.
+        owner: ``graphbench`` itself, the plug-in or the module that registered it.
+        path: The folder.
     """
 
     owner: str
@@ -62,7 +62,7 @@ class DataFolder:
 
 
 def register_data(place: str | Path | ModuleType) -> Path:
-    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as the package's own.
+    """Register a folder that holds folders ``datasets``, ``baselines`` or ``hpo``, laid out as those of the package.
 
     Args:
         place: The folder, or a package (or its name), for the folder of its code.
@@ -71,7 +71,7 @@ def register_data(place: str | Path | ModuleType) -> Path:
         The folder.
 
     Raises:
-        PluginError: If it does not exist, or holds none of these.
+        PluginError: If it does not exist, or contains none of these.
     """
     module = calling_module()
     folder = _folder_of(place).expanduser().absolute()
@@ -105,12 +105,7 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
 
 
 def data_files(name: str, domain: str | None = None, without: Collection[str] = ()) -> dict[str, Path]:
-    """Return ``<domain>/<file>`` -> path of the YAML files of domains in all folders ``name``, sorted.
-
-    Args:
-        name: ``baselines`` or ``hpo``.
-        domain: One domain; None for all.
-        without: Folders that are not of a domain.
+    """Return ``<domain>/<file>`` -> path of the YAML files of one or all domains in all folders ``name``, sorted.
 
     Raises:
         PluginError: If a script's folder has a file of a name that is taken. A plug-in is then broken and left out.
@@ -127,7 +122,7 @@ def data_files(name: str, domain: str | None = None, without: Collection[str] = 
 
 
 def folder_with(name: str, path: Path) -> Path | None:
-    """Return which of the folders ``name`` a file lies in; None for files elsewhere."""
+    """Return the one of the folders ``name`` that contains a file; None for files elsewhere."""
     places = (folder.path.resolve() for folder in data_folders(name))
     return next((place for place in places if path.resolve().is_relative_to(place)), None)
 

@@ -1,4 +1,4 @@
-"""The parts of a dataset card: splits, labels, tasks, metrics, source, and what was measured."""
+"""The sections of a dataset card: splits, labels, tasks, metrics, source, and measured facts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Strict(BaseModel):
 
 
 class SplitSpec(Strict):
-    """One split: how many samples, drawn with which parameters.
+    """One split: the number of samples, and the parameters of the generator.
 
     Attributes:
         count: Number of samples.
-        shift: In words, how the split differs from the training distribution; None where it does not.
+        shift: How the split differs from the training distribution, as text; None if it does not.
         parameters: Complete parameters of the generator for this split.
     """
 
@@ -30,14 +30,14 @@ class SplitSpec(Strict):
 
 
 class Metrics(Strict):
-    """The metric that ranks models, and those reported beside it."""
+    """The metric that ranks models, and those also reported."""
 
     primary: str
     also: tuple[str, ...] = ()
 
 
 class Source(Strict):
-    """Where the specification comes from and where this dataset departs from it."""
+    """The origin of the specification, and the deviations of this dataset from it."""
 
     paper: str
     section: str | None = None
@@ -48,13 +48,13 @@ class Source(Strict):
 
 
 class LabelSpec(Strict):
-    """What a labeller finds out about every graph, and how hard it tries.
+    """The features that a labeller computes for every graph, and its effort.
 
     Attributes:
         effort: What the labeller may spend on a graph, the same for all graphs of a split.
         splits: Split -> keys of the effort that differ there, for splits of larger graphs.
-        features: What it gives at nodes, edges and graphs: scalars, masks and classes, one value per stored edge. All
-            are ``meta``; a task says which of them are its outputs.
+        features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge. All
+            are ``meta``; a task names those that are its outputs.
     """
 
     effort: dict[str, Any] = {}
@@ -69,17 +69,17 @@ class LabelSpec(Strict):
     @model_validator(mode="after")
     def _check(self) -> LabelSpec:
         if not self.features:
-            raise ValueError("features is empty; name what the labeller gives")
+            raise ValueError("features is empty; name the features of the labeller")
         for f in self.features:
             if f.stage is not Stage.META:
-                raise ValueError(f"the feature {f.name!r} is {f.stage}; write meta, a task's outputs make it an output")
+                raise ValueError(f"the feature {f.name!r} is {f.stage}; write meta, and name it among a task's outputs")
             if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL):
                 raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks and classes")
         return self
 
 
 class TaskSpec(Strict):
-    """What is asked of the graphs, and by which kind of task.
+    """A task: its kind and the settings of this kind.
 
     Attributes:
         type: Name of a registered kind of task (``predict``, ``trace``, ``solve``, ``text`` or a plug-in's). It decides
@@ -117,7 +117,7 @@ Numbers = dict[str, dict[str, float]]
 
 
 class MeasuredLabels(Strict):
-    """Facts measured on the labels of one labeller.
+    """Measurements of the labels of one labeller.
 
     Attributes:
         first_samples: split -> SHA-256 of the labels of the first samples.
@@ -131,7 +131,7 @@ class MeasuredLabels(Strict):
 
 
 class MeasuredTask(Strict):
-    """Scores measured on one task.
+    """Measured scores of one task.
 
     Attributes:
         floor: split -> trivial predictor -> metric -> score.
@@ -143,16 +143,16 @@ class MeasuredTask(Strict):
 
 
 class Measured(Strict):
-    """Facts measured on the generated dataset, written by ``graphbench verify --update``.
+    """Measurements of the generated dataset, written by ``graphbench verify --update``.
 
     Attributes:
         first_samples: split -> SHA-256 of the arrays of the first 64 samples.
         statistics: split -> name -> [mean, standard deviation over graphs].
         statistics_samples: split -> number of samples the statistics were measured on.
-        different: split -> what is counted -> how many different ones these samples have.
+        different: split -> what is counted, such as paths -> number of different ones in these samples.
         floor: split -> trivial predictor -> metric -> score.
-        solvers: split -> reference solver, which knows what the task is -> metric -> score.
-        labels: labeller -> facts of its labels, for cards that have any.
+        solvers: split -> reference solver -> metric -> score.
+        labels: labeller -> measurements of its labels, for cards that have any.
         tasks: task -> its scores, for cards that have tasks; ``floor`` and ``solvers`` are then empty.
     """
 

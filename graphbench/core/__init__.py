@@ -1,1 +1,1 @@
-"""What every other package builds on: errors, files, processes, progress. It knows nothing of datasets."""
+"""Errors, files, processes, plug-ins and progress, on which all other packages build; independent of datasets."""

@@ -21,9 +21,9 @@ def whole_number(
 
     Args:
         name: Name of the argument, for messages.
-        value: Its value; NumPy integers are welcome.
+        value: Its value; NumPy integers are accepted.
         least: The smallest value allowed; None allows any.
-        otherwise: What else the caller could do, for messages.
+        otherwise: Alternative for the caller, appended to the message.
         error: Class of the error that is raised.
 
     Raises:
@@ -53,5 +53,5 @@ def checked_path(name: str, value: str | os.PathLike[str]) -> Path:
     except (TypeError, ValueError, RuntimeError) as error:
         raise ArgumentError(f"{name} must be a path, got {value!r}: {error}") from error
     if b"\0" in encoded:
-        raise ArgumentError(f"{name} is {str(value)!r}, which has a NUL character; no file has such a name")
+        raise ArgumentError(f"{name} is {str(value)!r}, which has a NUL character; file names cannot contain it")
     return path

@@ -15,7 +15,7 @@ class ArgumentError(GraphBenchError, ValueError, TypeError):
 
 
 class UnknownName(GraphBenchError, KeyError):
-    """A name that no catalogue entry carries; the message suggests the nearest one."""
+    """No entry of a catalogue or registry has the name; the message suggests the nearest one."""
 
     def __str__(self) -> str:
         """Return the message itself (``KeyError`` would show its ``repr``)."""
@@ -39,7 +39,7 @@ class ConfigError(GraphBenchError, ValueError):
 
 
 class PluginError(GraphBenchError, ValueError):
-    """A plug-in is broken or brings a name that is taken; the message names the plug-in."""
+    """A plug-in cannot be loaded or registers a name that is taken; the message names the plug-in."""
 
 
 class MissingDependency(GraphBenchError, ImportError):
@@ -47,7 +47,7 @@ class MissingDependency(GraphBenchError, ImportError):
 
 
 class StoreError(GraphBenchError, OSError):
-    """The dataset folder cannot be read or written (permissions, disk space, a broken file)."""
+    """The dataset folder cannot be read or written (permissions, disk space, a damaged file)."""
 
 
 class ChecksumMismatch(StoreError):
@@ -59,7 +59,7 @@ class GenerationError(GraphBenchError, RuntimeError):
 
 
 class ClusterError(GraphBenchError, RuntimeError):
-    """A Dask cluster cannot be reached or used, or went away; what is finished is kept, another run continues."""
+    """A Dask cluster cannot be reached or used, or was lost; finished work is kept, and another run continues it."""
 
 
 class EvaluationError(GraphBenchError, ValueError):
@@ -67,7 +67,7 @@ class EvaluationError(GraphBenchError, ValueError):
 
 
 class DecodingError(EvaluationError):
-    """Scores cannot be turned into a solution, or a solution breaks the rules of its problem: it is never scored."""
+    """Scores cannot be turned into a solution, or a solution violates its problem's constraints: it is not scored."""
 
 
 class TrainingError(GraphBenchError, RuntimeError):
@@ -87,4 +87,4 @@ class VerificationError(GraphBenchError, AssertionError):
 
 
 class TuningError(GraphBenchError, RuntimeError):
-    """A tuning run cannot start or go on: its folder is in use or damaged, or its cluster went away."""
+    """A tuning run cannot start or go on: its folder is in use or damaged, or its cluster was lost."""

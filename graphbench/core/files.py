@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and clear words for what the disk refuses."""
+"""Atomic writes, JSON files, and errors of the file system that say what to do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def clear_errors(
     Args:
         path: What the block reads or writes.
         action: What it does with it, e.g. ``write``.
-        elsewhere: How another place is chosen, as the end of the message.
+        elsewhere: How to choose another folder, as the end of the message.
         error: Class of the error that is raised.
     """
     try:
@@ -37,10 +37,10 @@ def clear_errors(
     except GraphBenchError:
         raise
     except OSError as problem:
-        raise error(_remedy(path, action, problem, elsewhere)) from problem
+        raise error(_os_error_text(path, action, problem, elsewhere)) from problem
 
 
-def _remedy(path: Path, action: str, error: OSError, elsewhere: str) -> str:
+def _os_error_text(path: Path, action: str, error: OSError, elsewhere: str) -> str:
     code = error.errno
     if code is None:  # h5py hides the number in the message
         code = next((c for c in (*_FULL, *_READ_ONLY) if f"errno = {c}," in str(error)), None)
@@ -49,8 +49,8 @@ def _remedy(path: Path, action: str, error: OSError, elsewhere: str) -> str:
         free = shutil.disk_usage(existing_parent(path)).free
         return f"{what}: the disk is full ({free / 1e6:.0f} MB free); free space, or {elsewhere}"
     if code in _READ_ONLY:
-        missing = "read-only for" if action in ("write", "create") else "closed to"
-        return f"{what}: the folder is {missing} this user; {elsewhere}"
+        access = "read-only for" if action in ("write", "create") else "not readable by"
+        return f"{what}: the folder is {access} this user; {elsewhere}"
     if code in (errno.ENOTDIR, errno.EEXIST):
         file = next((part for part in (path, *path.parents) if part.exists() and not part.is_dir()), error)
         return f"{what}: a file lies where a folder should be ({file}); move it away, or {elsewhere}"
@@ -77,38 +77,33 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path; on success flush it to disk and rename it to ``path``, on failure remove it."""
     with clear_errors(path, "write"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with clear_errors(path, "write"):
-            yield aside
-            _flush(aside)
-            aside.replace(path)
+            yield temporary
+            _flush(temporary)
+            temporary.replace(path)
             _flush(path.parent)
     finally:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def remove_strays(folder: Path, name: str) -> None:
-    """Remove what killed processes left half-written; only for whoever holds the lock of these files.
-
-    Args:
-        folder: Where to look.
-        name: Name of the finished file, as given to :func:`atomic_path`; may be a glob.
-    """
-    for stray in folder.glob(f".{name}.*.tmp"):
-        stray.unlink(missing_ok=True)
+    """Remove incomplete files of :func:`atomic_path`; ``name`` may be a glob, and the caller must hold its lock."""
+    for leftover in folder.glob(f".{name}.*.tmp"):
+        leftover.unlink(missing_ok=True)
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file or folder exists, also where another machine created it a moment ago."""
+    """Return whether a file or folder exists, even if another machine has just created it."""
     with suppress(OSError):
         list(path.parent.iterdir())  # lets a network file system read the folder again
     return path.exists()
 
 
 def await_files(paths: Sequence[Path], seconds: float) -> list[Path]:
-    """Wait until files or folders that other machines wrote are seen here; return those that are not seen in time."""
+    """Wait until files or folders that other machines wrote are visible; return those that are not visible in time."""
     deadline = time.monotonic() + seconds
     missing = [path for path in paths if not path.exists()]
     while missing and time.monotonic() < deadline:
@@ -155,14 +150,14 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = True, indent: int = 
 
     Args:
         path: The file.
-        value: What JSON can hold.
+        value: A value that JSON can represent.
         sort_keys: Write the keys of mappings in alphabetical order, so that equal values give equal bytes; False keeps
-            their own order, where that says something.
+            their own order.
         indent: Spaces per level.
     """
     text = json.dumps(value, indent=indent, sort_keys=sort_keys, allow_nan=False)
-    with atomic_path(path) as aside:
-        aside.write_text(text + "\n", encoding="utf-8")
+    with atomic_path(path) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: Path, error: type[GraphBenchError] = StoreError, remedy: str = "restore or remove it") -> Any:
@@ -191,7 +186,7 @@ def parse_json(text: str | bytes, where: str, error: type[GraphBenchError] = Sto
 
     Args:
         text: The text; bytes are UTF-8.
-        where: Where it stands, for the message.
+        where: Where the text comes from, for the message.
         error: Class of the error that is raised.
         remedy: What to do about text that is not JSON, as the end of the message.
 

@@ -1,12 +1,13 @@
 """The decorator of every compiled function: cached on disk, and never stale.
 
-Numba's cache looks only at the file a function stands in. A kernel that calls a function of another file would go on
-running the old code after that file changed. Here the stamp of a cache entry covers every Python file of the packages
-the function may call: its own and those above it.
+Numba's cache checks only the file that defines a function. A kernel that calls a function of another file would keep
+running the old code after that file has changed. Here the stamp of a cache entry covers every Python file of the
+packages that the function may call: its own and those above it.
 
-Processes that compile at once write into one cache, on a shared folder from several machines. Numba would let two of
-them give one name to different code, and lists a file before it is written; here they take turns, and a file is listed
-once it is there. Compiled functions release the interpreter's lock, so a process that draws for minutes still answers.
+Several processes, on a shared folder of several machines, may compile into one cache at once. Numba would let two of
+them use one file name for different code, and lists a file before it is written; here a lock serialises them, and a
+file is listed after it has been written. Compiled functions release the GIL, so a process that generates for minutes
+still responds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from numba import njit
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _TOP = Path(__file__).resolve().parents[1]
-_LOCK_SECONDS = 30.0  # a lock held longer belongs to a process that hangs: without it, at worst, work is done twice
+_LOCK_SECONDS = 30.0  # a process that holds the lock longer hangs; ignoring the lock at worst duplicates work
 
 
 def kernel(function: _F) -> _F:
@@ -41,10 +42,7 @@ def inner(function: _F) -> _F:
 
 
 def is_cached(function: Any) -> bool:
-    """Return whether a compiled version of a kernel, made from the sources as they are, lies on disk.
-
-    Where no folder for the cache can be written to, there is none.
-    """
+    """Return whether the disk cache holds a kernel compiled from the current sources; False without a cache."""
     index = getattr(function._cache, "_cache_file", None)
     return index is not None and bool(index._load_index())
 
@@ -52,7 +50,7 @@ def is_cached(function: Any) -> bool:
 def _compiled(function: _F, **options: Any) -> _F:
     try:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:  # typed at a prompt, or installed where nothing can be written: there is no place for a cache
+    except RuntimeError:  # defined interactively, or installed in a read-only folder: there is no place for a cache
         return cast(_F, njit(nogil=True, **options)(function))
     _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)
     index = dispatcher._cache._cache_file
@@ -61,8 +59,8 @@ def _compiled(function: _F, **options: Any) -> _F:
 
 
 def _save(index: Any, key: Any, data: Any) -> None:
-    """Write compiled code to the cache, then list it in the index, while no other process does either."""
-    with _turn(Path(index._cache_path)):
+    """Write compiled code to the cache and then list it in the index, under the lock of the cache."""
+    with _locked(Path(index._cache_path)):
         names = index._load_index()
         taken = set(names.values())
         name = names.get(key) or next(n for n in map(index._data_name, count(1)) if n not in taken)
@@ -72,8 +70,8 @@ def _save(index: Any, key: Any, data: Any) -> None:
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Hold the lock of a cache folder; go on without it where the file system has no locks."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a cache folder; continue without it where the file system does not support locks."""
     from filelock import FileLock, Timeout
 
     with ExitStack() as held:

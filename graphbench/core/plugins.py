@@ -4,10 +4,10 @@ A plug-in is named by an entry point of the group ``graphbench.plugins``, whose 
 (``my_package.benchmarks`` or ``my_package.benchmarks:register``), or by the environment variable
 ``GRAPHBENCH_PLUGINS=module[,module]``. All are loaded once, when the catalogue, a registry or the command line first
 needs them. A plug-in that cannot be loaded is *broken*: it is left out with a warning that names it, everything it had
-registered is removed, and messages about unknown names say why it is broken.
+registered is removed, and messages about unknown names give the reason.
 
 Worker processes load the plug-ins of the process that sent the job (:func:`plugin_targets`, :func:`load_targets`). What
-a script's main module registers is known to that process alone, so datasets of such a domain are generated there.
+a script's main module registers is known only to that process, so datasets of such a domain are generated there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Plugin:
     Attributes:
         name: Name of the entry point, or of the module.
         target: What is loaded: ``module`` or ``module:function``.
-        origin: Where the plug-in is named, in words.
+        origin: Description of where the plug-in is named.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Plugin:
 
 
 class _State:
-    """What has been loaded in this process."""
+    """The plug-ins that have been loaded in this process."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -77,7 +77,7 @@ def load_plugins() -> None:
 
 
 def load_targets(targets: Iterable[str]) -> None:
-    """Load what another process has loaded, which sent a job to this one; what is broken here is left out as ever."""
+    """Load the plug-ins of the process that sent a job to this one; those broken here are left out with a warning."""
     load_plugins()
     with _STATE.lock:
         for target in targets:
@@ -85,21 +85,21 @@ def load_targets(targets: Iterable[str]) -> None:
 
 
 def plugin_targets() -> dict[str, str]:
-    """Return target -> name of all plug-ins that work here: the targets are what worker processes must load."""
+    """Return target -> name of all working plug-ins; worker processes must load the targets."""
     load_plugins()
     return {target: plugin.name for target, plugin in _STATE.loaded.items() if plugin.name not in _STATE.broken}
 
 
 def about_broken() -> str:
-    """Return the end of a message about an unknown name: the plug-ins that may have brought it, and why they did not.
+    """Return the end of a message about an unknown name: broken plug-ins that may define it, and why they are broken.
 
-    Empty where every plug-in works.
+    Empty if every plug-in works.
     """
     return "".join(f"; the plug-in {sentence}" for sentence in _STATE.broken.values())
 
 
 def mark_broken(name: str, reason: object) -> None:
-    """Declare a plug-in broken and remove what it registered; a warning says so once."""
+    """Mark a plug-in as broken, remove what it registered, and log one warning."""
     if name in _STATE.broken:
         return
     plugin = next((p for p in _STATE.loaded.values() if p.name == name), Plugin(name, name, "registered by a script"))
@@ -111,7 +111,7 @@ def mark_broken(name: str, reason: object) -> None:
 
 @contextmanager
 def blaming(owner: str) -> Iterator[None]:
-    """Within the block, an error of what a plug-in brought declares the plug-in broken; errors of others are raised."""
+    """Mark a plug-in as broken if its content raises an error in the block; errors of other owners are raised."""
     try:
         yield
     except GraphBenchError as error:
@@ -121,12 +121,12 @@ def blaming(owner: str) -> Iterator[None]:
 
 
 def is_plugin(owner: str) -> bool:
-    """Return whether an owner is a plug-in, as opposed to this package or a script."""
+    """Return whether an owner is a plug-in, not this package or a script."""
     return any(plugin.name == owner for plugin in _STATE.loaded.values())
 
 
 def on_broken(forget: Callable[[str], None]) -> None:
-    """Call a function with the name of every plug-in that turns out to be broken."""
+    """Register a function that is called with the name of every plug-in that is marked as broken."""
     _STATE.listeners.append(forget)
 
 
@@ -143,7 +143,7 @@ def calling_module() -> str:
 
 
 def owner_in_words(owner: str) -> str:
-    """Return what messages call an owner."""
+    """Return the description of an owner in messages."""
     if owner == BUILT_IN:
         return "graphbench itself"
     if owner == MAIN:

@@ -1,4 +1,4 @@
-"""The one progress display: a bar with rate and time left; a log line every half minute where there is no terminal."""
+"""Progress display: a bar with rate and remaining time in a terminal, a log line every 30 s elsewhere."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LOG_SECONDS = 30.0
 
 
 class Progress(Protocol):
-    """What long work reports to."""
+    """Receives the progress of long-running work."""
 
     def update(self, n: float = 1, **fields: object) -> None:
-        """Advance by ``n`` units and show ``fields`` (e.g. ``loss=0.31``) beside the bar."""
+        """Advance by ``n`` units and show ``fields`` (e.g. ``loss=0.31``) next to the bar."""
 
 
-class _Silent:
+class _NoProgress:
     def update(self, n: float = 1, **fields: object) -> None:
         """Do nothing."""
 
 
 class _Log:
-    """Logs the state of the work every half minute: for output that is no terminal."""
+    """Logs progress every 30 s, for output that is not a terminal."""
 
     def __init__(self, total: float, label: str, unit: str) -> None:
         self._total, self._label, self._unit = total, label, unit
@@ -39,7 +39,7 @@ class _Log:
         self._fields: dict[str, object] = {}
 
     def update(self, n: float = 1, **fields: object) -> None:
-        """Advance, and log where half a minute has passed since the last line."""
+        """Advance, and log if 30 s have passed since the last line."""
         if self._first is None:
             self._first = n if not fields and n > 1 else 0.0  # what was done before this call
         self._done += n
@@ -55,7 +55,7 @@ class _Log:
 
 
 def note(text: str) -> None:
-    """Say what is about to happen and what it costs, on the log of progress."""
+    """Log what is about to run and what it costs."""
     logger.info("%s", text)
 
 
@@ -101,14 +101,14 @@ def progress_bar(total: float, label: str, unit: str = "step", enabled: bool | N
         total: Units of work in all.
         label: Words before the bar.
         unit: Name of one unit, shown in the rate.
-        enabled: True forces the bar and False silence; None shows the bar where standard error is a terminal, and logs
-            a line every half minute elsewhere.
+        enabled: True forces the bar and False disables all output; None shows the bar if standard error is a terminal,
+            and logs a line every 30 s elsewhere.
     """
     if enabled is None and not sys.stderr.isatty():
         yield _Log(total, label, unit)
         return
     if enabled is False:
-        yield _Silent()
+        yield _NoProgress()
         return
     bar = _Bar(total, label, unit)
     try:

@@ -1,40 +1,39 @@
-"""A registry: things by name, of this package, of plug-ins and of scripts, without two of one name."""
+"""A registry of named objects of this package, of plug-ins and of scripts; every name is unique."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import TypeVar
 
 from graphbench.core.errors import PluginError, UnknownName
-from graphbench.core.plugins import about_broken, load_plugins, on_broken, owner_in_words, owner_of
+from graphbench.core.plugins import BUILT_IN, about_broken, load_plugins, on_broken, owner_in_words, owner_of
 from graphbench.core.suggestions import closest
 
 T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Things of one kind by name, a mapping that others may add to.
+    """Mapping from names to objects of one kind, to which plug-ins and scripts may add.
 
     Args:
-        kind: What they are called in messages, e.g. ``metric``.
+        kind: Name of the kind in messages, e.g. ``metric``.
         error: Class of the error that :meth:`find` raises.
+        built_in: Returns name -> ``module:NAME`` of objects of this package that are imported when first needed.
     """
 
-    def __init__(self, kind: str, error: type[Exception] = UnknownName) -> None:
-        self.kind, self.error = kind, error
+    def __init__(
+        self, kind: str, error: type[Exception] = UnknownName, built_in: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
+        self.kind, self.error, self.built_in = kind, error, built_in
         self._entries: dict[str, tuple[T, str]] = {}  # name -> thing, owner
         on_broken(self._forget)
 
     def add(self, name: str, thing: T, module: str) -> None:
-        """Register a thing; its owner may register another one in its place.
-
-        Args:
-            name: Its name.
-            thing: The thing.
-            module: Name of the module that brings it (:func:`graphbench.core.plugins.calling_module`).
+        """Register an object, given the name of the :func:`~.plugins.calling_module`; its owner may replace it.
 
         Raises:
-            PluginError: If somebody else has registered a thing of that name.
+            PluginError: If another owner has registered the name.
         """
         owner = owner_of(module)
         taken = self.owner(name)
@@ -46,57 +45,64 @@ class Registry(Mapping[str, T]):
         self._entries[name] = (thing, owner)
 
     def owner(self, name: str) -> str | None:
-        """Return who registered a name; None where nobody has, as far as plug-ins are loaded."""
+        """Return the owner of a name; None if it is not registered. No plug-in is loaded for it."""
+        if name in self.built_in():
+            return BUILT_IN
         return self._entries[name][1] if name in self._entries else None
 
     def find(self, name: str) -> T:
-        """Return the thing of a name; plug-ins are loaded where it is not known yet.
+        """Return the object of a name; plug-ins are loaded if the name is not known yet.
 
         Raises:
-            UnknownName: If there is none (or another class, see ``error``); the message suggests the nearest name, and
-                names broken plug-ins.
+            UnknownName: If the name is unknown (or another class, see ``error``); the message suggests the nearest name
+                and lists broken plug-ins.
         """
         if name in self:
-            return self._entries[name][0]
+            return self[name]
         raise self.error(
-            f"unknown {self.kind} {name!r}{closest(name, self._entries)} "
-            f"(known: {', '.join(sorted(self._entries)) or 'none'}){about_broken()}"
+            f"unknown {self.kind} {name!r}{closest(name, self)} "
+            f"(known: {', '.join(sorted(self)) or 'none'}){about_broken()}"
         )
 
     def __getitem__(self, name: str) -> T:
-        """Return the thing of a name, as a mapping does: ``KeyError`` where there is none."""
-        if name not in self:
-            raise KeyError(name)
+        """Return the object of a name; raise ``KeyError`` if the name is unknown."""
+        if name not in self._entries:
+            module, _, attribute = self.built_in().get(name, "").partition(":")
+            if module:
+                found: T = getattr(import_module(module), attribute)
+                return found
+            load_plugins()
         return self._entries[name][0]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is a thing of that name; plug-ins are loaded where it is not known yet."""
-        if name not in self._entries:
-            load_plugins()
+        """Return whether a name is registered; plug-ins are loaded if it is not known yet."""
+        if name in self._entries or name in self.built_in():
+            return True
+        load_plugins()
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
         """Yield all names, those of plug-ins included."""
         load_plugins()
-        return iter(tuple(self._entries))
+        return iter((*self.built_in(), *self._entries))
 
     def __len__(self) -> int:
-        """Return the number of things, those of plug-ins included."""
+        """Return the number of objects, those of plug-ins included."""
         load_plugins()
-        return len(self._entries)
+        return len(self.built_in()) + len(self._entries)
 
     def registered(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, thing and owner of what is registered so far; no plug-in is loaded for it."""
+        """Yield name, object and owner of what is registered so far, without loading plug-ins."""
         for name, (thing, owner) in tuple(self._entries.items()):
             yield name, thing, owner
 
     def owned(self) -> Iterator[tuple[str, T, str]]:
-        """Yield name, thing and owner of all there are, those of plug-ins included, in the order of registration."""
+        """Yield name, object and owner of all entries, those of plug-ins included, in the order of registration."""
         load_plugins()
         yield from self.registered()
 
     def remove(self, name: str) -> None:
-        """Remove a thing; nothing happens where there is none."""
+        """Remove an entry, if there is one."""
         self._entries.pop(name, None)
 
     def _forget(self, owner: str) -> None:

@@ -12,17 +12,17 @@ _CUTOFF = 0.6
 def closest(
     name: Any, known: Iterable[Any], *, aliases: Mapping[str, str] | None = None, cutoff: float = _CUTOFF
 ) -> str:
-    """Return the suggestion for an unknown name as the end of a clause, e.g. ``"; did you mean 'mst'?"``.
+    """Return the suggestion for an unknown name, to be appended to a message, e.g. ``"; did you mean 'mst'?"``.
 
     Args:
-        name: The name that was given; anything but text is compared as its text.
-        known: The names that exist, e.g. the keys of a registry. Of a dotted name the last part alone may be meant:
+        name: The given name; other values than strings are converted.
+        known: The names that exist, e.g. the keys of a registry. A dotted name also matches by its last part alone:
             ``lr`` for ``training.lr``.
-        aliases: Other spellings that may be meant -> the names they stand for.
+        aliases: Other spelling -> the name that is suggested for it.
         cutoff: Similarity from 0 to 1 that a name needs to be suggested.
 
     Returns:
-        An empty string where no name is similar, so that callers write ``closest(name, known) or "; use one of ..."``.
+        An empty string if no name is similar, so that callers write ``closest(name, known) or "; use one of ..."``.
     """
     return did_you_mean(nearest(name, known, aliases=aliases, cutoff=cutoff))
 
@@ -38,9 +38,9 @@ def nearest(
     """Return the known names most similar to a name, the most similar first; upper and lower case count as equal.
 
     Args:
-        name: The name that was given.
+        name: The given name.
         known: As for :func:`closest`.
-        most: How many names are returned at most.
+        most: Most names to return.
         aliases: As for :func:`closest`.
         cutoff: Similarity from 0 to 1 that a name needs.
     """

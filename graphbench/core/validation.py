@@ -1,4 +1,4 @@
-"""The words for what pydantic refuses: every problem with its key, the offending value and, where known, a remedy."""
+"""Messages for the errors of pydantic: every problem with its key, the offending value and, where known, a remedy."""
 
 from __future__ import annotations
 
@@ -25,19 +25,17 @@ def explain(
     keys: Callable[[Place], Iterable[str]] | None = None,
     suggest: Callable[[str], str] | None = None,
 ) -> str:
-    """Return all problems of a validation, separated by semicolons; unknown keys, which may be missing ones, first.
+    """Return all problems of a validation, separated by semicolons; unknown keys first, as they may be misspelt ones.
 
     Args:
         error: What pydantic raised.
         schema: The model that refused the content; with it an unknown key is followed by the nearest known key and the
             list of all, and places do not show which alternative of a union was tried.
         where: What was read, e.g. a file; each problem begins with it.
-        at: Returns the words for a place, e.g. file, line and key, with which a problem begins instead of ``where`` and
-            the key.
-        keys: Returns the keys that may be written at the place of an unknown one, where these are not those of the
-            schema (some keys are not for authors).
-        suggest: Returns the suggestion for an unknown key, given in full with dots, instead of the nearest key beside
-            it; see :func:`graphbench.core.suggestions.closest`.
+        at: Returns the description of a place, e.g. file, line and key, which replaces ``where`` and the key.
+        keys: Returns the keys that are allowed at the place of an unknown one, if these are not those of the schema.
+        suggest: Returns the suggestion for an unknown key, given in full with dots, instead of the nearest key of the
+            same section; see :func:`graphbench.core.suggestions.closest`.
     """
     return "; ".join(
         _problem(item, schema, where=where, at=at, keys=keys, suggest=suggest)
@@ -46,7 +44,7 @@ def explain(
 
 
 def keys_at(schema: type[BaseModel], place: Place) -> list[str]:
-    """Return the keys of the model that stands at a place inside another one; none where no model stands there."""
+    """Return the keys of the model at a place inside another model; none if there is no model."""
     return _keys(_walk([schema], place)[1])
 
 
@@ -87,7 +85,7 @@ def _problem(
 
 
 def _walk(types: list[Any], place: Place) -> tuple[Place, list[Any]]:
-    """Return a place without the alternatives of unions that pydantic puts into it, and the types that stand there."""
+    """Return a place without the names of union members that pydantic inserts, and the types at that place."""
     shown: list[str | int] = []
     if types == [None]:
         return place, []
@@ -104,7 +102,7 @@ def _walk(types: list[Any], place: Place) -> tuple[Place, list[Any]]:
 
 
 def _options(kind: Any, tags: frozenset[Any] = frozenset()) -> Iterator[tuple[frozenset[Any], Any]]:
-    """Yield the alternatives of a type, each with the tags by which pydantic names it."""
+    """Yield the members of a union type, each with the tags by which pydantic names it."""
     from pydantic import BaseModel, Tag
 
     if get_origin(kind) is Annotated:
@@ -123,7 +121,7 @@ def _options(kind: Any, tags: frozenset[Any] = frozenset()) -> Iterator[tuple[fr
 
 
 def _inside(kind: Any, part: str | int) -> Iterator[Any]:
-    """Yield the types of what stands at a key or index of a value of a type."""
+    """Yield the types of the values at a key or index of a value of a type."""
     if _is_model(kind):
         for name, item in kind.model_fields.items():
             if part in (name, item.alias):

@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Human-readable numbers, durations and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def counted(count: object, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people: seconds below two minutes, minutes below two hours, else hours."""
+    """Return a readable duration: seconds below two minutes, minutes below two hours, else hours."""
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -25,7 +25,7 @@ def human_number(value: float) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """Return a number of bytes for people, e.g. ``188 MB`` (powers of 1000)."""
+    """Return a readable number of bytes, e.g. ``188 MB`` (powers of 1000)."""
     for limit, suffix in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= limit:
             return f"{count / limit:.3g} {suffix}"

@@ -1,1 +1,1 @@
-"""Samples: drawn, stored, opened and batched."""
+"""Samples: generation, storage, datasets and batches."""

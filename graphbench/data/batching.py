@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.data.runs import offsets, take_runs
-from graphbench.data.texts import Texts
+from graphbench.data.runs import offsets
+from graphbench.data.texts import Texts, take_rows
 from graphbench.data.trajectories import Trajectories
+from graphbench.data.trajectory_batch import move
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -25,7 +26,7 @@ _INTEGER_KINDS = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.POINTER, Kind
 
 @dataclass(frozen=True)
 class FlatGraphs:
-    """The arrays of a split, as they lie in the store.
+    """The arrays of a split, as they are stored.
 
     Attributes:
         node_ptr: ``[G + 1]``, first node row of every graph.
@@ -35,8 +36,8 @@ class FlatGraphs:
             :class:`~graphbench.data.samples.Samples`.
         features: The features, in the card's order.
         directed: Whether a stored edge is an arc; otherwise batches hold both directions.
-        complete: Whether every pair of nodes is an edge; then none is stored.
-        hints: The hints over time, where the card has any.
+        complete: Whether every pair of nodes is an edge; then no edges are stored.
+        hints: The hints over time, if the card has any.
     """
 
     node_ptr: Array
@@ -76,7 +77,7 @@ class FlatGraphs:
             first, to = (first_node, ptr) if location is Location.NODE else (first_edge, edge_ptr)
             if whole:
                 return array[int(first[0]) : int(first[0]) + int(to[-1])]
-            return array.take(first, to) if isinstance(array, Texts) else take_runs(array, first, to)
+            return take_rows(array, first, to)
 
         local = _all_pairs(nodes) if self.complete else rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)
@@ -141,12 +142,12 @@ def _edge_index(local: Array, start: NDArray[np.int64], directed: bool) -> NDArr
 
 
 def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) -> dict[str, Any]:
-    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; absent where there is nothing to hold.
+    """Return PyG's ``x``, ``edge_attr`` and ``y`` built from the named fields; only those that have values.
 
     ``x`` and ``edge_attr`` are float32 ``[items, columns]``: masks have one column, scalars as many as their width,
     and class numbers are one-hot. ``y`` holds the first output and those at the same location: ``[items]`` for a single
-    one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns side by side in
-    the card's order; of a text it is the text.
+    one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns concatenated in
+    the card's order; a text output gives the texts.
     """
     found: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
@@ -159,8 +160,8 @@ def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) ->
         return found
     if outputs[0].kind is Kind.TEXT:
         return {**found, "y": fields[outputs[0].name]}
-    beside = [f for f in outputs if f.location is outputs[0].location and f.kind is not Kind.TEXT]
-    columns = [fields[f.name] for f in beside]
+    same_items = [f for f in outputs if f.location is outputs[0].location and f.kind is not Kind.TEXT]
+    columns = [fields[f.name] for f in same_items]
     found["y"] = columns[0] if len(columns) == 1 else torch.cat([v if v.dim() > 1 else v[:, None] for v in columns], 1)
     return found
 
@@ -171,7 +172,7 @@ def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
     return values.float().view(len(values), values.shape[1:].numel())
 
 
-_BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG makes this class anew, slowly, for every Batch()
+_BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG creates this class, slowly, for every Batch()
 
 
 def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
@@ -179,14 +180,14 @@ def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torc
     fields = as_tensors(flat.gather(graphs))
     ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
     if device is not None:
-        fields = {n: _move(value, device) if isinstance(value, torch.Tensor) else value for n, value in fields.items()}
+        fields = {n: move(value, device) if isinstance(value, torch.Tensor) else value for n, value in fields.items()}
     fields.update(standard_fields(fields, flat.features))
     batch = object.__new__(_BATCH_CLASS)
     Data.__init__(batch)
     batch._store._mapping.update(fields)
     batch._store._mapping["num_nodes"] = len(fields["batch"])
     batch._num_graphs = len(edge_ptr) - 1
-    _remember_slices(batch, fields, ptr, edge_ptr, flat.features)
+    _set_slices(batch, fields, ptr, edge_ptr, flat.features)
     return batch
 
 
@@ -203,21 +204,14 @@ def empty_batch(example: Data) -> Batch:
     return batch
 
 
-def _move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
-    target = torch.device(device)
-    if target.type == "cuda":
-        return tensor.pin_memory().to(target, non_blocking=True)
-    return tensor.to(target)
-
-
-def _remember_slices(
+def _set_slices(
     batch: Batch,
     fields: Mapping[str, Any],
     ptr: torch.Tensor,
     edge_ptr: torch.Tensor,
     features: tuple[Feature, ...],
 ) -> None:
-    """Fill the tables from which PyG takes a batch apart again (``batch[i]``, ``to_data_list``)."""
+    """Fill the tables with which PyG separates a batch (``batch[i]``, ``to_data_list``)."""
     count = len(edge_ptr) - 1
     graph_ptr = torch.arange(count + 1)
     by_location = {Location.NODE: ptr, Location.EDGE: edge_ptr, Location.GRAPH: graph_ptr}
@@ -233,25 +227,25 @@ def _remember_slices(
     batch._store.__dict__["_num_nodes"] = (ptr[1:] - ptr[:-1]).tolist()
 
 
+@dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """A sized, re-iterable sequence of batches of a dataset; the order is a function of (seed, epoch) alone."""
+    """A sized, repeatable iterable of batches; :meth:`.GraphDataset.batches` explains the attributes."""
 
-    def __init__(
-        self,
-        dataset: GraphDataset,
-        batch_size: int,
-        shuffle: bool,
-        seed: int,
-        epoch: int,
-        drop_last: bool,
-        device: torch.device | str | None,
-        start: int,
-        share: tuple[int, int],
-    ) -> None:
-        self.dataset, self.batch_size, self.shuffle, self.seed, self.epoch = dataset, batch_size, shuffle, seed, epoch
-        self.device, self.start, self.share = device, start, share
-        count = len(dataset)
-        self._total = count // batch_size if drop_last else -(-count // batch_size)
+    dataset: GraphDataset
+    batch_size: int
+    shuffle: bool
+    seed: int
+    epoch: int
+    drop_last: bool
+    device: torch.device | str | None
+    start: int
+    share: tuple[int, int]
+
+    @property
+    def _total(self) -> int:
+        """Number of batches of an epoch."""
+        count = len(self.dataset)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __len__(self) -> int:
         """Return the number of batches that iteration yields."""
@@ -263,9 +257,8 @@ class BatchPlan:
         numbers = self.dataset.graph_numbers
         order = None
         if self.shuffle:
-            order = np.random.Generator(np.random.Philox(key=self.seed, counter=self.epoch << 128)).permutation(
-                len(self.dataset)
-            )
+            generator = np.random.Generator(np.random.Philox(key=self.seed, counter=self.epoch << 128))
+            order = generator.permutation(len(self.dataset))
         for b in range(self.start, self._total):
             first, last = b * self.batch_size, min((b + 1) * self.batch_size, len(self.dataset))
             chosen: NDArray[np.int64] | slice

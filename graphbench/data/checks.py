@@ -1,4 +1,4 @@
-"""What checks of a dataset report, and which samples they look at."""
+"""The rows that checks of a dataset report, and the samples they examine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from graphbench.catalog.cards import Card
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the report: a check, what it looked at, and what it found.
+    """One row of the report: a check and its outcome.
 
     Attributes:
-        split: What was looked at.
+        split: The split, or splits, that were checked.
         check: Name of the check.
-        passed: Whether nothing is wrong.
-        detail: What was found, in words.
-        mark: ``skipped`` where there was nothing to check against, ``noted`` where what was found is to be known but is
-            no failure, as false labels of published files are.
+        passed: Whether the check found no error.
+        detail: Description of the outcome.
+        mark: ``skipped`` if there was nothing to compare with, ``noted`` for findings that are no failure, such as
+            wrong labels of published files.
     """
 
     split: str
@@ -37,10 +37,10 @@ class CheckFailed(Exception):
 
 
 class CheckSkipped(Exception):
-    """A check that had nothing to look at or to compare with; the message is the detail of its row."""
+    """A check without data, or without anything to compare with; the message is the detail of its row."""
 
 
 def random_numbers(card: Card, split: str, population: int, size: int) -> NDArray[np.int64]:
-    """Return different numbers below ``population``, int64 ``[size]``: the same ones every time."""
+    """Return distinct pseudorandom numbers below ``population``, int64 ``[size]``; they are the same in every call."""
     seed = zlib.crc32(f"{card.id}|{split}|verify".encode())
     return np.random.default_rng(seed).choice(population, size, replace=False).astype(np.int64)

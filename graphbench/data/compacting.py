@@ -1,4 +1,4 @@
-"""Check samples against their card, and bring every array to the dtype it is stored in."""
+"""Check samples against their card, and convert every array to its storage dtype."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from graphbench.data.trajectories import HintLayout, Trajectories
 def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32 (or what the generator says), masks uint8, class numbers, pointers and node ids the smallest
-    safe integer; where cells may be masked, masks and class numbers are int8.
+    Scalars are float32 (or the type that the generator declares), masks uint8, class numbers, pointers and node ids the
+    smallest safe integer; if cells may be masked, masks and class numbers are int8.
 
     Raises:
         GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
@@ -60,13 +60,7 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
 
 
 def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str | None:
-    """Return what is wrong with the columns of an array of a feature, or None.
-
-    Args:
-        feature: The feature.
-        values: One row per node, stored edge or graph.
-        directed: Whether the graphs are directed. Edges of undirected ones may have one value per direction.
-    """
+    """Return the problem with the shape of the rows of a feature's array, or None."""
     own = feature.row_shape
     allowed = {own: "one row per item"}
     if feature.location is Location.EDGE and not directed:
@@ -82,7 +76,7 @@ def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | N
     if not card.hints:
         return None
     if samples.hints is None or len(samples.hints) != len(samples):
-        raise GenerationError(f"{card.generator} returned no hints for each graph, but the card has some")
+        raise GenerationError(f"{card.generator} did not return hints for each graph, but the card has hints")
     return samples.hints.compact(HintLayout(card.hints, nodes))
 
 
@@ -100,7 +94,7 @@ def _dtype(feature: Feature, largest_id: int, maker: Generator | Labeller) -> np
 
 
 def _value_problem(feature: Feature, value: NDArray[Any], largest_id: int, masked: int) -> str | None:
-    """Return what is wrong with the values for the type of their feature, or None."""
+    """Return the problem with values for the type of their feature, or None."""
     if value.dtype.kind not in "biuf":
         return f"has the dtype {value.dtype}; give booleans, integers or real numbers"
     if not value.size:

@@ -1,4 +1,4 @@
-"""Content hashes of some graphs of a split, whichever file they come from."""
+"""Content hashes of graphs of a split, independent of the file that contains them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,7 @@ _NODE_IDS = (Kind.POINTER, Kind.PERMUTATION)
 
 
 def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> str:
-    """Return the content hash that a file of the first ``count`` graphs of a longer file has.
-
-    Args:
-        card: The dataset's card.
-        arrays: The arrays of the longer file.
-        count: Graphs, at least one.
-    """
+    """Return the content hash that a file of the first ``count`` graphs of a longer file has."""
     node_ptr, edge_ptr = arrays["node_ptr"][: count + 1], arrays["edge_ptr"][: count + 1]
     rows = {Location.NODE: int(node_ptr[-1]), Location.EDGE: int(edge_ptr[-1]), Location.GRAPH: count}
     nodes = int(np.diff(node_ptr).max(initial=1))
@@ -56,17 +50,12 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
 
 
 def labelled_hash(graphs: str, labels: str) -> str:
-    """Return the hash of graphs with labels that lie in a file of their own, from the hashes of both."""
+    """Return the hash of graphs and labels that are in separate files, from the hashes of both."""
     return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
 
 
 def selection_hash(first_graphs: str, numbers: Array) -> str:
-    """Return the hash of chosen graphs: that of all graphs up to the last chosen one, and the numbers in their order.
-
-    Args:
-        first_graphs: Content hash of graphs 0 to ``numbers.max()``.
-        numbers: int64, the chosen graphs.
-    """
+    """Return the hash of selected graphs, from that of graphs 0 to the largest selected number, and the numbers."""
     digest = hashlib.sha256(f"selection|{first_graphs}|".encode())
     digest.update(np.ascontiguousarray(numbers, "<i8").data)
     return digest.hexdigest()

@@ -48,18 +48,18 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     Args:
         card: The dataset's card.
         split: Name of the split.
-        path: File of the split, from ``graphbench.data.generation.ensure_split``. Labels of the card's task are looked
-            for in the folder within its own that is named after them.
-        limit: Use the first ``limit`` graphs only.
+        path: File of the split, from ``graphbench.data.generation.ensure_split``. Labels of the card's task are
+            read from the subfolder that is named after them.
+        limit: Use only the first ``limit`` graphs.
         transform: Applied to every ``Data`` when it is accessed.
-        pre_transform: Applied once to every ``Data`` now; the results are kept in memory.
+        pre_transform: Applied once to every ``Data``, at construction; the results are kept in memory.
         pre_filter: Keeps the graphs for which it returns True (decided on ``Data`` before ``pre_transform``).
 
     Attributes:
         card: The dataset's card.
         split: Name of the split.
-        path: The file behind it.
-        label_path: The file of the task's labels; None where the generator gives everything.
+        path: The file of its graphs.
+        label_path: The file of the task's labels; None if the generator gives all features.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def failed_graphs(self) -> NDArray[np.int64]:
-        """Numbers of the selected graphs that the labeller failed on: they have no label. int64, mostly empty."""
+        """Numbers of the selected graphs without a label, because the labeller failed on them; int64, usually empty."""
         if self.card.labeller is None:
             return np.empty(0, np.int64)
         failed = self.flat.values[labeller_of(self.card).failed][: self._count] == 1
@@ -110,7 +110,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return numbers if self._indices is None else np.intersect1d(numbers, np.asarray(self._indices, np.int64))
 
     def require_labels(self) -> None:
-        """Refuse a split some of whose selected graphs have no label; a task asks for it where it learns from labels.
+        """Refuse a split with unlabelled graphs among the selected ones; called by tasks that learn from labels.
 
         Raises:
             GraphBenchError: If there are such graphs; the message names them and says how to leave them out.
@@ -126,10 +126,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def data_fingerprint(self) -> str:
-        """The name of the data, which changes with parameters, generator, labels and draw."""
+        """Identifier of the data, which changes with parameters, generator, labels and draw."""
         return data_fingerprint(self.card, self.path.parent)
 
-    # Pickling (spawned DataLoader workers) sends the path, not the pages.
+    # Pickling (spawned DataLoader workers) sends the path, not the arrays.
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state.pop("flat")
@@ -141,7 +141,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         self._open()
 
     def __copy__(self) -> GraphDataset:
-        """Return a second dataset on the same mapped arrays, as selections need."""
+        """Return a second dataset that shares the mapped arrays, as selections need."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
@@ -167,7 +167,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return data
 
     def __getitems__(self, chosen: list[int]) -> list[Data]:
-        """Return what PyTorch's loaders collate.
+        """Return the graphs that PyTorch's loaders collate.
 
         Raises:
             GraphBenchError: For several trajectories: they differ in length, and PyG would join hints along time.
@@ -198,17 +198,17 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     ) -> BatchPlan:
         """Return a sized iterable of PyG ``Batch`` objects, each made by one gather per array.
 
-        With a ``transform`` or ``pre_transform`` every graph is an object of its own again and batches are collated
-        by PyG: correct, but as slow as PyG's loader.
+        With a ``transform`` or ``pre_transform`` every graph is a Python object and batches are collated by PyG:
+        correct, but as slow as PyG's loader.
 
         Args:
             batch_size: Graphs per batch.
-            shuffle: Visit the graphs in a random order, a function of (seed, epoch) alone.
+            shuffle: Use a random order, a function of (seed, epoch) alone.
             seed: Seed of the order.
             epoch: Number of the epoch.
             drop_last: Leave out a last, smaller batch.
-            device: Where the tensors go; None for the CPU.
-            start: Leave out the first ``start`` batches (to resume an epoch).
+            device: Device of the tensors; None for the CPU.
+            start: Skip the first ``start`` batches (to resume an epoch).
             share: ``(rank, world)``: take every ``world``-th graph of each batch, from the ``rank``-th on.
 
         Raises:
@@ -236,7 +236,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if self.flat.hints is not None:
             if self.transform is not None or self._kept is not None:
                 raise GraphBenchError(
-                    "batches of trajectories come from the file, where transforms do not reach; "
+                    "batches of trajectories are read from the file, so transforms do not apply; "
                     "load without transform and pre_transform, or use PyG's DataLoader with batch_size=1"
                 )
             trajectories = make_trajectory_batch(self.flat, graphs)
@@ -252,11 +252,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of the chosen graphs, independent of the file they lie in and of its format; computed once.
+        """SHA-256 of the selected graphs, independent of the file that contains them and of its format; computed once.
 
-        For a whole file it is the manifest's. The first graphs of a longer file hash like the file of that size;
-        selections and filters count with the numbers of their graphs, results of ``pre_transform`` with their
-        tensors. ``transform`` does not count.
+        For a whole file it is recorded in the manifest. The first graphs of a longer file have the hash of a file of
+        that size. Selections and filters enter with the numbers of their graphs, results of ``pre_transform`` with
+        their tensors. ``transform`` does not enter.
 
         Raises:
             StoreError: If the file is not recorded in its manifest.
@@ -272,13 +272,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             return objects_hash(self._kept[i] for i in self.indices())
         numbers = self.graph_numbers
         count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
-        first = self._first_hash(count) if count else ""
+        first = hash_of_first(self.card, self.path, self.label_path, count) if count else ""
         if numbers is None or np.array_equal(numbers, np.arange(count)):
             return first
         return selection_hash(first, numbers)
-
-    def _first_hash(self, count: int) -> str:
-        return hash_of_first(self.card, self.path, self.label_path, count)
 
     @property
     def _data(self) -> Data | None:
@@ -306,7 +303,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return int(super().num_classes)
 
     def copy(self, idx: slice | Sequence[int] | torch.Tensor | NDArray[Any] | None = None) -> GraphDataset:
-        """Return a dataset of the chosen graphs, or of all, that are held in memory."""
+        """Return a dataset that holds the chosen graphs, or all, in memory."""
         chosen = self if idx is None else self.index_select(idx)
         twin = copy.copy(chosen)
         twin._kept = [chosen.get(i) for i in chosen.indices()]
@@ -315,7 +312,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return twin
 
     def to(self, device: int | str) -> GraphDataset:
-        """Refuse: the arrays stay on disk.
+        """Refuse, as the arrays stay on disk.
 
         Raises:
             GraphBenchError: Always; move batches instead.
@@ -361,7 +358,7 @@ def _single(value: Any) -> Any:
 
 
 def _checked_index(chosen: Any, count: int) -> Any:
-    """Return what selects graphs, after checking that truth values, if any, are one per graph."""
+    """Return a selection of graphs, after checking that boolean ones have one value per graph."""
     if isinstance(chosen, torch.Tensor | np.ndarray):
         is_mask = chosen.dtype in (torch.bool, np.dtype(bool))
         length = len(chosen.reshape(-1))
@@ -369,7 +366,7 @@ def _checked_index(chosen: Any, count: int) -> Any:
         truths = [isinstance(i, bool | np.bool_) for i in chosen] if isinstance(chosen, list | tuple) else []
         is_mask, length = any(truths), len(truths)
         if is_mask and not all(truths):
-            raise IndexError("truth values and numbers together select no graphs; give one or the other")
+            raise IndexError("a selection mixes truth values and numbers; give one or the other")
     if is_mask and length != count:
         raise IndexError(f"{length} truth values cannot select from {count} graphs; give one per graph, or numbers")
     return torch.as_tensor(chosen, dtype=torch.bool) if is_mask else chosen

@@ -1,4 +1,4 @@
-"""PyG batches as dense tensors: graphs of one size together, so that nothing is padded."""
+"""PyG batches as dense tensors, grouped by graph size, so that no padding is needed."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def dense_groups(
     """Return the graphs of a PyG batch as groups of equal size, the smallest first.
 
     Args:
-        batch: A PyG ``Batch``. Of parallel edges one counts.
-        features: The inputs to hold, no texts among them.
+        batch: A PyG ``Batch``. Parallel edges count as one.
+        features: The inputs to include; no texts.
         values: Input name -> array of the batch, ``[items]`` or ``[items, width]``.
-        steps: What the groups' ``lengths`` say.
+        steps: The ``lengths`` of the groups.
     """
     ptr: Tensor = batch.ptr
     sizes, (tails, heads) = ptr.diff(), batch.edge_index

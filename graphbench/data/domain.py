@@ -1,7 +1,7 @@
-"""Domains: what each brings, in one object that names it, and where to find it.
+"""Domains: objects that list the generators, labellers, sources and problems of a domain.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
-imported when first asked for. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
+imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from graphbench.core.errors import CardError, PluginError
-from graphbench.core.plugins import BUILT_IN, about_broken, calling_module, is_plugin, owner_in_words, owner_of
+from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin
 from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Listing = Mapping[str, T] | str
-"""Things by their names in the domain, or where such a mapping is: ``module:NAME``, imported when first needed."""
+"""Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
 Kind = Literal["generator", "labeller", "source", "problem"]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What a domain brings; cards name each part as ``<domain>.<name>``.
+    """The parts of a domain; cards name each as ``<domain>.<name>``.
 
     Attributes:
         name: Name of the domain, an identifier; ids of its datasets begin with it.
         generators: The generators of its datasets.
-        labellers: The labellers, whose labels cost solver time.
-        sources: Readers of files, such as published ones, that stand for its datasets.
-        problems: The combinatorial problems that tasks of the type ``solve`` name.
+        labellers: The labellers, which compute costly labels.
+        sources: Readers of files, such as published ones, with samples of its datasets.
+        problems: The combinatorial problems that tasks name.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Domain:
     problems: Listing[Problem] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
-        """Return the things of one kind by their names in the domain."""
+        """Return the parts of one kind by their names in the domain."""
         listing: Listing[Any] = getattr(self, f"{kind}s")
         if not isinstance(listing, str):
             return listing
@@ -58,7 +58,14 @@ class Domain:
         return found
 
 
-_DOMAINS: Registry[Domain] = Registry("domain", CardError)
+def _built_in() -> dict[str, str]:
+    """Return the domains that are packages of ``graphbench.domains``, and where their objects are."""
+    package = importlib.import_module("graphbench.domains")
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    return {name: f"graphbench.domains.{name}.domain:DOMAIN" for name in names}
+
+
+_DOMAINS: Registry[Domain] = Registry("domain", CardError, _built_in)
 
 
 def register(domain: Domain) -> Domain:
@@ -70,22 +77,16 @@ def register(domain: Domain) -> Domain:
     Raises:
         PluginError: If the name is no identifier, or another domain has it.
     """
-    module = calling_module()
     if not isinstance(domain, Domain):
         raise PluginError(f"register takes a Domain, got {type(domain).__name__}")
     if not domain.name.isidentifier():
         raise PluginError(f"the domain name {domain.name!r} is no identifier; use letters, digits and underscores")
-    if domain.name in _built_in():
-        raise PluginError(
-            f"{owner_in_words(owner_of(module))} registers the domain {domain.name!r}, which graphbench itself has "
-            "already; choose another name"
-        )
-    _DOMAINS.add(domain.name, domain, module)
+    _DOMAINS.add(domain.name, domain, calling_module())
     return domain
 
 
 def unregister(name: str) -> None:
-    """Remove a registered domain; nothing happens where there is none of that name."""
+    """Remove a registered domain, if there is one of that name."""
     _DOMAINS.remove(name)
 
 
@@ -93,27 +94,22 @@ def find_domain(name: str) -> Domain:
     """Return a domain by name.
 
     Raises:
-        CardError: If there is none of that name.
+        CardError: If there is no such domain; the message suggests the nearest name.
     """
-    if name in _built_in():
-        found: Domain = importlib.import_module(f"graphbench.domains.{name}.domain").DOMAIN
-        return found
-    if name in _DOMAINS:
-        return _DOMAINS.find(name)
-    raise CardError(f"there is no domain {name!r}{closest(name, list_domains())}{about_broken()}")
+    return _DOMAINS.find(name)
 
 
 def list_domains() -> tuple[str, ...]:
     """Return the names of all domains, built-in ones first."""
-    return (*_built_in(), *_DOMAINS)
+    return tuple(_DOMAINS)
 
 
 def domain_module(name: str) -> str | None:
-    """Return the module that registered a domain, which worker processes must import or cannot (``__main__``).
+    """Return the module that registered a domain; workers must import it, and cannot import ``__main__``.
 
-    None for built-in domains and those of plug-ins, which workers know.
+    None for built-in domains and those of plug-ins, which workers load themselves.
     """
-    owner = None if name in _built_in() else _DOMAINS.owner(name)
+    owner = _DOMAINS.owner(name)
     return None if owner is None or owner == BUILT_IN or is_plugin(owner) else owner
 
 
@@ -130,7 +126,7 @@ def find_part(kind: Kind, name: str) -> Any:
         parts = find_domain(domain).parts(kind)
     except CardError as error:
         raise CardError(f"{kind} {name!r}: {error}") from error
-    if short not in parts and kind == "generator":  # samples of files are given by the source's own generator
+    if short not in parts and kind == "generator":  # a source of files has its own generator
         sources = find_domain(domain).parts("source")
         if short in sources:
             return sources[short].generator
@@ -145,9 +141,3 @@ def all_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
     for domain in list_domains():
         for short, part in find_domain(domain).parts(kind).items():
             yield f"{domain}.{short}", part
-
-
-def _built_in() -> tuple[str, ...]:
-    """Return the names of the domains that are packages of ``graphbench.domains``."""
-    package = importlib.import_module("graphbench.domains")
-    return tuple(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)

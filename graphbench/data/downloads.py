@@ -1,4 +1,4 @@
-"""Registered downloads: fetched when asked for, continued where they stopped, checked, and unpacked safely."""
+"""Registered downloads: fetched on request, resumed after interruptions, checked, and unpacked safely."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import clear_errors
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
-from graphbench.data.store import require_space
+from graphbench.data.store import file_sha256, require_space
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _CHUNK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte
 _TRIES = 3
-_PAUSE = 1.0  # seconds before a further try
+_PAUSE = 1.0  # seconds before the next try
 _GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
 _MOST_FILES = 1_000_000
 _RANGE_REFUSED = 416
@@ -44,7 +44,7 @@ class Download:
         url: Its address, ``http`` or ``https``.
         size: Its size in bytes.
         sha256: SHA-256 of its content, 64 hexadecimal digits.
-        unpacked_size: Most bytes that the files of an archive may have together; None for 50 times the archive's size.
+        unpacked_size: Largest total size of the files of an archive in bytes; None for 50 times the archive's size.
     """
 
     url: str
@@ -64,27 +64,15 @@ class Download:
 
 
 def download_folder(name: str, downloads: Sequence[Download], root: Path) -> Path:
-    """Return the folder in which the files of a source lie once they are downloaded.
-
-    Args:
-        name: Name of the source.
-        downloads: What it registers; another registration has another folder.
-        root: Folder of all datasets.
-    """
+    """Return the folder for the downloaded files of a source; other downloads have another folder."""
     digest = hashlib.sha256("|".join(f"{d.url} {d.sha256}" for d in downloads).encode()).hexdigest()
     return root / ".downloads" / f"{name}-{digest[:12]}"
 
 
 def fetch(name: str, downloads: Sequence[Download], root: Path, progress: bool | None = None) -> Path:
-    """Return the folder with the downloaded files of a source, downloading them first where they are missing.
+    """Return the folder with the downloaded files of a source; missing files are downloaded first.
 
-    A download that was interrupted continues; several processes that ask for one at once take turns.
-
-    Args:
-        name: Name of the source.
-        downloads: What it registers.
-        root: Folder of all datasets.
-        progress: Show a progress bar; None for terminals only.
+    An interrupted download is resumed; a lock serialises processes that need the same files.
 
     Raises:
         StoreError: If a server cannot be reached or sends another file than the registered one, an archive is unsafe,
@@ -120,7 +108,7 @@ def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | No
 
 
 def _download(download: Download, file: Path, progress: bool | None) -> None:
-    """Download a file and check it; what is there of it already is kept."""
+    """Download a file, or the missing rest of it, and check it."""
     if urlsplit(download.url).scheme not in ("http", "https"):
         raise StoreError(f"{download.url} is no http or https address; correct the registered download")
     if file.is_file() and file.stat().st_size > download.size:
@@ -140,14 +128,11 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
                     raise StoreError(_failure(download, file, error)) from error
                 _LOG.info("%s: %s; trying again", download.url, error)
                 time.sleep(_PAUSE * (further + 1))
-    found = hashlib.sha256()
-    with file.open("rb") as content:
-        for chunk in iter(lambda: content.read(_CHUNK), b""):
-            found.update(chunk)
-    if found.hexdigest() != download.sha256:
+    found = file_sha256(file)
+    if found != download.sha256:
         file.unlink()
         raise ChecksumMismatch(
-            f"{download.url} has the SHA-256 {found.hexdigest()}, not the registered {download.sha256}: the file has "
+            f"{download.url} has the SHA-256 {found}, not the registered {download.sha256}: the file has "
             "changed or was damaged on the way; try again, or get the files by other means and give their folder"
         )
 
@@ -162,7 +147,7 @@ def _failure(download: Download, file: Path, error: Exception) -> str:
 
 
 def _receive(download: Download, file: Path, bar: Progress) -> None:
-    """Append what is missing of a file; the connection may end early, which raises an ``OSError``."""
+    """Append the missing rest of a file; a connection that ends early raises an ``OSError``."""
     there = file.stat().st_size if file.is_file() else 0
     if there == download.size:
         return
@@ -194,11 +179,11 @@ def _receive(download: Download, file: Path, bar: Progress) -> None:
 
 
 def _unpack(download: Download, file: Path, content: Path) -> None:
-    """Unpack an archive into a folder, which its files cannot leave.
+    """Unpack an archive into a folder; no file can be written elsewhere.
 
     Raises:
-        StoreError: If the archive cannot be read, has a path that leads elsewhere, a link or a special file, a name
-            twice, or more bytes or files than allowed. Nothing of it is then used.
+        StoreError: If the archive cannot be read, contains a path outside the folder, a link, a special file or a
+            duplicate name, or more bytes or files than allowed. No file of it is then used.
     """
     most = download.unpacked_size if download.unpacked_size is not None else _GROWTH * download.size
     try:
@@ -212,7 +197,7 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
         raise StoreError(f"{download.url} is no archive that can be unpacked: {error}") from error
 
 
-_Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, what is wrong with it, content; None for folders
+_Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, problem, content; None for folders
 
 
 def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Entry]:
@@ -260,7 +245,7 @@ def _extract(download: Download, content: Path, most: int, members: Iterator[_En
 
 
 def _copy(source: IO[bytes], file: IO[bytes], size: int, name: str, download: Download) -> None:
-    """Copy a file of an archive, which may be longer than the archive says."""
+    """Copy a file of an archive; refuse one that is longer than its entry in the archive."""
     copied = 0
     for chunk in iter(lambda: source.read(_CHUNK), b""):
         copied += len(chunk)

@@ -1,9 +1,9 @@
-"""Build a split: shards on any pool of workers, duplicates redrawn, one finished file.
+"""Build a split: generate shards on a pool of workers, redraw duplicates, and write one file.
 
 The unit of work is a shard: a run of consecutive samples. Each finished shard is one small file in a hidden build
-folder, so a build that was killed continues with the shards that are missing; a split of one shard is written at once.
-Workers write shards to the folder and send back their number of samples alone. Neither the number of workers, nor where
-they run, nor the size of the shards changes a byte of the result.
+folder, so a killed build is resumed with the missing shards; a split of one shard is written directly. Workers write
+shards to the folder and return only their number of samples. The number of workers, where they run, and the size of the
+shards do not change a byte of the result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import heapq
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ class SplitBuilder:
         self.shard_size = shard_size or max(1, min(task.maker.shard_size(self.parameters), count))
         self.work = work_folder(folder, task.split)
         module = domain_module(task.maker.name.partition(".")[0])
-        self.only_here = module == MAIN  # workers do not run the script, so they do not know its domains
+        self.only_here = module == MAIN  # workers do not import the script, so they lack its domains
         self.plugins = (*plugin_targets(), *([] if module in (None, MAIN) else [module]))
         if self.only_here and len(self.shards) > 1:
             _LOG.warning(
@@ -86,9 +86,9 @@ class SplitBuilder:
         return [(i, min(i + self.shard_size, self.count)) for i in range(0, self.count, self.shard_size)]
 
     def shard_path(self, first: int, last: int, redraws: Mapping[int, int]) -> Path:
-        """Return the file of a shard; its name has a hash of the redrawn samples, so no stale shard is ever reused."""
+        """Return the file of a shard; its name has a hash of the redrawn samples, so that no stale shard is reused."""
         own = sorted((i, a) for i, a in redraws.items() if first <= i < last)
-        tag = "" if not own else f"-{_short_hash(repr(own))}"
+        tag = f"-{hashlib.sha256(repr(own).encode()).hexdigest()[:12]}" if own else ""
         return self.work / f"{first:09d}-{last:09d}{tag}.h5"
 
     def build(self, target: Path, pool: Pool | None, progress: bool | None = None) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class SplitBuilder:
     def _build(self, target: Path, pool: Pool | None, progress: bool | None) -> dict[str, Any]:
         with clear_errors(self.work, "create"):
             self.work.mkdir(parents=True, exist_ok=True)
-        if len(self.shards) == 1 and not self.task.maker.unique:  # no work to share, nothing to draw again
+        if len(self.shards) == 1 and not self.task.maker.unique:  # one shard, and no duplicates to redraw
             return self._build_at_once(target, progress)
         self._warm_up(pool)
         label = f"{self.card.address} {self.split}"
@@ -116,7 +116,7 @@ class SplitBuilder:
         return self._facts(target, sizes, len(redraws), [shard_facts(path) for path in paths])
 
     def _build_at_once(self, target: Path, progress: bool | None) -> dict[str, Any]:
-        """Draw all samples in this process and write them straight to ``target``, without files of shards."""
+        """Draw all samples in this process and write them directly to ``target``, without shard files."""
         with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graph", enabled=progress) as bar:
             samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
             require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
@@ -136,7 +136,7 @@ class SplitBuilder:
             jobs = [job for job in self.task.maker.compile_jobs if not job.is_done()]
             for job in jobs if len(jobs) > 1 else ():
                 pool.submit(job.run, self.parameters, name="compiling a kernel")
-            while pool.completed():  # a job that fails costs time only: what is missing is compiled below
+            while pool.completed():  # failed jobs are ignored: missing kernels are compiled below
                 pass
         few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
@@ -217,10 +217,6 @@ def _joined_facts(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def ensure_split(
     card: Card,
     split: str,
@@ -233,28 +229,28 @@ def ensure_split(
     progress: bool | None = None,
     shard_size: int | None = None,
 ) -> Path:
-    """Return the file of a split's graphs, building it first where it is missing; then the labels of the card's task.
+    """Return the file of a split's graphs; build it, and the labels of the card's task, if they are missing.
 
-    Two processes that ask for the same dataset at once take turns: the second finds the first one's copy.
+    A lock serialises processes that build the same split: the second one uses the file of the first.
 
     Args:
         card: The dataset.
         split: Name of the split.
         root: Folder of all datasets.
-        limit: Build and require the first ``limit`` samples only.
+        limit: Build and require only the first ``limit`` samples.
         workers: Processes of the default pool; None for all cores.
         executor: Any ``concurrent.futures`` executor to use instead (its workers must share the file system).
         cluster: A running Dask cluster to use instead: address of its scheduler, scheduler file, or client. A split of
-            one shard is drawn here all the same.
+            one shard is drawn in this process in any case.
         progress: Show a progress bar; None for terminals only.
         shard_size: Graphs per unit of work; None lets generator and labeller choose.
 
     Raises:
         StoreError: If the folder cannot be written or the disk is too small.
         ChecksumMismatch: If a file was changed or damaged since it was built.
-        GenerationError: If the generator fails, workers keep dying, ``limit``, ``workers`` or ``shard_size`` is not a
-            whole number from 1 on, or ``cluster`` does not stand alone.
-        ClusterError: If the cluster cannot be reached or used, or goes away.
+        GenerationError: If the generator fails, workers die repeatedly, ``limit``, ``workers`` or ``shard_size`` is not
+            a whole number from 1 on, or ``cluster`` is combined with ``workers`` or ``executor``.
+        ClusterError: If the cluster cannot be reached or used, or is lost.
         MissingDependency: If ``cluster`` is given and ``distributed`` is not installed.
     """
     full = card.split(split).count
@@ -262,9 +258,9 @@ def ensure_split(
     if shard_size is not None:
         shard_size = whole_number("shard_size", shard_size, 1, error=GenerationError)
     require_one_place(workers, executor, cluster)
-    card = card.model_copy(update={"measured": None})  # it travels with every shard
-    ensure = partial(_ensure_file, count=count, full=full, pool=partial(_pool, workers, executor, cluster))
-    folder = dataset_folder(card, root.absolute())  # workers elsewhere have another working folder
+    card = card.model_copy(update={"measured": None})  # sent with every shard
+    ensure = partial(_ensure_file, count=count, full=full, pool=partial(worker_pool, workers, executor, cluster))
+    folder = dataset_folder(card, root.absolute())  # remote workers have another working directory
     options: dict[str, Any] = {"progress": progress, "shard_size": shard_size}
     path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
     if card.labeller is not None:
@@ -279,11 +275,11 @@ def _ensure_file(
     full: int,
     folder: Path,
     about: Mapping[str, Any],
-    pool: Callable[[Path], AbstractContextManager[Pool | None]],
+    pool: Callable[[Path], Pool | None],
     progress: bool | None,
     shard_size: int | None,
 ) -> Path:
-    """Return a file of a folder with the first ``count`` of ``full`` samples, building it first where it is missing."""
+    """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
     split = task.split
     found = find_file(task.card, split, count, folder)
     if found is None:
@@ -292,27 +288,20 @@ def _ensure_file(
             if found is None:
                 found = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)
-                with nullcontext() if builder.only_here else pool(builder.work) as workers:
+                workers = None if builder.only_here else pool(builder.work)
+                with nullcontext() if workers is None else closing(workers):
                     facts = builder.build(folder / found, workers, progress)
                 _record(folder, found, facts, about)
             _remove_leftovers(folder, split, found)
     elif work_folder(folder, split).exists():
-        _tidy(folder, split, found)
+        _remove_leftovers_if_idle(folder, split, found)
     Manifest(folder).check(found)
     return folder / found
 
 
-def _pool(
-    workers: int | None, executor: Executor | None, cluster: str | Client | None, work: Path
-) -> AbstractContextManager[Pool | None]:
-    """Return where the shards are drawn; leaving the block closes what was opened for them."""
-    pool = worker_pool(workers, executor, cluster, work)
-    return nullcontext() if pool is None else closing(pool)
-
-
 @contextmanager
 def _build_lock(folder: Path, split: str) -> Iterator[None]:
-    """Hold the lock of a split's build; the system frees it when the process dies, however it dies."""
+    """Hold the lock of a split's build; the operating system releases it whenever the process dies."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / f".{split}.lock")
@@ -329,8 +318,8 @@ def _build_lock(folder: Path, split: str) -> Iterator[None]:
         lock.release()
 
 
-def _tidy(folder: Path, split: str, found: str) -> None:
-    """Remove what a build left that was killed at its very end, unless a build is running or the folder read-only."""
+def _remove_leftovers_if_idle(folder: Path, split: str, found: str) -> None:
+    """Remove leftovers of a build that was killed at its end, unless a build is running or the folder is read-only."""
     from filelock import FileLock
 
     with suppress(OSError), FileLock(folder / f".{split}.lock", timeout=0):
@@ -338,9 +327,9 @@ def _tidy(folder: Path, split: str, found: str) -> None:
 
 
 def _remove_leftovers(folder: Path, split: str, found: str) -> None:
-    """Remove half-written files, and the shards that the finished file ``found`` makes useless.
+    """Remove incomplete files, and the shards that the finished file ``found`` replaces.
 
-    Shards of a larger build that was interrupted stay, for that build to continue.
+    Shards of a larger interrupted build are kept, so that it can be resumed.
     """
     finished = Manifest(folder).read()["files"][found]["count"]
     work = work_folder(folder, split)

@@ -1,4 +1,4 @@
-"""Fingerprints of graphs and of whole arrays."""
+"""Hashes of graphs and of arrays."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def structure_hashes(samples: Samples) -> NDArray[np.uint64]:
     """Return a 128-bit hash of every graph's labelled structure (node count and edge list), uint64 ``[S, 2]``.
 
-    Two graphs are the same for the uniqueness check when they have the same nodes and edges; features do not count.
-    Complete graphs without stored edges differ by their size alone: see ``input_hashes``.
+    For the uniqueness check, two graphs are equal if they have the same nodes and edges; features do not count.
+    Complete graphs without stored edges differ only in size: see ``input_hashes``.
     """
     return _hash_graphs(samples.num_nodes, samples.edge_ptr, np.ascontiguousarray(samples.edges), _MULTIPLIERS)
 
@@ -42,9 +42,9 @@ def input_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
 
 
 def sample_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
-    """Return what tells the samples of a card apart: a hash of their structure, or of inputs that say more than it.
+    """Return the hashes by which duplicates are found: of the structure, or of the inputs if these distinguish samples.
 
-    Complete graphs all look alike, and texts hold what is asked.
+    The latter holds for complete graphs, which all have the same structure, and for texts.
     """
     by_inputs = card.complete or any(f.kind is Kind.TEXT for f in card.inputs)
     return input_hashes(samples, card) if by_inputs else structure_hashes(samples)

@@ -1,8 +1,8 @@
-"""Labels that cost solver time: found graph by graph, stored beside the graphs that several tasks share.
+"""Costly labels: computed graph by graph, and stored in files of their own next to the graphs that several tasks share.
 
 The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
-labeller, i) alone. So labels are built, continued and shared like the graphs themselves: a file of labels is a file of
-samples that lists no edges. Where labels stand at edges, it counts them: there is one row per stored edge of the graph.
+labeller, i) alone. So labels are built, resumed and shared like the graphs themselves: a file of labels is a file of
+samples that lists no edges. It has one row per stored edge of the graph for labels of edges.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from graphbench.data.samples import Labeller, Samples, find_labeller
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import interrupted, stored_samples
 
-_NOT_THE_LABELLERS = (GraphBenchError, MemoryError)  # failures that another graph would meet, too
+_GENERAL_ERRORS = (GraphBenchError, MemoryError)  # errors that do not depend on the graph
 _NO_VALUE = -1
 
 
 @dataclass(frozen=True)
 class LabelTask:
-    """What a worker needs to label graphs of one split.
+    """The description of a labelling job that is sent to workers.
 
     Attributes:
-        dataset: The card of a task that needs labels.
+        dataset: The card of a task with labels.
         split: Name of the split.
         path: The file of its graphs.
     """
@@ -45,7 +45,7 @@ class LabelTask:
 
     @property
     def card(self) -> Card:
-        """What is stored: the labels alone."""
+        """The card of the labels alone, which are stored."""
         return self.dataset.only_labels
 
     @property
@@ -55,11 +55,11 @@ class LabelTask:
 
     @property
     def parameters(self) -> Any:
-        """Its effort."""
+        """The effort of the labeller."""
         return self.maker.parse(self.dataset, self.split)
 
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
-        """Return the labels of the given graphs of the file; there are no other attempts."""
+        """Return the labels of the given graphs of the file; ``attempts`` has no effect."""
         graphs = stored_samples(self.dataset.graphs, self.path)
         return label_samples(self.dataset, self.split, indices, graphs, indices)
 
@@ -75,18 +75,18 @@ def label_samples(
 ) -> Samples:
     """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
 
-    A graph on which the labeller fails, or whose label its own check refuses, has -1 for every value, and 1 for the
-    feature that marks failures. ``facts`` have ``seconds``, processor time in all, and ``failed``, sample -> why.
+    A graph on which the labeller fails, or whose label does not pass the check, has -1 for every value, and 1 for the
+    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, and ``failed``, sample -> reason.
 
     Args:
         card: The card of a task that needs labels.
         split: Name of the split.
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.
-        places: int64 ``[S]``, where they stand among ``graphs``; None for in this order.
+        places: int64 ``[S]``, their positions in ``graphs``; None for 0, 1, 2, ...
 
     Raises:
-        GraphBenchError: What says that no graph can be labelled, such as a solver that is not installed.
+        GraphBenchError: If no graph can be labelled, e.g. because a solver is not installed.
     """
     labeller = labeller_of(card)
     effort = labeller.parse(card, split)
@@ -109,16 +109,16 @@ def label_samples(
 
 
 def has_edge_labels(card: Card) -> bool:
-    """Return whether some of the labels that a card's task needs stand at edges."""
+    """Return whether the labels of a card's task include labels of edges."""
     return any(f.location is Location.EDGE for f in card.label_features)
 
 
 def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples) -> tuple[Mapping[str, Any], str]:
-    """Return the values of one graph, and why they are none where the labeller failed."""
+    """Return the label of one graph, and the reason if the labeller failed."""
     try:
         values = {**labeller.label(effort, number, graph), labeller.failed: 0}
         problems = _wrong_shapes(card, graph, values) or labeller.check(graph, values)
-    except _NOT_THE_LABELLERS:
+    except _GENERAL_ERRORS:
         raise
     except Exception as error:
         if interrupted(error):
@@ -155,12 +155,7 @@ def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
 
 
 def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
-    """Return graphs with their labels.
-
-    Args:
-        card: The card of the task.
-        graphs: The graphs.
-        labels: Labels of these graphs, in their order; of longer runs of graphs the first ones are taken.
+    """Return graphs with their labels, in the same order; surplus labels at the end are ignored.
 
     Raises:
         StoreError: If the labels are of other graphs.
@@ -168,6 +163,6 @@ def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
     count = len(graphs)
     edges_differ = has_edge_labels(card) and not np.array_equal(labels.num_edges[:count], graphs.num_edges)
     if edges_differ or not np.array_equal(labels.num_nodes[:count], graphs.num_nodes):
-        raise StoreError(f"the labels of {card.address} are of other graphs; delete their folder and label anew")
+        raise StoreError(f"the labels of {card.address} belong to other graphs; delete their folder to rebuild them")
     own = labels.part(card.only_labels, 0, count).values
     return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, {**graphs.values, **own}, graphs.hints)

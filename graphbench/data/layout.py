@@ -1,7 +1,7 @@
-"""Where the files of a dataset lie, and what is recorded of them.
+"""The paths of the files of a dataset, and the content of their manifests.
 
-``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Labels of a task that cost solver time lie
-in a folder within, ``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
+``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Costly labels of a task are in a subfolder,
+``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphbench.data.store import Manifest
 
 
 def dataset_folder(card: Card, root: Path) -> Path:
-    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``, where the fingerprint tells draws apart."""
+    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``; the fingerprint includes the draw."""
     fingerprint = find_generator(card.generator).fingerprint(card)
     return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
 
@@ -31,12 +31,7 @@ def label_folder(card: Card, folder: Path) -> Path:
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the name of a dataset's data: that of its folder, of its task's labels, and of the draw.
-
-    Args:
-        card: The dataset.
-        folder: The folder of its graphs, where it is not the one that the card says.
-    """
+    """Return the identifier of a dataset's data: the names of its folder and of its labels' folder, and the draw."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     if card.labeller is None:
         return graphs.name
@@ -65,7 +60,7 @@ def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
 
 
 def about_graphs(card: Card) -> dict[str, Any]:
-    """Return what the manifest of graphs says of them."""
+    """Return the description of graphs for their manifest."""
     generator = find_generator(card.generator)
     return {
         "id": card.id,
@@ -79,7 +74,7 @@ def about_graphs(card: Card) -> dict[str, Any]:
 
 
 def about_labels(card: Card) -> dict[str, Any]:
-    """Return what the manifest of labels says of them."""
+    """Return the description of labels for their manifest."""
     labeller = labeller_of(card)
     spec = card.labels[labeller.name]
     return {
@@ -94,7 +89,7 @@ def about_labels(card: Card) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def library_versions() -> Mapping[str, str]:
-    """Return the versions of the libraries that generation uses."""
+    """Return the versions of the libraries used for generation."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {}

@@ -1,4 +1,4 @@
-"""The files behind an open split: one of its graphs, and one of labels where its task has some of its own."""
+"""The files of an open split: that of its graphs, and that of the labels if its task has a labeller."""
 
 from __future__ import annotations
 
@@ -25,16 +25,10 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path | None:
-    """Return the file with the labels of a split's first graphs; None where the generator gives everything.
-
-    Args:
-        card: The card of the task.
-        split: Name of the split.
-        path: The file of the graphs.
-        limit: How many are used; None for all of the file.
+    """Return the file with the labels of a split's first graphs; None if the generator gives all features.
 
     Raises:
-        StoreError: If the labels are not there.
+        StoreError: If the labels are missing.
     """
     if card.labeller is None:
         return None
@@ -50,10 +44,10 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path |
 
 
 def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | None) -> tuple[int, Arrays]:
-    """Return the number of graphs that are used, and all arrays, memory-mapped.
+    """Return the number of graphs used, and all arrays, memory-mapped.
 
     Raises:
-        StoreError: If an array is missing, or the labels are of other graphs.
+        StoreError: If an array is missing, or the labels belong to other graphs.
     """
     arrays = arrays_of_split(card.graphs, path)
     count = _count(arrays, limit)
@@ -67,7 +61,7 @@ def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | N
 
 
 def hash_of_first(card: Card, path: Path, label_path: Path | None, count: int) -> str:
-    """Return the content hash of the first graphs of a split, with their labels where these have a file of their own.
+    """Return the content hash of the first graphs of a split, including labels that are in a separate file.
 
     Raises:
         StoreError: If a file is not recorded in its manifest.
@@ -77,7 +71,7 @@ def hash_of_first(card: Card, path: Path, label_path: Path | None, count: int) -
 
 
 def warn_unlabelled(card: Card, split: str, label_path: Path | None, failed: NDArray[np.int64]) -> None:
-    """Warn of graphs that have no label because the labeller failed on them."""
+    """Log a warning about graphs without a label, on which the labeller failed."""
     if label_path is not None and len(failed):
         _LOG.warning(
             "%d graphs of %s %s have no label, as the labeller failed on them: %s; %s says why",
@@ -90,7 +84,7 @@ def warn_unlabelled(card: Card, split: str, label_path: Path | None, failed: NDA
 
 
 def first_numbers(graphs: NDArray[np.int64]) -> str:
-    """Return the first few of some numbers of graphs in words, e.g. ``3, 17, ...``."""
+    """Return the first few numbers of graphs as text, e.g. ``3, 17, ...``."""
     return ", ".join(map(str, graphs[:_NAMED].tolist())) + (", ..." if len(graphs) > _NAMED else "")
 
 

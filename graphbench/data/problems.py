@@ -1,4 +1,4 @@
-"""Combinatorial problems: what a domain knows of one, for whoever decodes, checks and scores its solutions."""
+"""Combinatorial problems: the functions of a domain that decode, check and score solutions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class Graphs(Protocol):
-    """The checked graphs of a batch; what else they have is the problem's own affair."""
+    """The checked graphs of a batch; other attributes are specific to the problem."""
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -34,13 +34,13 @@ class Problem:
         output: The type of a solution, as cards write it.
         value: Field of the graphs with the objective of the best known solution; -1 where a graph has none.
         bound: Field with the proved bound of the objective; -1 where a graph has none.
-        fields: Further fields of a batch that :attr:`checked` looks at, where the batch has them.
+        fields: Further fields of a batch that :attr:`checked` uses if the batch has them.
         checked: ``(ptr, edge_index, fields) -> graphs`` of a batch: int64 ``[G + 1]``, the first node of each graph;
-            int64 ``[2, E]``; and those of the named fields that the batch has. Raises ``DecodingError`` for graphs that
-            the problem does not have.
+            int64 ``[2, E]``; and those of the named fields that the batch has. Raises ``DecodingError`` for graphs on
+            which the problem is not defined.
         decode: ``(graphs, scores, **options) -> solution``: feasible solutions made from a model's scores, int32 with
             one row per item; the defaults of its keyword arguments are the defaults of the options.
-        check_options: ``(**options) -> None``: raises ``DecodingError`` for a value that no option takes.
+        check_options: ``(**options) -> None``: raises ``DecodingError`` for an invalid value.
         objectives: ``(graphs, solution) -> int64 [G]``: the objectives of feasible solutions; raises ``DecodingError``
             for an infeasible one. It shares no code with :attr:`decode`.
         surrogate: Name of the loss that trains without solutions (``graphbench.models.surrogates``); None for none.
@@ -83,7 +83,7 @@ class Problem:
 
 
 def find_problem(name: str) -> Problem:
-    """Return a problem by the name a card gives, ``<domain>.<name>``, or without the domain where one alone has it.
+    """Return a problem by its name on cards, ``<domain>.<name>``, or without the domain if only one domain has it.
 
     Raises:
         CardError: If there is no such problem, or several domains have one of that name.
@@ -97,5 +97,5 @@ def find_problem(name: str) -> Problem:
         chosen: Problem = known[fitting[0]]
         return chosen
     if fitting:
-        raise CardError(f"the problem {name!r} is of several domains; write {' or '.join(fitting)}")
+        raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
     raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")

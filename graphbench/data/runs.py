@@ -1,4 +1,4 @@
-"""Runs of rows: their offsets, and copying them, the inner loop of shuffled batches."""
+"""Runs of rows: their offsets, and the copy loop of shuffled batches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def take_runs(array: NDArray[Any], first: NDArray[Any], ptr: NDArray[np.int64]) 
 def _copy_runs(
     source: NDArray[np.uint8], first: NDArray[np.int64], ptr: NDArray[np.int64], width: int, target: NDArray[np.uint8]
 ) -> int:
-    touched = 0  # one read per cache line, independent of each other: the misses overlap instead of queueing up
+    touched = 0  # prefetch: independent reads, one per cache line, so that cache misses overlap
     for i in range(first.shape[0]):
         for byte in range(first[i] * width, (first[i] + ptr[i + 1] - ptr[i]) * width, 64):
             touched += source[byte]

@@ -18,9 +18,9 @@ from graphbench.core.errors import CardError
 from graphbench.core.kernels import is_cached
 from graphbench.core.validation import explain
 from graphbench.data.domain import find_part
-from graphbench.data.runs import offsets, take_runs
+from graphbench.data.runs import offsets
 from graphbench.data.seeds import stream_key
-from graphbench.data.texts import Texts, stored_arrays
+from graphbench.data.texts import stored_arrays, take_rows
 from graphbench.data.trajectories import Trajectories
 
 Array = NDArray[Any]
@@ -38,8 +38,8 @@ class Samples:
             ``[rows, d]`` for ``scalar(d)``. An edge feature of undirected graphs may have one value per direction:
             ``[rows, 2]``, or ``[rows, 2, d]`` for ``scalar(d)``, with ``[:, 0]`` for u -> v and ``[:, 1]`` back.
             Texts are ``graphbench.data.texts.Texts``. Hints are not among them.
-        hints: The hints over time, for cards that have any.
-        facts: What is to be told of how they were made, such as seconds; no part of the data.
+        hints: The hints over time, for cards with hints.
+        facts: Facts for the manifest, such as CPU seconds; not part of the data.
 
     Complete graphs (``complete: true`` on the card) store no edges: ``edges`` is empty, ``num_edges`` is the square of
     ``num_nodes``, and row ``u * n + v`` of an edge feature is the pair (u, v).
@@ -91,9 +91,7 @@ class Samples:
         }
 
         def taken(value: Any, at: Location) -> Any:
-            if isinstance(value, Texts):
-                return value.take(first[at], ptr[at])
-            return take_runs(np.ascontiguousarray(value), first[at], ptr[at])
+            return take_rows(value, first[at], ptr[at])
 
         values = {f.name: taken(self.values[f.name], f.location) for f in card.stored_features if f.name in self.values}
         stored = self.edges if card.complete else taken(self.edges, Location.EDGE)
@@ -122,49 +120,48 @@ def _unchanged(parameters: Any, data_seed: int) -> Any:
 
 @dataclass(frozen=True)
 class CompileJob:
-    """A part of a generator's kernels that can be compiled on its own.
+    """Kernels of a generator that can be compiled independently of the others.
 
     Attributes:
         kernel: ``<module>:<function>`` of the kernel that is compiled last.
-        run: ``parameters -> None``, importable by name: compiles it to disk, by calling it on something small.
+        run: ``parameters -> None``, importable by name: compiles it to the disk cache by calling it on a small input.
     """
 
     kernel: str
     run: Callable[[Any], None]
 
     def is_done(self) -> bool:
-        """Return whether the kernel lies compiled on disk."""
+        """Return whether the disk cache holds the compiled kernel."""
         module, _, name = self.kernel.partition(":")
         return is_cached(getattr(importlib.import_module(module), name))
 
 
 @dataclass(frozen=True)
 class Generator:
-    """A registered generator: the only code behind a dataset.
+    """A registered generator: the only code of a dataset.
 
     Attributes:
         name: ``<domain>.<name>``, as cards write it.
         version: Raised whenever the same parameters would give other bytes.
         parameters: Pydantic model (unknown keys forbidden) that validates a split's parameters.
-        generate: ``(parameters, key, indices, attempts) -> Samples``: a pure function; sample ``i`` of the answer
+        generate: ``(parameters, key, indices, attempts) -> Samples``: a pure function; sample ``i`` of the result
             depends on ``(parameters, key, indices[i], attempts[i])`` alone.
-        check: ``(parameters, samples) -> problems``: structure and labels against an independent implementation; an
-            empty list when all is well. None where labels are taken as they were published.
-        hold_outs: ``(parameters, samples) -> {what: (claim, problems)}``: what a split holds out of training, in words,
-            and which samples do otherwise. ``graphbench verify`` has a line for each.
-        statistics: ``(parameters, samples) -> {name: one float64 per graph}``: what the card's statistics show beside
+        check: ``(parameters, samples) -> problems``: checks structure and labels against an independent implementation;
+            the list is empty without errors. None if published labels are used unchecked.
+        hold_outs: ``(parameters, samples) -> {what: (claim, problems)}``: what a split holds out of training, as text,
+            and the samples that violate it. ``graphbench verify`` has a row for each.
+        statistics: ``(parameters, samples) -> {name: one float64 per graph}``: statistics on the card in addition to
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         unique: Whether every graph of a split must differ from all others.
-        scalars: What scalar inputs and outputs are stored in; float64 where labels follow from the last bit of inputs.
-        masks_cells: Whether masks and classes may hold -1: such a cell counts neither in a loss nor in a score.
-        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: solvers that know the task,
-            such as an exact one, or a table of what training shows; their scores stand beside the models'.
-        different: ``samples -> {what: number}``: of what the samples are made, such as paths, how many different ones
-            they have.
-        redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one: where parameters hold
-            seeds, these are replaced (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
-        compile_jobs: Independent parts of its kernels; a first use compiles them side by side on the workers.
+        scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
+        masks_cells: Whether masks and classes may hold -1; such cells are excluded from losses and scores.
+        solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, such as an
+            exact one or a lookup table of the training data, whose scores are reported with those of the models.
+        different: ``samples -> {what: number}``: number of distinct parts, such as paths, of which the samples consist.
+        redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one; replaces seeds among
+            the parameters (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
+        compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
     """
 
     name: str
@@ -187,8 +184,8 @@ class Generator:
         """Return the validated parameters of one split, in the card's draw.
 
         Raises:
-            CardError: If a parameter is unknown, missing or out of range (the message names it), or there is no other
-                draw than the canonical one.
+            CardError: If a parameter is unknown, missing or out of range (the message names it), or only the canonical
+                draw exists.
         """
         try:
             parameters = self.parameters.model_validate(card.split(split).parameters)
@@ -212,20 +209,20 @@ LabelCheck = Callable[[Samples, Mapping[str, Any]], list[str]]
 
 @dataclass(frozen=True)
 class Labeller:
-    """A registered labeller: the code behind labels that cost solver time, and that several tasks may share.
+    """A registered labeller, which computes costly labels that several tasks may share.
 
     Attributes:
         name: ``<domain>.<name>``, as cards write it.
         version: Raised whenever the same graph and effort would give another label.
-        effort: Pydantic model (unknown keys forbidden) that validates what may be spent on a graph.
+        effort: Pydantic model (unknown keys forbidden) that validates the computational effort per graph.
         label: ``(effort, number, graph) -> feature -> value`` for ``Samples`` of one graph: a pure function; the number
-            chooses random numbers. At nodes and edges a value is an array with one row per node or stored edge, of
+            seeds its random numbers. At nodes and edges a value is an array with one row per node or stored edge, of
             ``scalar(d)`` with d columns; it is the same for both directions of an edge.
-        check: ``(graph, values) -> problems``: the label against an independent implementation.
-        failed: Feature, a mask at graphs, of graphs without a label: it failed, or its label did not pass the check.
-            All other values of such a graph are -1.
-        statistics: ``labelled samples -> {name: one float64 per graph}``, nan where a graph has no label.
-        baselines: ``graphs -> {predictor: objective value per graph, float64}`` of simple rules that need no training.
+        check: ``(graph, values) -> problems``: checks the label against an independent implementation.
+        failed: Feature, a mask of graphs, that marks graphs without a label: the labeller failed, or the label did not
+            pass the check. All other values of such a graph are -1.
+        statistics: ``labelled samples -> {name: one float64 per graph}``, nan for graphs without a label.
+        baselines: ``graphs -> {predictor: objective value per graph, float64}`` of heuristics that need no training.
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
     """
@@ -245,7 +242,7 @@ class Labeller:
     masks_cells: ClassVar[bool] = True
 
     def parse(self, card: Card, split: str) -> Any:
-        """Return the validated effort that a card asks for in one split.
+        """Return the validated effort of a card in one split.
 
         Raises:
             CardError: If a key is unknown or out of range (the message names it).

@@ -1,4 +1,4 @@
-"""Keys and generators: sample ``i`` of a split depends on (id, version, data seed, split, i) alone."""
+"""Random seeds: sample ``i`` of a split depends on (id, version, data seed, split, i) alone."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def stream_key(dataset_id: str, version: int, split: str, data_seed: int = 0) ->
 
 
 def redrawn_seed(seed: int, data_seed: int) -> int:
-    """Return what stands for a seed among a split's parameters in another draw: a whole number below 2**32.
+    """Return the replacement for a seed among a split's parameters in another draw: a whole number below 2**32.
 
-    It is the first four bytes (little endian) of SHA-256 of ``"<seed>|draw<data seed>"``, so parameters that share a
-    seed share the new one, too. Of the canonical draw, data seed 0, it is the seed itself.
+    It is the first four bytes (little endian) of SHA-256 of ``"<seed>|draw<data seed>"``, so equal seeds get equal
+    replacements. In the canonical draw, data seed 0, the seed is unchanged.
     """
     digest = hashlib.sha256(f"{seed}|draw{data_seed}".encode()).digest()
     return int.from_bytes(digest[:4], "little") if data_seed else seed
 
 
 def label_number(key: np.uint64, index: int) -> int:
-    """Return the number that chooses the random numbers of a label: one of 63 bits, of one sample.
+    """Return the 63-bit seed for the label of one sample.
 
     It is the first eight bytes (little endian) of SHA-256 of ``"<key>|<index>"``, without the last bit.
 

@@ -1,4 +1,4 @@
-"""The unit of work of a build: a run of consecutive samples, drawn and written to a small file of its own."""
+"""Shards, the units of work of a build: runs of consecutive samples, each written to a small file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of
 from graphbench.data.trajectories import PREFIX, Trajectories
 
 _HASHES = "hashes"
-_CONTENT = "content"  # attribute of a shard file: the hash of its arrays, for whoever continues the build
-_FACTS = "facts"  # attribute of a shard file: what is told of its samples, as JSON
+_CONTENT = "content"  # attribute of a shard file: the hash of its arrays, by which a resumed build checks it
+_FACTS = "facts"  # attribute of a shard file: ``Samples.facts`` as JSON
 _VALUE = "value."  # prefix of feature arrays in a shard file
 
 
 @dataclass(frozen=True)
 class SplitTask:
-    """What a worker needs to draw samples of one split; small, and the same in every process."""
+    """The description of a generation job of one split that is sent to workers."""
 
     card: Card
     split: str
@@ -46,14 +46,14 @@ class SplitTask:
 
     @property
     def parameters(self) -> Any:
-        """Its parameters for this split."""
+        """The generator's parameters for this split."""
         return self.maker.parse(self.card, self.split)
 
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the samples of the given indices, in the dtypes of the store.
 
         Raises:
-            GenerationError: If the generator fails or returns other arrays than the card says.
+            GenerationError: If the generator fails, or returns arrays that do not match the card.
         """
         generator = self.maker
         try:
@@ -71,22 +71,22 @@ class SplitTask:
 
 
 def interrupted(error: BaseException | None) -> bool:
-    """Return whether Ctrl-C lies behind an error: inside a compiled kernel it comes out as a SystemError."""
+    """Return whether an error was caused by Ctrl-C, which a compiled kernel raises as a SystemError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 class MakerTask(Protocol):
-    """What a worker needs to make samples: those of a split, or their labels."""
+    """The description of a job that is sent to workers: samples of a split, or their labels."""
 
     @property
     def card(self) -> Card:
-        """What is stored of every sample."""
+        """The card of what is stored."""
 
     @property
     def maker(self) -> Generator | Labeller:
-        """Who makes them."""
+        """The generator or labeller."""
 
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the samples of the given indices, in the dtypes of the store."""
@@ -102,8 +102,8 @@ def build_shard(
         first: Index of the first sample.
         last: One past the last.
         redraws: index -> attempt, for samples whose first draw was a duplicate.
-        path: The file to write; where it is there and whole, nothing is drawn: a cluster may run a job twice.
-        plugins: What a worker must load to know the domain (:func:`graphbench.core.plugins.load_targets`).
+        path: The file to write; if it exists and is intact, nothing is drawn, as a cluster may run a job twice.
+        plugins: Plug-ins that the worker must load (:func:`graphbench.core.plugins.load_targets`).
     """
     load_targets(plugins)
     if is_whole(path):
@@ -122,7 +122,7 @@ def build_shard(
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a shard file is there and holds, bit for bit, what was written."""
+    """Return whether a shard file exists and is intact, by its content hash."""
     if not path.is_file():
         return False
     try:
@@ -137,7 +137,7 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
 
 
 def read_shard(card: Card, path: Path) -> Samples:
-    """Return the samples of a shard file, memory-mapped: the file stays open as long as they are kept."""
+    """Return the samples of a shard file, memory-mapped: the file stays open while they are referenced."""
     arrays = map_arrays(path)
     own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
     values = {f.name: stored_value(f, own) for f in card.stored_features}
@@ -151,7 +151,7 @@ def shard_hashes(path: Path) -> NDArray[np.uint64]:
 
 
 def shard_facts(path: Path) -> dict[str, Any]:
-    """Return what a shard file tells of how its samples were made."""
+    """Return the facts of the samples of a shard file."""
     found = file_attribute(path, _FACTS)
     return {} if found is None else dict(json.loads(bytes(found)))
 
@@ -180,22 +180,15 @@ def stored_samples(card: Card, path: Path) -> Samples:
 
 
 def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
-    """Write the samples of shard files, in order, to the one file of a split; return its sizes.
+    """Write the samples of shard files, in order, to the file of a split; return its sizes.
 
-    Shards are opened one after the other: there may be more of them than a process may have files open.
+    Shards are opened one after the other, as there may be more of them than a process may open files.
     """
     return write_split(card, split, lambda: (read_shard(card, path) for path in paths), target)
 
 
 def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]], target: Path) -> dict[str, int]:
-    """Write samples, shard after shard, to the one file of a split; return its sizes.
-
-    Args:
-        card: The dataset's card.
-        split: Name of the split.
-        shards: Gives the samples of all shards, in order; called twice.
-        target: The file.
-    """
+    """Write samples, shard after shard, to the file of a split; return its sizes."""
     rows = dict.fromkeys((Location.NODE, Location.EDGE, Location.GRAPH), 0)
     sizes: Counter[str] = Counter()  # of texts, in bytes
     kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # array -> shape of a row, dtype
@@ -274,5 +267,5 @@ def _join_hints(parts: Sequence[Trajectories]) -> dict[str, NDArray[Any]]:
 
 
 def stored_trajectories(arrays: Mapping[str, NDArray[Any]]) -> Trajectories | None:
-    """Return the hints that lie in a file's arrays, or None."""
+    """Return the hints in the arrays of a file, or None."""
     return Trajectories.of_arrays(arrays) if f"{PREFIX}step_ptr" in arrays else None

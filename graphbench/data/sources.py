@@ -1,9 +1,9 @@
-"""Sources: where the samples of a dataset come from. Its generator, published files, or a reader of the user's own.
+"""Sources of a dataset's samples: its generator, published files, or a reader that the user provides.
 
-``source="generated"`` is the card as it is. Any other source reads the files of a folder: a domain registers readers
-under names (``official`` for the files that the authors of a benchmark published), and a function
-``folder -> {split: Samples}`` is a reader, too. A source of files makes a card of them, whose ``generator`` is that of
-the source, so that the store, the models and the evaluation treat it as any other.
+``source="generated"`` uses the generator on the card. Any other source reads the files of a folder: a domain registers
+readers under names (``official`` for the files that the authors of a benchmark published), and a function
+``folder -> {split: Samples}`` is a reader, too. A source of files derives a card for them, whose ``generator`` is that
+of the source, so that the store, the models and the evaluation treat it like any other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card, SplitSpec
 from graphbench.catalog.features import Feature, Stage
+from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ArgumentError, CardError, GraphBenchError, StoreError
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
@@ -28,38 +29,27 @@ from graphbench.data.domain import Domain, find_domain, find_part, register
 from graphbench.data.downloads import Download, download_folder, fetch
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.store import default_root
 
 GENERATED = "generated"
 IMPORTED = "imported"
 
 Reader = Callable[[Path], Mapping[str, Samples]]
-"""``folder -> {split: samples}``: with ``train``, ``val`` and ``test``; all others are out-of-distribution splits."""
-
-
-class Source(Protocol):
-    """What gives the samples of a dataset; generators are such, and so are those of files."""
-
-    name: str
-
-    def fingerprint(self, card: Card) -> str:
-        """Return digits that change whenever the samples of a card may change."""
-
-    def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
-        """Return samples of a split; sample ``i`` depends on card, split, index and attempt alone."""
+"""``folder -> {split: samples}``, with ``train``, ``val`` and ``test``; other splits are out-of-distribution splits."""
 
 
 @dataclass(frozen=True)
 class FileSource:
-    """Files that stand for datasets of a domain, and how they are read.
+    """A kind of files with samples of a domain's datasets, and their reader.
 
     Attributes:
         name: ``<domain>.<name>``.
-        card: ``(card, folder) -> card``: that of the files, made from that of the dataset they stand for. Its
-            ``generator`` is ``name``; the splits' parameters have ``folder``.
-        generator: Gives the rows of the files as samples; it has the same name.
-        describe: ``card -> card``: what the card says of the files whichever they are, such as licence and protocol.
-        report: ``(card, splits) -> rows`` of what was found in the files; None where nothing is looked for.
-        downloads: The files on the web, for users who ask for them.
+        card: ``(card, folder) -> card``: derives the card of the files from that of the dataset. Its ``generator`` is
+            ``name``; the splits' parameters have ``folder``.
+        generator: Returns the content of the files as samples; it has the same name.
+        describe: ``card -> card``: sets the facts that hold for all such files, such as licence and protocol.
+        report: ``(card, splits) -> rows`` of findings in the files; None if they are not checked.
+        downloads: The registered downloads of the files, if there are any.
     """
 
     name: str
@@ -71,11 +61,11 @@ class FileSource:
 
 
 class FileParameters(BaseModel):
-    """Which samples of which files.
+    """Parameters of a split of files.
 
     Attributes:
         folder: The folder of the files.
-        content: SHA-256 of the samples, so that other files are another dataset.
+        content: SHA-256 of the samples, so that different files give different fingerprints.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,7 +80,7 @@ def _no_samples(folder: Path) -> Mapping[str, Samples]:
 
 @dataclass(frozen=True)
 class _FileGenerator(Generator):
-    """Gives the samples that a reader finds."""
+    """Returns the samples of a reader."""
 
     read: Reader = _no_samples
     known: dict[str, Samples] = field(default_factory=dict)  # hash -> samples, of the files read last
@@ -99,7 +89,7 @@ class _FileGenerator(Generator):
         """Return the chosen samples of a split.
 
         Raises:
-            StoreError: If the files are not those that the card is made for.
+            StoreError: If the files have changed since the card was derived.
         """
         parameters = self.parse(card, split)
         if parameters.content not in self.known:
@@ -109,7 +99,7 @@ class _FileGenerator(Generator):
         return self.known[parameters.content].take(card, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
-        """Keep samples in memory in place of others; return split -> their hash."""
+        """Keep samples in memory, replacing those kept before; return split -> hash."""
         hashes = {split: samples_hash(samples.arrays()) for split, samples in splits.items()}
         self.known.clear()
         self.known.update({hashes[split]: samples for split, samples in splits.items()})
@@ -117,17 +107,17 @@ class _FileGenerator(Generator):
 
 
 def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = (), version: int = 1) -> FileSource:
-    """Return a source of files for a reader that gives all splits as samples.
+    """Return a source of files for a reader that returns all splits as samples.
 
-    The samples have the features that the dataset's generator gives, hints included; those of the stage ``meta``, which
-    no model reads, may be left out, of all splits alike. Runs on them carry the protocol of the source, its name
-    without the domain, so their scores stand apart from those on generated data.
+    The samples must have the features of the dataset's generator, hints included; those of the stage ``meta``, which no
+    model reads, may be missing from all splits. Runs on the files have the name of the source without its domain as
+    protocol, so their scores are kept apart from those on generated data.
 
     Args:
         name: ``<domain>.<name>``.
         read: The reader.
-        downloads: The files on the web.
-        version: Raised whenever the reader gives other samples for the same files.
+        downloads: The registered downloads of the files.
+        version: Must be raised whenever the reader returns other samples for the same files.
     """
     protocol = name.partition(".")[2]
 
@@ -141,7 +131,7 @@ def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = ()
         generate=_refuse_generation,
         check=None,
         statistics=lambda parameters, samples: {},
-        shard_size=lambda parameters: 1 << 62,  # all at once, in this process
+        shard_size=lambda parameters: 1 << 62,  # one shard, drawn in this process
         unique=False,
         redraw=refuse_other_draws,
         read=read,
@@ -174,7 +164,7 @@ def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = ()
 
 
 def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
-    """Return the splits that a reader finds in a folder.
+    """Return the splits that a reader returns for a folder.
 
     Raises:
         StoreError: If the folder does not exist, the reader fails, or a split is missing or empty.
@@ -199,13 +189,13 @@ def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
 
 
 def _given_features(card: Card, samples: Samples) -> tuple[Feature, ...]:
-    """Return the card's features without those of the stage ``meta`` that a reader leaves out."""
+    """Return the card's features without those of the stage ``meta`` that the reader does not return."""
     labels = {f.name for f in card.label_features}
     return tuple(f for f in card.features if f.stage is not Stage.META or f.name in samples.values or f.name in labels)
 
 
 def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
-    """Return how the values that a reader gives differ from the features; nothing where they agree."""
+    """Return how the values of a reader differ from the features; an empty string if they agree."""
     expected, given = {f.name for f in features if f.stage is not Stage.HINT}, set(samples.values)
     if given == expected:
         return ""
@@ -215,7 +205,7 @@ def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
 
 
 def _wrong_graphs(card: Card, samples: Samples) -> str:
-    """Return what is wrong with the graphs that a reader gives; nothing where they can be stored."""
+    """Return the problem with the graphs of a reader; an empty string if they can be stored."""
     nodes, edges = samples.num_nodes, samples.edges
     if len(nodes) != len(samples.num_edges) or (nodes < 1).any():
         return "num_nodes and num_edges have one entry per graph, and every graph has a node"
@@ -246,7 +236,7 @@ def _refuse_generation(parameters: Any, key: Any, indices: Any, attempts: Any) -
 
 
 def refuse_other_draws(parameters: Any, data_seed: int) -> NoReturn:
-    """Refuse another draw than the canonical one: files hold one.
+    """Refuse another draw than the canonical one, as files contain a single draw.
 
     Raises:
         CardError: Always.
@@ -262,7 +252,7 @@ register(Domain(IMPORTED, sources=_READERS))
 
 
 def _source_of_reader(read: Reader) -> FileSource:
-    """Return the source of a user's own function; it is known to this process."""
+    """Return the source of a user's reader, which is registered in this process."""
     words = f"{getattr(read, '__module__', '')}_{getattr(read, '__qualname__', type(read).__qualname__)}"
     short = re.sub(r"\W+", "_", words).strip("_")
     _READERS[short] = file_source(f"{IMPORTED}.{short}", read)
@@ -270,11 +260,7 @@ def _source_of_reader(read: Reader) -> FileSource:
 
 
 def find_source(card: Card, source: str | Reader) -> FileSource:
-    """Return the source of files that a user names for a dataset.
-
-    Args:
-        card: The dataset's card.
-        source: The name of a source of the card's domain, ``<domain>.<name>`` for one of another domain, or a reader.
+    """Return the source of files that a user selects for a dataset.
 
     Raises:
         ArgumentError: If there is no such source.
@@ -306,7 +292,7 @@ def source_of(card: Card) -> FileSource | None:
 
 
 def source_name(card: Card) -> str:
-    """Return what a user calls the source of a card's samples: ``generated``, ``official``, ..."""
+    """Return the name of the source of a card's samples for users: ``generated``, ``official``, ..."""
     source = source_of(card)
     if source is None:
         return GENERATED
@@ -315,28 +301,53 @@ def source_name(card: Card) -> str:
 
 
 def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None:
-    """Return the source of files of a domain whose runs carry a protocol; None for other protocols."""
+    """Return the source of files of a domain whose runs have a protocol; None for other protocols."""
     return None if protocol is None else _sources_of(domain).get(protocol)
 
 
-def folder_of_source(
-    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None = None
-) -> Path:
-    """Return the folder of a source's files, downloading them first where the user asks for it.
+def sourced_card(
+    card: Card,
+    source: str | Reader = GENERATED,
+    folder: str | Path | None = None,
+    *,
+    download: bool = False,
+    root: str | Path | None = None,
+    progress: bool | None = None,
+) -> Card:
+    """Return the card itself for generated data, or the card of the files in a folder.
 
     Args:
-        source: The source.
-        asked: What the user calls it.
-        folder: The folder that the user gives; None for the downloaded files.
-        download: Whether to download what is not there yet.
-        root: Folder of all datasets.
-        progress: Show a progress bar; None for terminals only.
+        card: The dataset's card.
+        source: ``generated``, the name of a source of files, or a reader; see :class:`graphbench.Loader`.
+        folder: Folder of the files.
+        download: Whether to download the files.
+        root: Folder of all datasets, below which downloaded files lie.
+        progress: Show a progress bar of the download; None for terminals only.
 
     Raises:
-        ArgumentError: If folder and download are both given, nothing can be downloaded, or neither is given and
-            nothing has been downloaded before.
-        StoreError: If the download fails.
+        ArgumentError: If ``source`` is unknown, or does not go together with ``folder`` and ``download``.
+        CardError: If the card is of another draw than data seed 0.
+        StoreError: If ``folder`` does not hold the files, or they cannot be downloaded.
     """
+    if source == GENERATED:
+        if folder is not None or download:
+            what = "download is" if folder is None else f"folder={str(folder)!r} is"
+            raise ArgumentError(
+                f"{what} for files that are not generated; name their source, such as source='official' "
+                "(--source official), or use root= (--root) for generated data"
+            )
+        return card
+    found = find_source(card, source)
+    place = None if folder is None else checked_path("folder", folder)
+    home = default_root() if root is None else checked_path("root", root)
+    asked = source if isinstance(source, str) else found.name
+    return found.card(card, _folder_of_source(found, asked, place, download, home, progress))
+
+
+def _folder_of_source(
+    source: FileSource, asked: str, folder: Path | None, download: bool, root: Path, progress: bool | None
+) -> Path:
+    """Return the folder of a source's files; download them first if requested."""
     if download:
         if folder is not None:
             raise ArgumentError(f"folder={str(folder)!r} and download exclude each other; give one of them")

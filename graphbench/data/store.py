@@ -1,7 +1,7 @@
 """Datasets on disk: flat arrays in one HDF5 file per split, memory-mapped, with checksums in a manifest.
 
-Nothing half-written is ever visible: files are written aside, flushed to disk and renamed. HDF5 datasets are
-contiguous, so they are mapped by offset and processes share the pages.
+Incomplete files are never visible: files are written under a temporary name, flushed to disk and renamed. HDF5 datasets
+are contiguous, so they are mapped by offset and processes share the pages.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ def default_root() -> Path:
 
 
 def require_space(folder: Path, needed: int) -> None:
-    """Raise a clear error when the disk has too little room for a build.
-
-    Args:
-        folder: Where the build will write (it need not exist yet).
-        needed: Estimated bytes.
+    """Raise a clear error if the disk has too little space for a build.
 
     Raises:
         StoreError: If fewer than ``needed`` bytes and a reserve of 64 MB are free.
@@ -67,7 +63,7 @@ def require_space(folder: Path, needed: int) -> None:
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """Name, shape and dtype of one array of a file."""
+    """Shape and dtype of one array of a file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -79,10 +75,10 @@ class ArraySpec:
 
 
 class ArrayFile:
-    """An HDF5 file of contiguous arrays, being written in pieces.
+    """An HDF5 file of contiguous arrays that is written in pieces.
 
-    HDF5 lays the file out; the rows are then written at their offsets by ordinary file operations. So a disk that
-    fills up gives an ordinary error, where the library would leave a file that it cannot close.
+    HDF5 lays out the file; the rows are then written at their offsets by ordinary file operations. So a full disk
+    raises an ordinary error, whereas the library would leave a file that it cannot close.
     """
 
     def __init__(self, path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]) -> None:
@@ -108,15 +104,15 @@ class ArrayFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Write out what is buffered and close the file."""
+        """Flush and close the file."""
         self._stream.close()
 
 
 def _lay_out(path: Path, specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]) -> dict[str, int | None]:
-    """Create an HDF5 file whose arrays have their place but no content; return their offsets in bytes."""
+    """Create an HDF5 file with allocated but unwritten arrays; return their offsets in bytes."""
     import h5py
 
-    path.write_bytes(bytes(_HEADER_BYTES))  # is there room at all? An ordinary error says so better than HDF5's
+    path.write_bytes(bytes(_HEADER_BYTES))  # a full disk raises an ordinary error here, clearer than that of HDF5
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_layout(h5py.h5d.CONTIGUOUS)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
@@ -141,7 +137,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], attributes: Mapping[st
 
 
 def map_arrays(path: Path) -> dict[str, Array]:
-    """Return the arrays of a file, memory-mapped copy-on-write: reading costs nothing, writing never reaches the disk.
+    """Return the arrays of a file, memory-mapped copy-on-write: changes never reach the disk.
 
     Raises:
         StoreError: If the file is missing, is not HDF5, or was written by a newer format.
@@ -167,7 +163,7 @@ def file_attribute(path: Path, name: str) -> Any:
 
 @contextmanager
 def _open_arrays(path: Path) -> Iterator[Any]:
-    """Open a file of arrays for reading; whatever a damaged file makes the block raise is a :class:`StoreError`."""
+    """Open a file of arrays for reading; any error that a damaged file causes becomes a :class:`StoreError`."""
     import h5py
 
     try:
@@ -226,14 +222,14 @@ def pointer_dtype(largest: int) -> np.dtype[Any]:
 
 
 class Manifest:
-    """The record of a dataset folder: card, fingerprint, versions, and the checksum of every file."""
+    """The manifest of a dataset folder: card, fingerprint, versions, and the checksum of every file."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / MANIFEST
         self.folder = folder
 
     def read(self) -> dict[str, Any]:
-        """Return the content, or an empty record where there is no manifest yet."""
+        """Return the content, or an empty manifest if there is no file yet."""
         if not is_file(self.path):
             return {"format": FORMAT, "files": {}}
         try:
@@ -260,7 +256,7 @@ class Manifest:
         self._stamp(name)
 
     def entry(self, name: str) -> dict[str, Any] | None:
-        """Return what is recorded of a file, or None."""
+        """Return the entry of a file, or None."""
         found: dict[str, Any] | None = self.read()["files"].get(name)
         return found if found is not None and is_file(self.folder / name) else None
 

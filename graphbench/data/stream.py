@@ -1,4 +1,4 @@
-"""Endless training data: samples generated when they are needed, never stored."""
+"""Endless training data: samples are generated on demand and never stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEED_STRIDE = 2**32  # samples of one size that belong to one seed
 
 
 class TrajectoryStream:
-    """A split of several problem sizes as an endless run of batches, each of one size.
+    """A split of several problem sizes as an endless sequence of batches, each of one size.
 
     Sample ``i`` is a function of the card, the split and ``i`` alone, and has the size ``lengths[i % len(lengths)]``.
     Batch ``t`` of seed ``s`` holds samples of the size ``lengths[t % len(lengths)]`` that no other batch holds.
@@ -24,7 +24,7 @@ class TrajectoryStream:
     Args:
         card: A card with hints.
         split: A split whose parameters have ``lengths``.
-        seed: Which part of the endless data to use.
+        seed: Part of the endless data to use.
 
     Raises:
         CardError: If the split has one size only.

@@ -13,15 +13,15 @@ NOT_SCORED = -100  # in targets
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Some prompts of a split, as strings, and as tokens once a model has prepared them.
+    """Prompts of a split, as strings, and as tokens after a model has prepared them.
 
     Attributes:
-        prompts: What a model reads.
-        references: The right answers.
+        prompts: The inputs.
+        references: The expected answers.
         sizes: Problem sizes.
         tokens: int64 ``[B, T - 1]``: the tokens of prompt and reference but for the last one; None until prepared.
-        targets: int64 ``[B, T - 1]``: each token's next one, -100 where it is not one of the reference.
-        positions: int64 ``[B, T - 1]``: the position of each token; None where the model chooses them itself.
+        targets: int64 ``[B, T - 1]``: the next token of each, -100 unless it belongs to the reference.
+        positions: int64 ``[B, T - 1]``: the position of each token; None if the model chooses them.
     """
 
     prompts: Sequence[str]

@@ -14,7 +14,7 @@ from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import StoreError
 from graphbench.data.runs import offsets, take_runs
 
-POINTER = ".ptr"  # suffix of the array that says where each string begins
+POINTER = ".ptr"  # suffix of the array with the offset of each string
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Texts:
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Texts:
-        """Return strings in this form."""
+        """Encode strings."""
         encoded = [string.encode() for string in strings]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets(lengths))
@@ -44,7 +44,7 @@ class Texts:
         """Return some of the strings: a slice of consecutive ones (as a view), or the given rows."""
         if isinstance(rows, slice):
             first, last, _ = rows.indices(len(self))
-            ptr = self.ptr[first : max(first, last) + 1].astype(np.int64)  # as a fresh draw has them
+            ptr = self.ptr[first : max(first, last) + 1].astype(np.int64)  # the type of newly generated texts
             return Texts(self.content[int(ptr[0]) : int(ptr[-1])], ptr - ptr[0])
         begin = self.ptr[rows]
         taken = offsets((self.ptr[rows + 1] - begin).astype(np.int64))
@@ -65,6 +65,11 @@ class Texts:
             return [raw[a:b].decode() for a, b in pairwise(ptr)]
         except UnicodeDecodeError as error:
             raise StoreError(f"a stored text is not UTF-8 ({error}); delete its file and it will be rebuilt") from error
+
+
+def take_rows(values: Any, first: NDArray[Any], ptr: NDArray[np.int64]) -> Any:
+    """Return the concatenation of runs of rows of an array or of texts; see :func:`graphbench.data.runs.take_runs`."""
+    return values.take(first, ptr) if isinstance(values, Texts) else take_runs(np.ascontiguousarray(values), first, ptr)
 
 
 def stored_arrays(values: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

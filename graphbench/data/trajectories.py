@@ -1,10 +1,10 @@
 """Trajectories: hints over time, stored as the cells that change from step to step.
 
-The hints of a sample at one step are two vectors, one of integers and one of floats, with the hints of the card one
-after the other (``HintLayout``). A stored trajectory lists, step after step, which cells took which value; before the
-first step all are 0. ``replay`` turns the lists back into the state at every step.
+The hints of a sample at one step are two vectors, one of integers and one of floats, in which the hints of the card are
+concatenated (``HintLayout``). A stored trajectory lists the changed cells and their new values for every step; before
+the first step all are 0. ``replay`` restores the state at every step from these lists.
 
-Integers stand for: a mask's value (-1 where masked), a class number (-1 where masked), a pointer's target, and for a
+Integers encode: a mask's value (-1 where masked), a class number (-1 where masked), a pointer's target, and for a
 mask_one the id of its one node, so that it is a single cell.
 """
 
@@ -29,10 +29,10 @@ _LISTS = ("ptr", "counts", "cells", "values")
 
 
 class Place(NamedTuple):
-    """Where a hint lies in the state.
+    """Position of a hint in the state.
 
     Attributes:
-        is_float: Whether it lies in the vector of floats.
+        is_float: Whether it is in the vector of floats.
         first: Its first cell there.
         shape: Shape of its cells: ``(n,)``, ``(n, n)``, or ``(1,)`` for a graph's value and for a mask_one.
     """
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 def cell_shape(feature: Feature, nodes: int) -> tuple[int, ...]:
-    """Return the shape in which one step of a feature of a graph of ``nodes`` nodes is held."""
+    """Return the shape of one step of a feature of a graph of ``nodes`` nodes."""
     if feature.location is Location.GRAPH or feature.kind is Kind.MASK_ONE:
         return (1,)
     return (nodes,) if feature.location is Location.NODE else (nodes, nodes)
@@ -171,7 +171,7 @@ class Trajectories:
 
     @staticmethod
     def of_arrays(arrays: Mapping[str, Array]) -> Trajectories:
-        """Return the trajectories that lie in a file's arrays."""
+        """Return the trajectories in the arrays of a file."""
 
         def changes(kind: str) -> Changes:
             return Changes(*(arrays[f"{PREFIX}{kind}_{name}"] for name in _LISTS))
@@ -179,7 +179,7 @@ class Trajectories:
         return Trajectories(arrays[f"{PREFIX}step_ptr"], changes("int"), changes("float"))
 
     def compact(self, layout: HintLayout) -> Trajectories:
-        """Return the same with every array in the smallest type that is safe for all graphs of this layout."""
+        """Return a copy with every array in the smallest type that is safe for all graphs of this layout."""
         largest = max(layout.ints, layout.floats)
 
         def smaller(changes: Changes, values: np.dtype[Any]) -> Changes:
@@ -206,7 +206,7 @@ class Trajectories:
 
 
 def _joined_offsets(parts: Sequence[Array]) -> NDArray[np.int64]:
-    """Return the offsets of runs that are put one after the other."""
+    """Return the offsets of concatenated runs."""
     return offsets(np.concatenate([np.diff(ptr) for ptr in parts]).astype(np.int64))
 
 

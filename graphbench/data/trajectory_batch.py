@@ -29,9 +29,9 @@ class TrajectoryBatch:
     """Trajectories of B graphs of n nodes.
 
     A node's value has the shape ``[B, n]``, an edge's ``[B, n, n]`` (row u, column v: the pair (u, v)), a graph's
-    ``[B]``; a scalar of several values has one axis more; a mask_one is the id of its node, ``[B]``. Scalars are
-    floats; masks 0 and 1 and classes numbers, both -1 where masked; pointers are node ids. Integers come in the small
-    types of the store: cast them on the device.
+    ``[B]``; a scalar with a width has one more axis; a mask_one is the id of its node, ``[B]``. Scalars are
+    floats; masks 0 and 1 and classes numbers, both -1 where masked; pointers are node ids. Integers have the
+    small types of the store: cast them on the device.
 
     Attributes:
         inputs: Input name -> tensor.
@@ -59,13 +59,11 @@ class TrajectoryBatch:
 
     def to(self, device: torch.device | str) -> TrajectoryBatch:
         """Return the batch on a device."""
-        target = torch.device(device)
-
-        def move(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-            return {name: _move(tensor, target) for name, tensor in tensors.items()}
-
-        lengths = _move(self.lengths, target)
-        return TrajectoryBatch(move(self.inputs), move(self.hints), move(self.outputs), lengths, self.num_nodes)
+        inputs, hints, outputs = (
+            {name: move(tensor, device) for name, tensor in part.items()}
+            for part in (self.inputs, self.hints, self.outputs)
+        )
+        return TrajectoryBatch(inputs, hints, outputs, move(self.lengths, device), self.num_nodes)
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a feature of that name."""
@@ -80,10 +78,12 @@ class TrajectoryBatch:
         raise KeyError(f"the batch has no feature {name!r}; it has {known}")
 
 
-def _move(tensor: Tensor, device: torch.device) -> Tensor:
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
+def move(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """Return a tensor on a device; the copy from the CPU to a GPU is asynchronous."""
+    target = torch.device(device)
+    if target.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(target, non_blocking=True)
+    return tensor.to(target)
 
 
 def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> TrajectoryBatch:
@@ -106,7 +106,7 @@ def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> Trajectory
 
 
 def batch_of_samples(samples: Samples, features: Sequence[Feature]) -> TrajectoryBatch:
-    """Return samples of one size, fresh from their generator, as one batch."""
+    """Return newly generated samples of one size as one batch."""
     assert samples.hints is not None
     values = shaped_values(samples, [f for f in features if f.stage in _DENSE_STAGES])
     return _assemble(features, values, samples.hints, int(samples.num_nodes[0]))
@@ -146,8 +146,8 @@ def _dense(flat: FlatGraphs, feature: Feature, graphs: Array, nodes: int) -> Arr
 
 
 def _shaped(rows: Array, feature: Feature, count: int, nodes: int) -> Array:
-    """Return the rows of a feature as ``[B, ...]``: scalars float32, node ids int64 (a mask_one is one)."""
-    columns = rows.shape[1:]  # of scalars of several values
+    """Return the rows of a feature as ``[B, ...]``: scalars float32, node ids int64 (a mask_one becomes a node id)."""
+    columns = rows.shape[1:]  # of scalars with a width
     if feature.location is Location.NODE:
         rows = rows.reshape(count, nodes, *columns)
     elif feature.location is Location.EDGE:

@@ -1,4 +1,4 @@
-"""What the Generalist protocol changes about the inputs of trajectories: random positions, constant hints as inputs.
+"""Changes of the Generalist protocol to the inputs of trajectories: random positions, constant hints as inputs.
 
 Both follow the 2022 update of the CLRS benchmark (Ibarz et al., A Generalist Neural Algorithmic Learner). A card names
 the hints and the input in the options of its task::
@@ -20,7 +20,7 @@ from graphbench.data.trajectory_batch import TrajectoryBatch
 
 @dataclass(frozen=True)
 class InputRule:
-    """How batches are changed before a model sees them.
+    """Changes to batches before a model reads them.
 
     Attributes:
         constant_hints: Hint -> name of the input that it becomes; its value must be the same at all steps of a sample.
@@ -31,7 +31,7 @@ class InputRule:
     positions: str | None = None
 
     def features(self, features: Sequence[Feature]) -> tuple[Feature, ...]:
-        """Return the features a model is built for, given those of the card.
+        """Return the features for which a model is built, given those of the card.
 
         Raises:
             ConfigError: If the card has no such hint or input, or has a feature of an input's new name.
@@ -52,11 +52,11 @@ class InputRule:
         )
 
     def batch(self, batch: TrajectoryBatch, generator: torch.Generator | None = None) -> TrajectoryBatch:
-        """Return the batch as the model sees it.
+        """Return the batch as the model reads it.
 
         Args:
             batch: On the CPU.
-            generator: Draws the positions; None leaves them as they are (testing).
+            generator: Random generator of the positions; None keeps them (testing).
 
         Raises:
             GraphBenchError: If a hint that should be constant changes within a sample.

@@ -1,4 +1,4 @@
-"""Where shards are drawn: in this process, in a local pool, on an executor or on a Dask cluster."""
+"""The workers that draw shards: this process, a local pool, an executor or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from graphbench.core.processes.pool import (
 if TYPE_CHECKING:
     from distributed import Client
 
-_APPEAR_SECONDS = 90.0  # longer than NFS remembers that a file was missing
-_IDLE_SECONDS = 30.0  # that local workers wait for the next split
+_APPEAR_SECONDS = 90.0  # longer than NFS caches that a file is missing
+_IDLE_SECONDS = 30.0  # for which local workers wait for the next split
 _LIBRARIES = ("distributed", "numpy", "numba", "h5py")
 _PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = ("core", "catalog", "data", "domains")  # parts of the package that samples depend on
@@ -43,22 +43,19 @@ _TABLES = "*.yaml"
 
 
 def require_one_place(workers: int | None, executor: Executor | None, cluster: object) -> None:
-    """Raise a clear error where a cluster and workers of another kind are asked for at once.
+    """Refuse a cluster together with local workers or an executor.
 
     Raises:
-        GenerationError: If so.
+        GenerationError: If both are given.
     """
     if cluster is None or (workers is None and executor is None):
         return
     other = f"workers {workers}" if workers is not None else f"executor {executor!r}"
-    raise GenerationError(f"{other} and cluster {cluster!r} exclude each other: a cluster brings its own workers")
+    raise GenerationError(f"{other} and cluster {cluster!r} exclude each other: a cluster has its own workers")
 
 
 def worker_count(workers: int | None) -> int:
     """Return the number of processes that draw shards.
-
-    Args:
-        workers: What the user asked for; None for all cores.
 
     Raises:
         GenerationError: If ``workers`` is not a whole number from 1 on.
@@ -92,7 +89,7 @@ def worker_pool(
 
 
 def _may_be_retried(error: BaseException) -> bool:
-    """Return whether another try of a shard may help: not where the package itself says what is wrong."""
+    """Return whether another try of a shard may succeed; errors of this package are final."""
     return isinstance(error, Exception) and not isinstance(error, GraphBenchError)
 
 
@@ -101,15 +98,9 @@ def run_jobs(
 ) -> None:
     """Run jobs on a pool.
 
-    Args:
-        pool: From :func:`worker_pool`.
-        function: What the jobs call.
-        jobs: Its arguments, by the name of the job.
-        done: Called with the value of every finished job.
-
     Raises:
         GenerationError: If a job was lost with its worker for the third time.
-        GraphBenchError: If a job raises one: another try would not help.
+        GraphBenchError: If a job raises one, as another try would not succeed.
     """
     for name, arguments in jobs.items():
         pool.submit(function, *arguments, name=name)
@@ -123,7 +114,7 @@ def run_jobs(
 
 
 def _raise_failure(handle: Handle, pool: Pool) -> None:
-    """Raise a clear error for a job that failed."""
+    """Raise a clear error if a job failed."""
     error = handle.error
     if error is None:
         return
@@ -136,17 +127,18 @@ def _raise_failure(handle: Handle, pool: Pool) -> None:
 
 
 def require_files(paths: Iterable[Path]) -> None:
-    """Wait until files that workers wrote are seen here: a network file system may show them later.
+    """Wait until files that workers wrote are visible here, as a network file system may delay them.
 
     Raises:
-        StoreError: If some do not appear.
+        StoreError: If some do not become visible.
     """
     paths = list(paths)
     missing = await_files(paths, _APPEAR_SECONDS)
     if missing:
         raise StoreError(
-            f"{len(missing)} of {len(paths)} files that workers wrote are not seen here after {_APPEAR_SECONDS:.0f} s, "
-            f"e.g. {missing[0]}; workers and this machine must share the folder. Run the same command again to continue"
+            f"{len(missing)} of {len(paths)} files that workers wrote are not visible here after "
+            f"{_APPEAR_SECONDS:.0f} s, e.g. {missing[0]}; workers and this machine must share the folder. Run the same "
+            "command again to continue"
         )
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphbench.core.errors import CardError, PluginError
-from graphbench.core.plugins import about_broken, owner_in_words, owner_of
+from graphbench.core.errors import CardError
 from graphbench.core.registry import Registry
-from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -21,7 +18,7 @@ _BUILT_IN = {
     "solve": "graphbench.tasks.solve:SolveTask",
     "text": "graphbench.tasks.text:TextTask",
 }
-_REGISTERED: Registry[type[Task]] = Registry("type of task", CardError)
+_TASKS: Registry[type[Task]] = Registry("type of task", CardError, lambda: _BUILT_IN)
 
 
 def register_task(cls: type[Task]) -> type[Task]:
@@ -30,18 +27,13 @@ def register_task(cls: type[Task]) -> type[Task]:
     Raises:
         PluginError: If another class already has the name.
     """
-    if cls.type in _BUILT_IN:
-        raise PluginError(
-            f"{owner_in_words(owner_of(cls.__module__))} registers the type of task {cls.type!r}, which graphbench "
-            "itself has already; choose another name"
-        )
-    _REGISTERED.add(cls.type, cls, cls.__module__)
+    _TASKS.add(cls.type, cls, cls.__module__)
     return cls
 
 
 def task_types() -> list[str]:
     """Return the names of all kinds of tasks."""
-    return [*_BUILT_IN, *_REGISTERED]
+    return list(_TASKS)
 
 
 def task_class(name: str) -> type[Task]:
@@ -50,16 +42,7 @@ def task_class(name: str) -> type[Task]:
     Raises:
         CardError: If there is none of that name; the message suggests the nearest.
     """
-    if name in _BUILT_IN:
-        module, _, cls = _BUILT_IN[name].partition(":")
-        found: type[Task] = getattr(import_module(module), cls)
-        return found
-    if name not in _REGISTERED:
-        raise CardError(
-            f"unknown type of task {name!r}{closest(name, task_types())} (known: {', '.join(task_types())}; a plug-in "
-            f"may add others){about_broken()}"
-        )
-    return _REGISTERED[name]
+    return _TASKS.find(name)
 
 
 def task_of(card: Card, settings: Mapping[str, Any] | None = None) -> Task:

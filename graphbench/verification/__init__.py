@@ -1,4 +1,4 @@
-"""Checks of datasets: rebuild a sample, compare bytes, labels and statistics with what is expected."""
+"""Checks of datasets: regenerate samples, and compare bytes, labels and statistics with the expected ones."""
 
 from graphbench.verification.measuring import update_measured
 from graphbench.verification.verify import Verification, check_card, verify

@@ -1,4 +1,4 @@
-"""What the checks of graphs and of labels share: they become rows, and compare what they find with the card."""
+"""Shared by the checks of graphs and of labels: run checks, and compare hashes and statistics with the card."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -
     """Compare the hash of the first graphs, or of their labels, with that of the card.
 
     Args:
-        found: The hash of what was drawn.
+        found: The hash of the samples that were drawn.
         pinned: The hash on the card, if there is one.
         count: Number of graphs.
         may_follow: Whether ``graphbench verify --update`` would write a hash that is missing.
@@ -47,15 +47,7 @@ def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -
 
 
 def compare_statistics(card: Card, found: Statistics, count: int, known: Statistics | None, known_count: int) -> str:
-    """Compare mean statistics with the card's, in standard errors.
-
-    Args:
-        card: The card.
-        found: The statistics of the samples that were drawn.
-        count: Number of these samples.
-        known: The statistics on the card, if there are any.
-        known_count: Number of samples they were measured on.
-    """
+    """Compare mean statistics with the card's, in standard errors."""
     means = means_text(card.features, {name: mean for name, (mean, _) in found.items()})
     if known is None:
         raise CheckSkipped(f"{means}; nothing on the card to compare with")

@@ -1,4 +1,4 @@
-"""Checks of the labels of a task: the part of `verification` that is for cards with tasks."""
+"""Checks of the labels of a task, for cards with tasks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LabelChecks:
 
     @property
     def measured(self) -> MeasuredLabels:
-        """What the card says of the labels."""
+        """The measurements of the labels on the card."""
         known = {} if self.card.measured is None else self.card.measured.labels
         return known.get(self.labeller.name, MeasuredLabels())
 
@@ -61,7 +61,7 @@ class LabelChecks:
         return compare_hash(labels_hash(self.card, self.first), pinned, count, not self.card.data_seed)
 
     def solutions(self) -> str:
-        """Check the labels of the first samples by the labeller's independent checker; none may have failed."""
+        """Check the labels of the first samples with the labeller's independent checker; none may have failed."""
         samples = self.first
         failed = int((samples.values[self.labeller.failed] != 0).sum())
         if failed:
@@ -90,9 +90,9 @@ class LabelChecks:
             stored = labels.part(self.card.only_labels, index, index + 1)
             found = again.part(self.card.only_labels, position, position + 1)
             if labels_hash(self.card, stored) != labels_hash(self.card, found):
-                raise CheckFailed(f"the stored label {index} is not what the labeller finds; delete {folder / name}")
+                raise CheckFailed(f"the stored label {index} differs from the labeller's; delete {folder / name}")
             with_labels(self.card, drawn.part(self.card.graphs, index, index + 1), stored)
-        return f"checksum right, {size} of {count} labels found again and equal"
+        return f"checksum right, {size} of {count} labels computed again and equal"
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
@@ -102,7 +102,7 @@ class LabelChecks:
 
 
 def _values_of(card: Card, one: Samples) -> dict[str, object]:
-    """Return the label of a single graph, as the labeller gives it."""
+    """Return the label of a single graph, in the form that the labeller returns."""
     return {
         f.name: one.values[f.name][0] if f.location is Location.GRAPH else one.values[f.name]
         for f in card.label_features

@@ -1,4 +1,4 @@
-"""Measure what stands beside a card: hashes of the first samples, statistics, scores of trivial predictors."""
+"""Measure the facts that accompany a card: hashes of the first samples, statistics, scores of trivial predictors."""
 
 from __future__ import annotations
 
@@ -45,21 +45,14 @@ def first_samples(card: Card, split: str, most: int = FIRST) -> Samples:
 
 
 def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
-    """Return of how many samples statistics are taken: fewer where graphs are large or slow to draw.
-
-    Args:
-        card: The dataset.
-        split: Name of the split.
-        generator: Its generator.
-        first: Its first samples.
-    """
-    work = generator.shard_size(generator.parse(card, split))  # graphs that cost about the same, whatever their size
+    """Return the number of samples for statistics: fewer if graphs are large or slow to draw."""
+    work = generator.shard_size(generator.parse(card, split))  # a number of graphs of about constant cost
     most = min(int(_STATISTICS_NODES / float(first.num_nodes.mean())), 30 * work)
     return min(card.split(split).count, max(FIRST, most))
 
 
 def describe(generator: Generator, parameters: Any, samples: Samples) -> Statistics:
-    """Return the statistics of sizes, and those that the generator takes of its samples."""
+    """Return the statistics of sizes, and those that the generator defines."""
     own = generator.statistics(parameters, samples)
     return _summary({"nodes": samples.num_nodes, "edges": samples.num_edges, **own})
 
@@ -74,12 +67,7 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
 
 
 def measure(card: Card, *, progress: bool | None = None) -> Measured:
-    """Measure what stands beside the card: hashes of the first samples, statistics, scores of trivial predictors.
-
-    Args:
-        card: The dataset.
-        progress: Show a progress bar; None for terminals only.
-    """
+    """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers."""
     whole, card = card, card.graphs
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
@@ -117,12 +105,7 @@ def measure(card: Card, *, progress: bool | None = None) -> Measured:
 
 
 def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
-    """Return what is measured of all labels and all tasks of a card.
-
-    Args:
-        card: The card.
-        bar: Advances with every split of every labeller.
-    """
+    """Return the measurements of all labels and all tasks of a card."""
     labels, tasks = {}, {}
     for name in card.labels:
         views = [card.with_task(task) for task, spec in card.tasks.items() if spec.labels == name]
@@ -155,7 +138,7 @@ def _measured_task(card: Card, samples: Mapping[str, Samples]) -> MeasuredTask:
 
 
 def update_measured(card: Card, progress: bool | None = None) -> Path:
-    """Measure a dataset and write the result beside its card; return the file."""
+    """Measure a dataset, and write the result next to its card; return the file."""
     path = measured_path(card.path, card.id.split("/", 1)[1])
     found = measure(card, progress=progress)
     without = (set() if card.tasks else {"labels", "tasks"}) | (set() if found.different else {"different"})

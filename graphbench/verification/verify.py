@@ -1,4 +1,4 @@
-"""Verify a dataset: rebuild a sample from its card and check everything that can be checked about it."""
+"""Verify a dataset: regenerate samples from its card, and check bytes, labels, statistics and leakage."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.samples import Generator, Samples, find_generator
 from graphbench.data.shards import SplitTask, stored_samples
-from graphbench.data.sources import source_of
+from graphbench.data.sources import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
-from graphbench.loader import sourced_card
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks
@@ -69,24 +68,24 @@ def verify(
     source: str = "generated",
     folder: str | Path | None = None,
 ) -> Verification:
-    """Rebuild a sample of a dataset and check it against its card, its files, and independent implementations.
+    """Regenerate samples of a dataset, and check them against its card, its files, and independent implementations.
 
-    The card: its metrics can score its outputs, its generator accepts every split and draws such edges as it says.
-    Per split: the bytes of the first samples against the card; the first samples and a random one of the stored file
-    (where there is one) against a fresh draw, and its checksum; structure and labels against networkx and SciPy;
-    what is held out of training; uniqueness; mean statistics against the card's. Where a task has labels of its own,
-    also: their bytes and statistics against the card's, all solutions by an independent checker, and a random sample
-    of the stored ones against what the solver finds anew. Between splits: no graph in common.
+    The card: its metrics can score its outputs, its generator accepts every split, and edges are directed as declared.
+    Per split: the bytes of the first samples against the card; the first samples and a random subset of the stored file
+    (if there is one) against regenerated ones, and its checksum; structure and labels against networkx and SciPy; what
+    is held out of training; uniqueness; mean statistics against the card's. For tasks with a labeller, also: bytes and
+    statistics of the labels against the card's, all solutions with an independent checker, and a random subset of the
+    stored labels against recomputed ones. Between splits: no common graphs.
 
     Args:
         name: Id or alias of the dataset, with ``:<task>`` for another task than the first.
         root: Folder of all datasets; default as for ``Loader``.
-        samples: Graphs per split whose labels are recomputed; None chooses by size.
+        samples: Graphs per split whose labels are recomputed; None depends on their size.
         splits: Splits to check; None for all.
         progress: Show a progress bar; None for terminals only.
-        data_seed: Which draw; the card's hashes and statistics are of the canonical one, 0, alone.
-        source: ``generated``, or the source of files, such as ``official``: nothing stands beside their card, and rows
-            say what was found in them.
+        data_seed: Draw of the dataset; the card's hashes and statistics belong to the canonical one, 0.
+        source: ``generated``, or the source of files, such as ``official``: their card has no measurements, and further
+            rows report findings in the files.
         folder: Folder of the files.
     """
     own = catalog().card(catalog().resolve(name)[0]).with_data_seed(data_seed)
@@ -114,12 +113,12 @@ def verify(
 
 
 def check_card(card: Card) -> None:
-    """Check what a card says against its generator and the metrics there are.
+    """Check a card against its generator, its labellers and the registered metrics.
 
     Raises:
         CardError: If a metric does not exist or scores no output, if the generator or a labeller does not exist or
-            refuses a split's parameters or an effort, or if the generator draws arcs where the card has edges, or the
-            other way round.
+            refuses a split's parameters or an effort, or if the generator draws directed graphs and the card says
+            undirected, or vice versa.
     """
     for view in [card.with_task(task) for task in card.tasks] or [card]:
         _check_metrics(view)
@@ -161,7 +160,7 @@ class _SplitChecks:
         self.count = card.split(split).count
         self.first = first_samples(card, split)
         nodes = float(self.first.num_nodes.mean())
-        work = self.generator.shard_size(self.parameters)  # graphs that cost about the same, whatever their size
+        work = self.generator.shard_size(self.parameters)  # a number of graphs of about constant cost
         self.sample_size = min(self.count, samples or max(4, min(int(_NODE_BUDGET / nodes), 4 * work)))
         self.statistics_size = statistics_size(card, split, self.generator, self.first)
 
@@ -184,7 +183,7 @@ class _SplitChecks:
 
     @property
     def measured(self) -> Measured:
-        """What the card says of the samples."""
+        """The measurements on the card."""
         return self.card.measured or Measured(version=self.card.version)
 
     def first_samples(self) -> str:
@@ -194,7 +193,7 @@ class _SplitChecks:
         return compare_hash(arrays_hash(self.first), pinned, len(self.first), may_follow)
 
     def stored_file(self) -> str:
-        """Check the file's checksum; compare its first graphs with the card, these and a random sample with a draw."""
+        """Check the file's checksum; compare its first graphs with the card, these and random ones with a new draw."""
         name = find_file(self.card, self.split, 1, self.folder)
         if name is None:
             raise CheckSkipped("not generated here")
@@ -216,7 +215,7 @@ class _SplitChecks:
         pinned = self.measured.first_samples.get(self.split, found)
         if first_drawn and few == len(self.first) and found != pinned:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
-        return f"checksum right, {len(chosen)} of {len(samples)} graphs drawn again and equal"
+        return f"checksum right, {len(chosen)} of {len(samples)} graphs regenerated and equal"
 
     def _must_be_redraw(self, index: int, stored: Samples, path: Path) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
@@ -250,7 +249,7 @@ class _SplitChecks:
     def uniqueness(self) -> str:
         """Check that no two graphs of the split have the same nodes and edges."""
         if not self.generator.unique:
-            raise CheckSkipped("not asked for")
+            raise CheckSkipped("duplicates are allowed")
         samples, where = self.stored_or_drawn
         hashes = sample_hashes(samples, self.card)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
@@ -270,7 +269,7 @@ class _SplitChecks:
 
     @property
     def stored_or_drawn(self) -> tuple[Samples, str]:
-        """All stored samples, or the drawn ones that statistics are taken of where nothing is stored; and which."""
+        """All stored samples, or those drawn for the statistics if none are stored; and which of the two."""
         name = find_file(self.card, self.split, 1, self.folder)
         return (self.many, "drawn") if name is None else (stored_samples(self.card, self.folder / name), "stored")
 

@@ -303,7 +303,7 @@ def test_bad_generator_parameters(make_card: Callable[..., Card], parameters: di
     ("name", "expected"),
     [
         ("algoreas.mts", "does not exist; algoreas has bridges"),
-        ("nowhere.mst", "there is no domain 'nowhere'"),
+        ("nowhere.mst", "unknown domain 'nowhere'"),
         ("mst", "<domain>.<name>"),
         ("os.path.join", "<domain>.<name>"),
     ],

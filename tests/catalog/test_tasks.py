@@ -111,7 +111,7 @@ def test_tasks_share_the_graphs(write_tasks: WriteFamily, write_family: WriteFam
     assert more.fingerprint(1) == card.fingerprint(1)
 
 
-def test_labels_are_told_apart_by_effort_version_and_features(write_tasks: WriteFamily) -> None:
+def test_labels_differ_by_effort_version_and_features(write_tasks: WriteFamily) -> None:
     (card,) = write_tasks()
     size, solution = card, card.with_task("mis")
     assert size.label_fingerprint(1) == solution.label_fingerprint(1)
@@ -184,7 +184,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
     ("changes", "words"),
     [
         ({"metrics": {"primary": "f1"}}, ["metrics belongs to each task"]),
-        ({"tasks": None}, ["labels ['co.max_cut', 'co.mis'] are of no task"]),
+        ({"tasks": None}, ["labels ['co.max_cut', 'co.mis'] belong to no task"]),
         ({"tasks": {}}, ["tasks", "at least 1"]),
         (
             {"tasks": {**TASKS, "mis": {**TASKS["mis"], "lables": "x"}}},
@@ -199,7 +199,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
         ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "outputs": ["set"]}}}, ["['set']", "there are mis, mis_value"]),
         ({"tasks": {**TASKS, "mis": {**TASKS["mis"], "outputs": []}}}, ["tasks.mis.outputs", "at least 1"]),
         ({"tasks": {**TASKS, "a b": TASKS["mis"]}}, ["'a b' is not an identifier"]),
-        ({"tasks": without(TASKS, "max_cut_size")}, ["labels ['co.max_cut'] are of no task"]),
+        ({"tasks": without(TASKS, "max_cut_size")}, ["labels ['co.max_cut'] belong to no task"]),
         (
             {"labels": {**LABELS, "co.mis": {"features": {"mis": ["output", "node", "mask"]}}}},
             ["labels.co.mis", "'mis' is output", "write meta"],
@@ -214,7 +214,7 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
         ),
         ({"labels": {**LABELS, "co.mis": {"features": {}}}}, ["labels.co.mis", "features is empty"]),
         ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "keys: effort, splits, features"]),
-        ({"features": {"mis": ["input", "node", "mask"]}}, ["['mis'] stand in several places"]),
+        ({"features": {"mis": ["input", "node", "mask"]}}, ["['mis'] are defined several times"]),
         ({"task_name": "mis"}, ["'task_name'", "not for authors"]),
     ],
 )

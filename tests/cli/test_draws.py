@@ -35,7 +35,7 @@ def test_generate_info_and_verify(tmp_path, capsys):
             run(capsys, "verify", "bridges_easy", "--splits", "val", "--samples", 6, "--json", *common).out
         )
         details = {row["check"]: row["detail"] for row in checks[0]["rows"]}
-        assert "12 of 12 graphs drawn again and equal" in details["stored file"]
+        assert "12 of 12 graphs regenerated and equal" in details["stored file"]
         assert ("bit for bit as on the card" in details["first samples"]) == (k == 0)
     assert contents[0] != contents[3]
 

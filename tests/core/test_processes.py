@@ -139,8 +139,8 @@ def test_a_worker_that_dies_costs_a_try_of_its_job_alone(start: Start, caplog: p
     assert isinstance(error, WorkerLost) and found["always"].failure_count == MAX_TRIES
     assert error_line(error) == "the worker was ended by SIGKILL, perhaps by the system for lack of memory"
     assert error.worker.startswith(f"{os.uname().nodename}:")
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [f"always: {error}; it is started again"] * (MAX_TRIES - 1)
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == [f"always: {error}; it is started again"] * (MAX_TRIES - 1)
 
 
 def test_a_job_that_is_lost_once_is_done_at_the_second_try(start: Start, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_client_and_its_executor_write_the_same_bytes(
         assert client.status == "running"
 
 
-def test_threads_of_one_worker_write_the_same_bytes_and_are_told(
+def test_threads_of_one_worker_write_the_same_bytes_and_are_reported(
     watched_card: Card, undisturbed: dict[str, Any], tmp_path: Path, facts_of: Facts, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"processes": False, "dashboard_address": ":0", "set_as_default": False}

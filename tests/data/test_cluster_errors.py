@@ -1,4 +1,4 @@
-"""Addresses, clients and workers that cannot be used are told, with what to do."""
+"""Addresses, clients and workers that cannot be used give errors with a remedy."""
 
 import os
 import pickle
@@ -131,6 +131,6 @@ def test_files_of_other_machines_may_appear_late(tmp_path: Path, monkeypatch: py
     threading.Timer(0.1, late.touch).start()
     workers.require_files([late])
     with pytest.raises(
-        StoreError, match=r"1 of 2 files that workers wrote are not seen here .*missing.h5; workers and"
+        StoreError, match=r"1 of 2 files that workers wrote are not visible here .*missing.h5; workers and"
     ):
         workers.require_files([late, tmp_path / "missing.h5"])

@@ -71,7 +71,7 @@ def test_a_cluster_that_never_retries_is_retried_from_here(
 
 
 @pytest.mark.slow
-def test_a_shard_that_kills_its_workers_is_told(
+def test_a_shard_that_kills_its_workers_is_reported(
     watched_card: Card, address: str, watched: Watched, tmp_path: Path, running: Any
 ) -> None:
     (watched.folder / "poison").touch()
@@ -81,12 +81,12 @@ def test_a_shard_that_kills_its_workers_is_told(
             build(watched_card, tmp_path, address)
     finally:
         running.scheduler.allowed_failures = before
-    told = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
-    assert re.search(told, str(failure.value))
+    message = r"^algoreas/toy train: samples 40 to 59 failed 3 times \(the Dask cluster lost .*give each more.*are kept"
+    assert re.search(message, str(failure.value))
     assert 1 <= watched.drawn().count(40) <= 3  # dask blames a worker's death on what waits there, too
 
 
-def test_a_scheduler_that_goes_away_is_told_and_the_build_continues_anywhere(
+def test_a_scheduler_that_is_lost_is_reported_and_the_build_continues_anywhere(
     watched_card: Card, undisturbed: dict[str, Any], watched: Watched, tmp_path: Path, facts_of: Facts, capfd: Any
 ) -> None:
     watched.clear()
@@ -111,7 +111,7 @@ def test_a_scheduler_that_goes_away_is_told_and_the_build_continues_anywhere(
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_hangs_is_told(
+def test_a_scheduler_that_hangs_is_reported(
     watched_card: Card, watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_module, "_REPLY_SECONDS", 2.0)

@@ -51,7 +51,7 @@ def assert_says_full(error: StoreError, root: Path) -> None:
     assert "choose another --root" in message
 
 
-def test_too_little_space_is_told_before_anything_is_drawn(
+def test_too_little_space_is_reported_before_anything_is_drawn(
     make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 65_000_000, 65_000_000))

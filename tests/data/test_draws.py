@@ -1,4 +1,4 @@
-"""Draws: with another data seed everything random in a dataset is drawn anew, and draws never mix."""
+"""Draws: with another data seed everything random in a dataset is regenerated, and draws never mix."""
 
 import json
 import pickle

@@ -297,7 +297,7 @@ def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Samples], Samp
     ],
 )
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_faults_of_a_generator_are_told(
+def test_faults_of_a_generator_are_reported(
     make_card: MakeCard,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -328,7 +328,7 @@ def test_an_interrupt_inside_a_kernel_is_no_fault(
         ensure_split(make_card(30), "train", tmp_path, workers=1, shard_size=8)
 
 
-def test_a_fault_in_a_later_shard_is_told_with_its_samples(
+def test_a_fault_in_a_later_shard_is_reported_with_its_samples(
     make_card: MakeCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = find_generator("algoreas.mst")

@@ -137,7 +137,7 @@ def test_labels_of_graphs_with_other_edges_are_refused(card: Card) -> None:
     labels = draw_samples(card, "train", np.arange(6)).part(card, 0, 6)
     same_nodes = replace(labels, num_nodes=other.num_nodes)
     with_labels(card, graphs, labels)
-    with pytest.raises(StoreError, match="are of other graphs"):
+    with pytest.raises(StoreError, match="belong to other graphs"):
         with_labels(card, other, same_nodes)
 
 

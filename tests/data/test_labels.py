@@ -1,4 +1,4 @@
-"""Labels that cost solver time: stored beside the graphs that several tasks share, found once, the same everywhere."""
+"""Labels that cost solver time: stored next to the graphs that several tasks share, found once, the same everywhere."""
 
 from __future__ import annotations
 
@@ -221,7 +221,8 @@ def test_effort_is_checked(make: MakeCard, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("co.msi", "does not exist; co has coloring, max_cut, mis"), ("cow.mis", "no domain 'cow'")]
+    ("name", "words"),
+    [("co.msi", "does not exist; co has coloring, max_cut, mis"), ("cow.mis", "unknown domain 'cow'")],
 )
 def test_unknown_labellers(make: MakeCard, tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(CardError, match=words):
@@ -361,7 +362,7 @@ def test_labels_of_other_graphs_are_refused(card: Card, make: MakeCard, tmp_path
     assert with_labels(card, graphs, stored_samples(card.only_labels, labels_of(card, path)[0])).values.keys() == set(
         MIS
     )
-    with pytest.raises(StoreError, match="labels of co/toy:mis_size are of other graphs"):
+    with pytest.raises(StoreError, match="labels of co/toy:mis_size belong to other graphs"):
         with_labels(card, graphs, labels)
     file = labels_of(card, path)[0]
     file.write_bytes(labels_of(card, other)[0].read_bytes())

@@ -291,7 +291,7 @@ def test_two_processes_at_once_end_with_one_good_copy(
     assert leftovers(root) == []
 
 
-def test_waiting_for_another_build_is_told(card: Card, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_another_build_is_reported(card: Card, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from filelock import FileLock
 
     folder = generation.dataset_folder(card, tmp_path)
@@ -368,7 +368,7 @@ def test_a_worker_that_dies_is_replaced(
     assert found["content"] == expected["content"]
 
 
-def test_workers_that_keep_dying_are_told_and_finished_shards_kept(
+def test_workers_that_keep_dying_are_reported_and_finished_shards_kept(
     make_card: Callable[..., Card],
     crashing_domain: Path,
     tmp_path: Path,
@@ -387,7 +387,7 @@ def test_workers_that_keep_dying_are_told_and_finished_shards_kept(
     assert not list((tmp_path / "crashed").rglob("train*.h5"))
 
 
-def test_a_broken_executor_of_the_user_is_told(card: Card, tmp_path: Path) -> None:
+def test_a_broken_executor_of_the_user_is_reported(card: Card, tmp_path: Path) -> None:
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
     with pytest.raises(GenerationError, match=r"samples 0 to 19 failed 3 times \(RuntimeError: cannot schedule"):

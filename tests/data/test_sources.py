@@ -1,4 +1,4 @@
-"""Sources of files: a reader of one's own, a registered one, and registered downloads, through the same store."""
+"""Sources of files: a user's reader, a registered one, and registered downloads, through the same store."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_data_of_files_lie_apart_and_are_found_again(files, tmp_path):
     assert other.train.path.parent != own.train.path.parent and len(other.train) == 1
 
 
-def test_files_that_change_while_they_are_read_are_told(files, tmp_path):
+def test_files_that_change_while_they_are_read_are_reported(files, tmp_path):
     loader = load(files, tmp_path)
     card = loader.load(()).card
     find_generator(card.generator).remember({})
@@ -153,7 +153,7 @@ def test_what_a_source_is_called(files, tmp_path, registered):
         ),
     ],
 )
-def test_wrong_readers_are_told(files, tmp_path, change, words):
+def test_wrong_readers_are_reported(files, tmp_path, change, words):
     def read(folder):
         found = read_paths(folder)
         change(found)

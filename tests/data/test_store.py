@@ -201,12 +201,12 @@ def test_missing_file_is_rebuilt(card: Card, built: Path, tmp_path: Path) -> Non
 )
 def test_damaged_manifest(card: Card, built: Path, tmp_path: Path, text: str) -> None:
     (built.parent / "manifest.json").write_text(text)
-    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+    assert_manifest_is_damaged(card, tmp_path / "root", built.parent)
 
 
 def test_manifest_that_is_nested_too_deeply(card: Card, built: Path, tmp_path: Path) -> None:
     (built.parent / "manifest.json").write_text('{"format": 1, "files": ' + "[" * 100_000 + "]" * 100_000 + "}")
-    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+    assert_manifest_is_damaged(card, tmp_path / "root", built.parent)
 
 
 def test_a_folder_that_may_not_be_entered(
@@ -221,7 +221,7 @@ def test_a_folder_that_may_not_be_entered(
 
     monkeypatch.setattr(Path, "stat", stat)
     for look in (lambda: Manifest(built.parent).read(), lambda: find_file(card, "train", 1, built.parent)):
-        with pytest.raises(StoreError, match="the folder is closed to this user; choose another --root"):
+        with pytest.raises(StoreError, match="the folder is not readable by this user; choose another --root"):
             look()
 
 
@@ -233,7 +233,7 @@ def test_a_file_where_a_folder_should_be_holds_nothing(card: Card, tmp_path: Pat
 
 def test_manifest_that_is_not_text(card: Card, built: Path, tmp_path: Path) -> None:
     (built.parent / "manifest.json").write_bytes(b'{"format": 1, "files": {"\xff": {}}}')
-    assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+    assert_manifest_is_damaged(card, tmp_path / "root", built.parent)
 
 
 @pytest.mark.parametrize("key", ["count", "split", "content", "bytes", "sha256"])
@@ -243,10 +243,10 @@ def test_manifest_with_an_incomplete_entry(card: Card, built: Path, tmp_path: Pa
     for wrong in ({}, {key: None}, {key: [1]}):
         facts = {name: value for name, value in content["files"]["train.h5"].items() if name != key}
         path.write_text(json.dumps({**content, "files": {"train.h5": {**facts, **wrong}}}))
-        assert_manifest_is_told_damaged(card, tmp_path / "root", built.parent)
+        assert_manifest_is_damaged(card, tmp_path / "root", built.parent)
 
 
-def assert_manifest_is_told_damaged(card: Card, root: Path, folder: Path) -> None:
+def assert_manifest_is_damaged(card: Card, root: Path, folder: Path) -> None:
     with pytest.raises(StoreError) as caught:
         ensure_split(card, "train", root, workers=1)
     assert "manifest.json is damaged" in str(caught.value)

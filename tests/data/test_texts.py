@@ -64,12 +64,12 @@ def test_bytes_that_are_no_text() -> None:
 
 @pytest.mark.parametrize("words", [["input", "edge", "text"], ["hint", "graph", "text"]])
 def test_where_text_does_not_belong(words: list[str]) -> None:
-    with pytest.raises(CardError, match="text belongs to nodes and graphs and is no hint"):
+    with pytest.raises(CardError, match="texts belong to nodes or graphs and are no hints"):
         Feature.parse("story", words)
 
 
 @pytest.fixture
-def told(make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) -> Card:
+def texts_card(make_card: Callable[..., Card], monkeypatch: pytest.MonkeyPatch) -> Card:
     """The toy trees with a story per graph, which is the output, and a name per node."""
     real = find_generator("algoreas.mst")
 
@@ -94,8 +94,8 @@ def opened(card: Card, root: Path, **options: Any) -> GraphDataset:
     return GraphDataset(card, "train", ensure_split(card, "train", root, workers=1, shard_size=5), **options)
 
 
-def test_samples_hold_their_own_texts(told: Card, tmp_path: Path) -> None:
-    dataset = opened(told, tmp_path)
+def test_samples_hold_their_own_texts(texts_card: Card, tmp_path: Path) -> None:
+    dataset = opened(texts_card, tmp_path)
     for i in (0, 7, COUNT - 1):
         assert dataset[i].story == dataset[i].y == story(i)
         assert dataset[i].name == [f"n{i}/{u}" for u in range(8)]
@@ -106,9 +106,9 @@ def test_samples_hold_their_own_texts(told: Card, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_of_texts_are_those_of_pyg(
-    told: Card, tmp_path: Path, shuffle: bool, assert_equal_batches: Callable[[Batch, Batch], None]
+    texts_card: Card, tmp_path: Path, shuffle: bool, assert_equal_batches: Callable[[Batch, Batch], None]
 ) -> None:
-    dataset = opened(told, tmp_path)
+    dataset = opened(texts_card, tmp_path)
     seen = []
     for batch in dataset.batches(10, shuffle=shuffle):
         numbers = [int(text[5:].split(":")[0]) for text in batch.story]
@@ -124,21 +124,21 @@ def test_batches_of_texts_are_those_of_pyg(
 
 
 def test_any_shards_and_executor_write_the_same_bytes(
-    told: Card, tmp_path: Path, facts_of: Callable[[Path], dict[str, Any]]
+    texts_card: Card, tmp_path: Path, facts_of: Callable[[Path], dict[str, Any]]
 ) -> None:
-    whole = facts_of(ensure_split(told, "train", tmp_path / "a", workers=1))
+    whole = facts_of(ensure_split(texts_card, "train", tmp_path / "a", workers=1))
     with ThreadPoolExecutor(2) as executor:
-        parts = facts_of(ensure_split(told, "train", tmp_path / "b", executor=executor, shard_size=4))
+        parts = facts_of(ensure_split(texts_card, "train", tmp_path / "b", executor=executor, shard_size=4))
     assert whole == parts
 
 
-def test_the_first_samples_hash_like_the_small_file(told: Card, tmp_path: Path) -> None:
-    part = opened(told, tmp_path / "long", limit=6)
-    short = ensure_split(told, "train", tmp_path / "short", limit=6, workers=1)
+def test_the_first_samples_hash_like_the_small_file(texts_card: Card, tmp_path: Path) -> None:
+    part = opened(texts_card, tmp_path / "long", limit=6)
+    short = ensure_split(texts_card, "train", tmp_path / "short", limit=6, workers=1)
     assert part.content_hash == Manifest(short.parent).entry(short.name)["content"]  # type: ignore[index]
 
 
-def test_a_text_for_each_graph(told: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_for_each_graph(texts_card: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = shards.find_generator("")
 
     def generate(*arguments: Any) -> Samples:
@@ -147,7 +147,7 @@ def test_a_text_for_each_graph(told: Card, tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(shards, "find_generator", lambda name: replace(broken, generate=generate))
     with pytest.raises(GenerationError, match=r"story has 1 rows, not \d+"):
-        ensure_split(told, "train", tmp_path, workers=1)
+        ensure_split(texts_card, "train", tmp_path, workers=1)
 
 
 STORY = Feature.parse("answer", ["output", "graph", "text"])

@@ -1,5 +1,5 @@
-"""Work that runs in other processes: one kind of pool for generation, labels and tuning.
+"""Pools of worker processes, used by generation, labelling and tuning.
 
-:mod:`.pool` says what a pool is, :mod:`.local` runs jobs in processes of this machine, :mod:`.dask_pool` on a Dask
-cluster, which :mod:`.cluster` connects to and checks; :mod:`.worker` is what runs in a local process.
+:mod:`.pool` defines the interface, :mod:`.local` runs jobs in processes of this machine, :mod:`.dask_pool` on a Dask
+cluster, which :mod:`.cluster` connects to and checks; :mod:`.worker` runs in the local processes.
 """

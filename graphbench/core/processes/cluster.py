@@ -1,7 +1,7 @@
-"""A Dask cluster that is already running: how to connect to it, and what its workers must have.
+"""Connect to a running Dask cluster, and check that its workers match this machine.
 
-Workers may join at any time, so what they must have is checked twice: on all that are there before the work begins, and
-by every worker before its first job.
+Workers may join at any time, so they are checked twice: all present ones before the work begins, and every worker
+before its first job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphbench.core.errors import ClusterError, MissingDependency
-from graphbench.core.files import clear_errors
+from graphbench.core.files import clear_errors, is_there
 from graphbench.core.processes.pool import THREAD_LIMITS, error_line
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_SECONDS = 15.0
-_REPLY_SECONDS = 60.0  # for a scheduler or worker that is there, but busy
-_RETRY_SECONDS = (0.0, 1.0, 3.0)  # pauses before a worker is asked again for a file that was written a moment ago
+_REPLY_SECONDS = 60.0  # for a busy scheduler or worker
+_RETRY_SECONDS = (0.0, 1.0, 3.0)  # pauses before a worker looks again for a file that has just been written
 
 _MISSING = "missing"
 
@@ -73,7 +73,7 @@ def connect(cluster: str | Client, timeout: float = _CONNECT_SECONDS) -> Client:
     _require_scheduler(address, timeout)
     try:
         return Client(address, timeout=timeout, set_as_default=False, name="graphbench")
-    except Exception as error:  # other versions of the library may raise anything
+    except Exception as error:  # other versions of the library may raise any error
         raise ClusterError(f"cannot connect to the Dask scheduler at {address} ({error_line(error)})") from error
 
 
@@ -89,7 +89,7 @@ def connected(cluster: str | Client, timeout: float = _CONNECT_SECONDS) -> Itera
 
 
 def _close(client: Client) -> None:
-    """Close a client without the traceback it logs where its scheduler is gone: the caller gets a clear error."""
+    """Close a client without the traceback that it logs if its scheduler is lost: the caller raises a clear error."""
     logger = logging.getLogger("distributed.client")
     before, logger.disabled = logger.disabled, True
     try:
@@ -117,7 +117,7 @@ def _address_in(path: Path) -> str:
 
 
 def _require_scheduler(address: str, timeout: float) -> None:
-    """Check that a scheduler listens at an address; the library itself would wait for a reply without end."""
+    """Check that a scheduler listens at an address; the library itself would wait for a reply forever."""
     with ThreadPoolExecutor(1) as thread:  # this thread may have a running event loop
         try:
             found = thread.submit(asyncio.run, _identity(address, timeout)).result()
@@ -130,8 +130,8 @@ def _require_scheduler(address: str, timeout: float) -> None:
             raise ClusterError(
                 f"{address!r} is no address of a Dask scheduler ({error}); give it as tcp://host:8786"
             ) from error
-        except Exception as error:  # another program's reply may lead to anything
-            raise ClusterError(f"what answers at {address} is no Dask scheduler ({error_line(error)})") from error
+        except Exception as error:  # the reply of another program may raise any error
+            raise ClusterError(f"the server at {address} is no Dask scheduler ({error_line(error)})") from error
     if found.get("type") != "Scheduler":
         scheduler = f", {found['scheduler']}" if "scheduler" in found else ""
         raise ClusterError(f"{address} is a Dask {found.get('type')}; give the address of its scheduler{scheduler}")
@@ -156,12 +156,12 @@ async def _identity(address: str, timeout: float) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a worker must have to do a job as this machine would; they travel with every job.
+    """What a worker must have to run a job like this machine; sent with every job.
 
     Attributes:
-        versions: (name, version) of what results may depend on, on this machine.
+        versions: (name, version) on this machine of everything that results may depend on.
         token: A file in the shared folder.
-        measure: A function that workers can load, which returns these versions where it is called.
+        measure: Function that returns these versions on the machine that calls it; workers must be able to load it.
     """
 
     versions: Versions
@@ -171,12 +171,7 @@ class Requirements:
 
 @contextmanager
 def shared_folder(folder: Path, measure: Callable[[], Versions]) -> Iterator[Requirements]:
-    """Yield what workers must have to share the work in a folder, which holds a token file while the block runs.
-
-    Args:
-        folder: The folder; created if it is missing.
-        measure: As in :class:`Requirements`.
-    """
+    """Yield the requirements for workers that share a folder; a token file is in the folder while the block runs."""
     token = folder.absolute() / f".token.{os.getpid()}-{secrets.token_hex(4)}.tmp"
     with clear_errors(folder, "write"):
         token.parent.mkdir(parents=True, exist_ok=True)
@@ -189,7 +184,7 @@ def shared_folder(folder: Path, measure: Callable[[], Versions]) -> Iterator[Req
 
 
 def check_workers(client: Client, requirements: Requirements) -> None:
-    """Check the versions of all workers and of the scheduler, and that the workers see the folder.
+    """Check the versions of all workers and of the scheduler, and that the workers have access to the folder.
 
     Workers that do not reply are ignored: every worker is checked again before its first job.
 
@@ -212,24 +207,22 @@ def check_workers(client: Client, requirements: Requirements) -> None:
 
 
 def ask(client: Client, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Return what an asynchronous method of a client returns or raises, or None where no reply comes in time."""
+    """Return the result or the error of an asynchronous method of a client, or None without a reply in time."""
     try:
         return client.sync(function, *arguments, callback_timeout=_REPLY_SECONDS, **options)
     except OSError:  # timeouts are among them
         return None
-    except Exception as error:  # other versions of the library and of this package may raise anything
+    except Exception as error:  # other versions of the library and of this package may raise any error
         return error
 
 
 def report(requirements: Requirements) -> dict[str, Any]:
-    """Return what there is where this runs: versions, and whether the token is seen."""
-    with suppress(OSError):
-        list(requirements.token.parent.iterdir())  # lets a network file system read the folder again
-    return {"versions": dict(requirements.measure()), "sees": requirements.token.is_file()}
+    """Return the versions on this machine, and whether the token file is visible."""
+    return {"versions": dict(requirements.measure()), "sees": is_there(requirements.token)}
 
 
 def _check_report(who: str, found: Any, requirements: Requirements) -> None:
-    """Raise a clear error where a worker does not meet the requirements; workers that do not reply are ignored."""
+    """Raise a clear error if a worker does not meet the requirements; workers that do not reply are ignored."""
     if isinstance(found, ImportError | AttributeError):
         raise ClusterError(
             f"{who} has no graphbench, or another version of it ({error_line(found)}); install there what is installed "
@@ -263,7 +256,7 @@ def _differs(who: str, name: str, there: str, here: str) -> str:
 
 
 class _Call:
-    """Pickles to its result: what unpickles it runs the function."""
+    """A call that is pickled as such: unpickling runs the function and gives its result."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._call = function, arguments
@@ -273,10 +266,10 @@ class _Call:
 
 
 def shipped(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Return bytes for ``pickle.loads``, which call a function and give its result.
+    """Return bytes for which ``pickle.loads`` calls a function and returns its result.
 
-    A worker that cannot read a job closes its connection and ends without a message. Such bytes every process can read;
-    where this package is missing, the job itself fails with an ``ImportError``.
+    A worker that cannot unpickle a job closes its connection and exits without a message. Every process can read bytes;
+    without this package, the job itself fails with an ``ImportError``.
     """
     from cloudpickle import dumps
 

@@ -1,7 +1,7 @@
-"""Jobs on a Dask cluster: in its workers, or in processes beside them where jobs have limits.
+"""Jobs on a Dask cluster: in its workers, or in separate processes on their machines where jobs have limits.
 
-What crosses the network is small: the pickled function of the pool, the arguments of one job, its value. Files lie in a
-folder that all machines see under the same path.
+Little crosses the network: the pickled function of the pool, the arguments of one job, its value. Files are in a folder
+that all machines see under the same path.
 """
 
 from __future__ import annotations
@@ -44,31 +44,31 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LOG = logging.getLogger(__name__)
-_IDLE_SECONDS = 60.0  # that a process beside a cluster's worker outlives its last job
-_COUNT_SECONDS = 5.0  # between two looks at the size of the cluster
+_IDLE_SECONDS = 60.0  # idle time of a separate process after its last job
+_COUNT_SECONDS = 5.0  # between two counts of the workers
 _KEPT = "finished work is kept: run the same command again, with this cluster, another one or none"
 
 
 class DaskPool(FuturePool):
     """Runs jobs on the workers of a running cluster, which share a folder with this machine.
 
-    The connection is made by :meth:`open`, or when the first job is started. Dask itself runs a job again whose worker
-    died, as often as the cluster's ``allowed-failures`` says.
+    The connection is made by :meth:`open`, or when the first job is started. Dask itself repeats a job whose worker
+    died, as often as the cluster's ``allowed-failures`` allows.
 
     Args:
         function: From :func:`~.pool.pickled`.
         cluster: Address of the scheduler, its scheduler file, or a client, which is left open.
-        folder: What the workers must share with this machine.
+        folder: Folder that the workers must share with this machine.
         measure: Returns the versions that workers must have, see :class:`~.cluster.Requirements`.
-        limits: Of each job, which then runs in a process of its own beside the cluster's worker; None to run it in the
+        limits: Of each job, which then runs in a separate process on the worker's machine; None to run it in the
             worker.
-        logs: With limits: folder that takes what jobs print.
+        logs: With limits: folder for the output of jobs.
         retries: As in :class:`~.pool.Pool`.
     """
 
     shares_caches = False
-    max_in_flight = 2048  # all that a thousand cores can take, and what an adaptive cluster grows by
-    advice = "a worker may have run out of memory: give each more, its log says what happened"
+    max_in_flight = 2048  # enough for a thousand cores, and for an adaptive cluster to grow
+    advice = "a worker may have run out of memory: give each more, see its log"
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class DaskPool(FuturePool):
         self._requirements: Requirements | None = None
         self._topic = f"graphbench-jobs-{uuid4().hex[:8]}"
         self._keys: dict[str, Handle] = {}  # of Dask's tasks
-        self._starts: Counter[str] = Counter()  # of tasks by key: above 1 where a worker was lost
+        self._starts: Counter[str] = Counter()  # of tasks by key: above 1 after the loss of a worker
         self._capacity, self._counted = 1, 0.0
         self._warned_empty = self._warned_threads = False
 
@@ -114,7 +114,7 @@ class DaskPool(FuturePool):
 
     @property
     def capacity(self) -> int:
-        """Threads of the cluster's workers now; at least 1, so that a job waits for the first one."""
+        """Current number of threads of the cluster's workers; at least 1, so that a job waits for the first one."""
         self.open()
         if time.monotonic() - self._counted > _COUNT_SECONDS:
             with suppress(ClusterError):  # completed() raises it
@@ -122,16 +122,16 @@ class DaskPool(FuturePool):
         return self._capacity
 
     def check_health(self) -> None:
-        """Count the workers; warn where there are none, or where one runs several jobs in one process.
+        """Count the workers; warn if there are none, or if one runs several jobs in one process.
 
         Raises:
-            ClusterError: If the scheduler is gone.
+            ClusterError: If the scheduler is lost.
         """
         client = self._client
         threads = ask(client, client.scheduler.ncores) if client.status == "running" else None
         self._counted = time.monotonic()
         if not isinstance(threads, Mapping):
-            raise self._gone()
+            raise self._scheduler_lost()
         self._capacity = max(1, sum(threads.values()))
         if not threads and not self._warned_empty:
             _LOG.warning("the Dask cluster at %s has no workers; waiting for some", client.scheduler.address)
@@ -142,11 +142,11 @@ class DaskPool(FuturePool):
             self._warned_threads = True
 
     def classify_error(self, error: BaseException) -> BaseException:
-        """Return why a job failed: what is wrong with the cluster, how its worker was lost, or its own error."""
+        """Return the cause of a failure: an error of the cluster, the loss of a worker, or the error of the job."""
         from distributed import KilledWorker
 
         if self._client.status != "running":
-            return self._gone()
+            return self._scheduler_lost()
         if isinstance(error, KilledWorker):
             count, address = error.allowed_failures + 1, str(error.last_worker.address)
             reason = f"the Dask cluster lost {count} of its workers that ran it, the last one at {address}"
@@ -161,9 +161,9 @@ class DaskPool(FuturePool):
         return error
 
     def close(self) -> None:
-        """Cancel all jobs, which ends those in processes of their own; close a connection that was opened here."""
+        """Cancel all jobs, which kills those in separate processes; close the connection if this pool opened it."""
         self._queue.clear()
-        with suppress(Exception):  # the scheduler is gone
+        with suppress(Exception):  # the scheduler is lost
             if self._requirements is not None and self._client.status == "running":
                 self._client.unsubscribe_topic(self._topic)
                 if unfinished := self._unfinished():
@@ -190,7 +190,7 @@ class DaskPool(FuturePool):
             handle.failure_count += max(0, starts - 1)
 
     def _note_start(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        """Take a worker's report that it starts a job; called in another thread."""
+        """Handle a worker's report that it starts a job; called in another thread."""
         key, worker = event[1]["key"], event[1]["worker"]
         handle = self._keys.get(key)
         if handle is None:
@@ -199,14 +199,14 @@ class DaskPool(FuturePool):
         if self._starts[key] > 1:
             _LOG.warning("%s: its Dask worker was lost; it is started again on %s", handle.name, worker)
 
-    def _gone(self) -> ClusterError:
+    def _scheduler_lost(self) -> ClusterError:
         scheduler = self._client.scheduler
         address = scheduler.address if scheduler is not None else self._cluster
         return ClusterError(f"the Dask scheduler at {address} went away; {_KEPT}")
 
 
 def _run(topic: str, function: bytes, arguments: bytes, limits: Limits | None, logs: Path | None) -> Any:
-    """Run a job on a cluster's worker, which reports the start to a topic."""
+    """Run a job on a cluster's worker, and report its start to a topic."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -214,23 +214,23 @@ def _run(topic: str, function: bytes, arguments: bytes, limits: Limits | None, l
     worker.log_event(topic, {"key": str(key), "worker": worker.address})
     if limits is None:
         return pickle.loads(function)(*pickle.loads(arguments))
-    return _run_beside(worker, key, function, arguments, limits, logs)
+    return _run_separately(worker, key, function, arguments, limits, logs)
 
 
-def _run_beside(worker: Any, key: Any, function: bytes, arguments: bytes, limits: Limits, logs: Path | None) -> Any:
-    """Run a job in a process beside a cluster's worker.
+def _run_separately(worker: Any, key: Any, function: bytes, arguments: bytes, limits: Limits, logs: Path | None) -> Any:
+    """Run a job in a separate process on the machine of a cluster's worker.
 
-    The process ends with the worker, and when nobody wants the result any more: because the job was cancelled, or its
-    client or the scheduler died.
+    The process is killed with the worker, or when the result is no longer needed: the job was cancelled, or its client
+    or the scheduler died.
 
     Raises:
-        CancelledError: If nobody wants the result.
+        CancelledError: If the result is no longer needed.
     """
     process = idle_processes.take(function, limits, logs, _IDLE_SECONDS)
     try:
         process.start(arguments)
         while (reply := process.reply()) is None:
-            if not _is_wanted(worker, key):
+            if not _is_needed(worker, key):
                 raise CancelledError(f"{key} was cancelled")
             process.pipe.poll(POLL_SECONDS)
     except BaseException:
@@ -243,7 +243,7 @@ def _run_beside(worker: Any, key: Any, function: bytes, arguments: bytes, limits
     return reply.value
 
 
-def _is_wanted(worker: Any, key: Any) -> bool:
+def _is_needed(worker: Any, key: Any) -> bool:
     """Return whether the result of a task is still needed; Dask does not interrupt a task that runs."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state != "cancelled" and worker.status.name in ("running", "paused")

@@ -1,8 +1,8 @@
-"""Processes of this machine that run jobs, each watched for its time, its memory and its life.
+"""Local worker processes, each monitored for its run time, its memory use and its exit.
 
-A job runs in a process of a group of its own, so that it can be ended with everything it started. No common library
-does all of it: loky and ``concurrent.futures`` lose every running job with one worker, and Pebble shares locks between
-its workers, which one that is killed may leave locked.
+Every worker leads its own process group, so that it can be ended with all its descendants. Common libraries do not
+suffice: loky and ``concurrent.futures`` lose every running job with one worker, and Pebble shares locks between its
+workers, which a killed one may leave locked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from hashlib import sha256
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
@@ -43,7 +43,7 @@ from graphbench.core.processes.worker import Ready, RemoteTraceback, Reply, Unus
 
 _GIB = 2**30
 _NO_LIMITS = Limits()
-_USABLE_SHARE = 0.8  # of the time an idle process waits; near its end it gets no job
+_USABLE_SHARE = 0.8  # of its idle time; later a process gets no job, as it may be about to end
 
 
 class WorkerProcess:
@@ -52,9 +52,14 @@ class WorkerProcess:
     Args:
         function: From :func:`~.pool.pickled`; what jobs call.
         limits: Of each job.
-        log: File that takes what jobs print; None for the output of this process.
-        idle_seconds: After which the process ends by itself; None to wait for ever.
+        log: File for the output of jobs; None for the output of this process.
+        idle_seconds: Idle time after which the process exits; None for never.
+
+    Attributes:
+        key: Equal for processes that can replace each other.
     """
+
+    key = ""
 
     def __init__(
         self,
@@ -84,7 +89,7 @@ class WorkerProcess:
                 start_new_session=True,  # Ctrl-C is for the parent, and a job can be killed with its children
             )
         self.name = f"{os.uname().nodename}:{self._process.pid}"
-        with suppress(OSError):  # a process that is dead already is noticed by reply()
+        with suppress(OSError):  # reply() reports a process that is already dead
             self.pipe.send_bytes(function)
 
     @property
@@ -96,22 +101,18 @@ class WorkerProcess:
         return time.monotonic() - self._idle_since < usable
 
     def start(self, arguments: bytes) -> None:
-        """Start a job.
-
-        Args:
-            arguments: A pickled tuple.
-        """
+        """Start a job, given the pickled tuple of its arguments."""
         self._busy, self._started = True, time.time()
         self._clock = time.monotonic() if self._ready else None
         with suppress(OSError):
             self.pipe.send_bytes(arguments)
 
     def reply(self) -> Reply | None:
-        """Return how the job ended, or None while it runs; a job that exceeds its limits is ended."""
-        has_ended = self._process.poll() is not None  # asked first: what it sent before its end is still read
+        """Return the result of the job, or None while it runs; a job that exceeds its limits is ended."""
+        has_ended = self._process.poll() is not None  # checked first, so that messages before the exit are read
         try:
             while self.pipe.poll():
-                message = _loaded(self.pipe.recv_bytes())
+                message = _message(self.pipe.recv_bytes())
                 if isinstance(message, Unusable):
                     self.kill()
                     return Reply(error=UnusableWorker(message.reason))
@@ -124,9 +125,9 @@ class WorkerProcess:
         return self._failed(WorkerLost) if has_ended else self._check_limits()
 
     def kill(self) -> None:
-        """End the process and everything it started, at once."""
+        """Kill the process and all its descendants."""
         if self._killed:
-            return  # its number may belong to another process by now
+            return  # its id may belong to another process by now
         self._killed = True
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -153,33 +154,30 @@ class WorkerProcess:
         return None
 
     def _failed(self, kind: type[WorkerFailure], reason: str = "") -> Reply:
-        """End the process, and return why; without a reason given, it is how the process ended by itself."""
+        """Kill the process, and return the failure; the default reason is its exit code or signal."""
         seconds = 0.0 if self._clock is None else time.monotonic() - self._clock
         self.kill()
         self._busy = False
-        reason = reason or _death(self._process.returncode)
+        reason = reason or _exit_reason(self._process.returncode)
         return Reply(error=kind(reason, self.name, self._started, seconds))
 
 
-def _loaded(message: bytes) -> Any:
-    """Return a message of the worker; a reply that cannot be loaded here is an error of the job."""
+def _message(message: bytes) -> Any:
+    """Return a message of the worker; one that cannot be loaded here counts as an error of the job."""
     try:
         return pickle.loads(message)
     except Exception as error:
         return Reply(error=error)
 
 
-@contextmanager
-def _opened(log: Path | None) -> Iterator[Any]:
+def _opened(log: Path | None) -> AbstractContextManager[Any]:
     if log is None:
-        yield None
-        return
+        return nullcontext()
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
-        yield output
+    return log.open("ab")
 
 
-def _death(code: int) -> str:
+def _exit_reason(code: int) -> str:
     if code >= 0:
         return f"the worker ended with exit code {code}"
     name = signal.Signals(-code).name
@@ -188,7 +186,7 @@ def _death(code: int) -> str:
 
 
 def memory_of(process_id: int) -> int:
-    """Return the bytes that a process and its descendants hold, without pages that files back."""
+    """Return the resident memory of a process and its descendants in bytes, without file-backed pages."""
     import psutil  # type: ignore[import-untyped]
 
     total = 0
@@ -203,10 +201,10 @@ def memory_of(process_id: int) -> int:
 
 @contextmanager
 def block_sigint() -> Iterator[None]:
-    """Hold back Ctrl-C while processes are started, so that none is started and then not known.
+    """Delay Ctrl-C while processes are started, so that every started process is registered.
 
-    The mask, which started processes inherit, is that of this thread; another thread of a library may still receive the
-    signal, and Python then calls the handler here. So the handler is held back too.
+    The signal mask, which started processes inherit, is that of this thread. Another thread of a library may still
+    receive the signal, and Python then calls the handler in this thread; so the handler is replaced, too.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or handler is None:
@@ -225,22 +223,14 @@ def block_sigint() -> Iterator[None]:
 
 
 class IdleProcesses:
-    """Processes that wait for the next pool that runs the same function; they end by themselves after a while."""
+    """Idle processes, kept for the next pool with the same function; they exit after their idle time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: defaultdict[str, list[WorkerProcess]] = defaultdict(list)
-        self._keys: dict[WorkerProcess, str] = {}  # of the processes that are in use
+        self._idle: defaultdict[str, list[WorkerProcess]] = defaultdict(list)  # by their keys
 
     def take(self, function: bytes, limits: Limits, logs: Path | None, idle_seconds: float) -> WorkerProcess:
-        """Return an idle process that has loaded the function, or a new one.
-
-        Args:
-            function: As for :class:`WorkerProcess`, with ``limits`` and ``idle_seconds``.
-            limits: Of each job.
-            logs: Folder for the log of a new process; None for the output of this process.
-            idle_seconds: After which a process ends by itself.
-        """
+        """Return an idle process that has loaded the function, or a new one."""
         key = _process_key(function, limits, logs)
         with self._lock:
             self._remove_ended()
@@ -248,15 +238,13 @@ class IdleProcesses:
         if process is None:
             log = None if logs is None else logs / f"worker-{uuid4().hex[:8]}.log"
             process = WorkerProcess(function, limits, log, idle_seconds)
-        with self._lock:
-            self._keys[process] = key
+            process.key = key
         return process
 
     def give_back(self, process: WorkerProcess) -> None:
-        """Keep a process from :meth:`take` if it is idle, else end it."""
+        """Keep a process from :meth:`take` if it is idle, else kill it."""
         with self._lock:
-            key = self._keys.pop(process)
-            self._idle[key].append(process)
+            self._idle[process.key].append(process)
             self._remove_ended()
 
     def _remove_ended(self) -> None:
@@ -270,7 +258,7 @@ class IdleProcesses:
 
 
 def _process_key(function: bytes, limits: Limits, logs: Path | None) -> str:
-    """Return a key that processes share which can replace each other; what they inherit from this one is part of it."""
+    """Return a key that is equal for interchangeable processes; it covers what they inherit from this process."""
     inherited = (os.getpid(), sys.path, sorted(os.environ.items()))
     digest = sha256(function)
     digest.update(repr((limits, logs, inherited)).encode("utf-8", "backslashreplace"))
@@ -281,16 +269,16 @@ idle_processes = IdleProcesses()
 
 
 class LocalPool(Pool):
-    """Runs jobs in processes of this machine, which are started when first needed.
+    """Runs jobs in processes of this machine, which are started on demand.
 
     The processes are new interpreters (no fork, so no inherited threads or locks); they never import the user's script,
-    so no ``if __name__ == "__main__"`` guard is needed. Each uses one thread. A process that dies costs no other job.
+    so no ``if __name__ == "__main__"`` guard is needed. Each uses one thread. The death of one affects no other job.
 
     Args:
         function: From :func:`~.pool.pickled`.
         workers: Number of processes.
         limits: Of each job.
-        logs: Folder that takes what jobs print; None for the output of this process.
+        logs: Folder for the output of jobs; None for the output of this process.
         idle_seconds: How long the processes wait for another pool with the same function after this one is closed;
             None to end them at once.
         retries: As in :class:`~.pool.Pool`.
@@ -311,7 +299,7 @@ class LocalPool(Pool):
         self._idle_seconds = idle_seconds
         self._processes: dict[int, WorkerProcess] = {}  # by place, 0 to workers - 1
         self._jobs: dict[int, Handle] = {}  # the running ones, by place
-        self._checked = 0.0  # when limits and lives were last checked
+        self._checked = 0.0  # time of the last check of limits and exits
 
     @property
     def capacity(self) -> int:
@@ -319,10 +307,10 @@ class LocalPool(Pool):
         return self._count
 
     def check_health(self) -> None:
-        """Do nothing: processes are watched all the time."""
+        """Do nothing: the processes are monitored while jobs are collected."""
 
     def close(self) -> None:
-        """End the processes that run jobs, and, without ``idle_seconds``, the idle ones too."""
+        """Kill the processes that run jobs, and, without ``idle_seconds``, the idle ones too."""
         self._queue.clear()
         self._jobs.clear()
         for process in self._processes.values():

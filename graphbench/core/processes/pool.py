@@ -1,7 +1,7 @@
-"""What a pool of workers is: jobs go in, finished jobs come out in the order of their completion.
+"""The interface of a pool of workers: jobs are submitted, and returned in the order of their completion.
 
 Every worker of a pool loads one function, and calls it with the arguments of one job after the other. A job whose
-worker dies is started again on another one, up to :data:`MAX_TRIES` times.
+worker dies is started up to :data:`MAX_TRIES` times.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ THREAD_LIMITS = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may use: seconds of wall time, and GiB of memory of its process and all processes it started.
+    """Limits of a job: seconds of wall time, and GiB of memory of its process and all its descendants.
 
-    Memory is what is resident and not backed by files: memory-mapped datasets, which workers share, do not count.
+    Only resident memory that is not backed by files counts; memory-mapped datasets, which workers share, do not.
     """
 
     seconds: float | None = None
@@ -42,7 +42,7 @@ class Limits:
 
 
 class WorkerFailure(Exception):
-    """A job that did not end by itself; the message says why.
+    """A job that was ended before it finished; the message gives the reason.
 
     Attributes:
         worker: Host and process id of the worker, or its address on a cluster.
@@ -67,20 +67,20 @@ class WorkerLost(WorkerFailure):
 
 
 class TimeLimitExceeded(WorkerFailure):
-    """The job took longer than its limit, and was ended."""
+    """The job exceeded its time limit and was ended."""
 
 
 class MemoryLimitExceeded(WorkerFailure):
-    """The job used more memory than its limit, and was ended."""
+    """The job exceeded its memory limit and was ended."""
 
 
 class UnusableWorker(RuntimeError):
-    """A worker cannot load the function of its pool, so no job can run."""
+    """A worker cannot load the pool's function, so no job can run."""
 
 
 @dataclass(eq=False)
 class Handle:
-    """A job that was handed to a pool.
+    """A job that was submitted to a pool.
 
     Attributes:
         name: For messages, e.g. ``samples 0 to 19``.
@@ -98,15 +98,15 @@ class Handle:
 
     @property
     def tries(self) -> int:
-        """How often the job was started."""
+        """Number of times the job was started."""
         return max(1, self.failure_count + (not isinstance(self.error, WorkerLost)))
 
 
 def pickled(value: Any) -> bytes:
-    """Return what workers load, such as the function of a pool; functions of a script or notebook travel as code.
+    """Return a value as bytes that workers can load; functions of a script or notebook are pickled by value.
 
     Raises:
-        Exception: Whatever pickling the value raises.
+        Exception: Any error of pickling.
     """
     import cloudpickle
 
@@ -114,12 +114,12 @@ def pickled(value: Any) -> bytes:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``: the function of pools whose jobs bring their own."""
+    """Return ``function(*arguments)``: the function of a pool whose jobs name their functions."""
     return function(*arguments)
 
 
 def error_line(error: BaseException) -> str:
-    """Return the first line of an error: its message, after its class where that says more."""
+    """Return the first line of an error: its message, preceded by its class unless it is a :class:`WorkerFailure`."""
     text = str(error) if isinstance(error, WorkerFailure) else f"{type(error).__name__}: {error}"
     return text.splitlines()[0]
 
@@ -135,21 +135,21 @@ def is_worker_loss(error: BaseException) -> bool:
 
 
 class Pool(ABC):
-    """Runs jobs on workers; a pool is used by one thread, and closed in the end.
+    """Runs jobs on workers. A pool is used by one thread, which must close it.
 
     Attributes:
-        shares_caches: Whether the workers run on this machine, and share its cache of compiled kernels.
-        advice: What to do where workers keep dying.
+        shares_caches: Whether the workers run on this machine and share its cache of compiled kernels.
+        advice: Remedy for workers that keep dying, for messages.
     """
 
     shares_caches = True
     advice = "a worker may have run out of memory: use fewer workers"
 
     def __init__(self, retries: Callable[[BaseException], bool] = is_worker_loss) -> None:
-        """Set up an empty pool.
+        """Create a pool without jobs.
 
         Args:
-            retries: Whether a job that failed with an error is started again.
+            retries: Returns whether a job that failed with an error is started again.
         """
         self._retries = retries
         self._queue: deque[Handle] = deque()
@@ -159,15 +159,10 @@ class Pool(ABC):
     @property
     @abstractmethod
     def capacity(self) -> int:
-        """How many jobs can run at once now."""
+        """Number of jobs that can currently run at once."""
 
     def submit(self, *arguments: Any, name: str) -> Handle:
-        """Hand over a job, which starts as soon as there is room for it.
-
-        Args:
-            arguments: Of the pool's function.
-            name: Of the job, for messages.
-        """
+        """Submit a job, which starts as soon as a worker is free."""
         handle = Handle(name, arguments)
         self._queue.append(handle)
         self._start_queued()
@@ -176,14 +171,11 @@ class Pool(ABC):
     def completed(self, seconds: float = math.inf) -> list[Handle]:
         """Wait until jobs have ended, and return them; each job is returned once.
 
-        Args:
-            seconds: To wait at most.
-
         Returns:
-            The jobs that ended; none where the time is up or no job is left.
+            The jobs that ended; empty after ``seconds``, or if no job is left.
 
         Raises:
-            ClusterError: If the cluster went away or cannot be used.
+            ClusterError: If the cluster was lost or cannot be used.
             UnusableWorker: If the workers cannot load the pool's function.
         """
         deadline, checked = time.monotonic() + seconds, time.monotonic()
@@ -203,24 +195,24 @@ class Pool(ABC):
         return []
 
     def classify_error(self, error: BaseException) -> BaseException:
-        """Return why a job failed, in the terms of this module where the job itself is not to blame."""
+        """Return the cause of a failure: a class of this module if a worker or the cluster failed, else the error."""
         return error
 
     @abstractmethod
     def check_health(self) -> None:
-        """Check the workers, none of which has finished a job for a while.
+        """Check the workers after :data:`HEALTH_SECONDS` without a finished job.
 
         Raises:
-            ClusterError: If there is nothing left to wait for.
+            ClusterError: If the jobs can no longer finish.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Drop the jobs that have not ended, stop those that can be stopped, and release the workers."""
+        """Discard unfinished jobs, stop running ones where possible, and release the workers."""
 
     @abstractmethod
     def _running_count(self) -> int:
-        """Return how many jobs are started and not collected."""
+        """Return the number of jobs that are started and not collected."""
 
     @abstractmethod
     def _has_room(self) -> bool:
@@ -236,10 +228,10 @@ class Pool(ABC):
 
     @abstractmethod
     def _collect(self, seconds: float) -> list[Handle]:
-        """Return the started jobs that ended, with value or error set, at the latest after a time."""
+        """Return the started jobs that ended, with value or error set; wait at most ``seconds`` for the first one."""
 
     def _start_queued(self) -> None:
-        """Start jobs while there is room."""
+        """Start queued jobs while workers are free."""
         while self._queue and not self._failed and self._has_room():
             handle = self._queue.popleft()
             try:
@@ -251,7 +243,7 @@ class Pool(ABC):
                 self._failed.append(handle)
 
     def _settled(self, handles: Iterable[Handle]) -> list[Handle]:
-        """Return the jobs that have ended for good; others are queued again, and what ends the pool is remembered."""
+        """Return the jobs that have ended for good; queue others again, and remember an error that ends the pool."""
         ended: list[Handle] = []
         lost: list[Handle] = []
         reason = ""
@@ -281,18 +273,18 @@ class Pool(ABC):
 
 
 class FuturePool(Pool):
-    """A pool whose jobs are futures of something that has workers of its own."""
+    """A pool whose jobs are futures of an executor or a cluster."""
 
     max_in_flight = 64
 
     def __init__(self, retries: Callable[[BaseException], bool] = is_worker_loss) -> None:
         super().__init__(retries)
         self._futures: dict[Handle, Any] = {}  # None once the result is read
-        self._done: SimpleQueue[Handle] = SimpleQueue()  # waiting for all of thousands at once would take longer
+        self._done: SimpleQueue[Handle] = SimpleQueue()  # faster than waiting for thousands of futures at once
 
     @abstractmethod
     def _future(self, handle: Handle) -> Any:
-        """Hand a job to the workers; return its future."""
+        """Submit a job to the executor or cluster; return its future."""
 
     def _running_count(self) -> int:
         return len(self._futures)
@@ -307,7 +299,7 @@ class FuturePool(Pool):
     def _note_end(self, handle: Handle, future: Any) -> None:
         """Read the result of a job that ended; called in another thread, as a cluster that hangs may never send it.
 
-        No future outlives this function: a cluster does a finished job again whose worker dies while it is kept.
+        No future outlives this function: while a future is kept, a cluster repeats a finished job whose worker dies.
         """
         self._read(handle, future)
         if handle in self._futures:  # the pool is not closed
@@ -335,13 +327,7 @@ class FuturePool(Pool):
 
 
 class ExecutorPool(FuturePool):
-    """Runs jobs on any ``concurrent.futures`` executor, which stays open.
-
-    Args:
-        function: From :func:`pickled`.
-        executor: The executor.
-        retries: As in :class:`Pool`.
-    """
+    """Runs jobs on any ``concurrent.futures`` executor, which stays open."""
 
     def __init__(
         self, function: bytes, executor: Executor, retries: Callable[[BaseException], bool] = is_worker_loss
@@ -351,14 +337,14 @@ class ExecutorPool(FuturePool):
 
     @property
     def capacity(self) -> int:
-        """How many jobs can be handed to the executor at once; it does not say how many it runs."""
+        """Number of jobs that are submitted to the executor at once; it does not reveal how many it runs."""
         return self.max_in_flight
 
     def check_health(self) -> None:
-        """Do nothing: an executor does not say how its workers are."""
+        """Do nothing: an executor does not report the state of its workers."""
 
     def close(self) -> None:
-        """Cancel the jobs that have not begun; those running end in their own time."""
+        """Cancel the jobs that have not started; running ones are not interrupted."""
         self._queue.clear()
         for future in self._unfinished():
             future.cancel()

@@ -1,4 +1,4 @@
-"""What runs in a local worker process: it loads one function, and calls it for one job after the other."""
+"""The main loop of a local worker process: it loads one function, and calls it for one job after the other."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _WATCH_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Ready:
-    """Sent once, when the function is loaded."""
+    """Sent once, after the function is loaded."""
 
 
 @dataclass(frozen=True)
 class Unusable:
-    """Sent instead, where the function cannot be loaded."""
+    """Sent instead, if the function cannot be loaded."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Reply:
-    """How a job ended.
+    """The result of a job.
 
     Attributes:
         value: What the function returned.
         error: What it raised, or None.
         trace: The traceback in the worker, as text.
-        retires: Whether the process ends after this job.
+        retires: Whether the process exits after this job.
     """
 
     value: Any = None
@@ -55,9 +55,9 @@ _retirement = threading.Event()
 
 
 def retire_worker() -> None:
-    """Let this worker process end after its job, so that the next job gets a new process with all of its memory.
+    """Let this worker process exit after its job, so that the next job starts in a new process with free memory.
 
-    In any other process this does nothing.
+    In other processes this has no effect.
     """
     _retirement.set()
 
@@ -65,7 +65,7 @@ def retire_worker() -> None:
 def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
     """Run a worker: read a pickled function and then the arguments of jobs from a pipe, and write replies to it.
 
-    The process ends when the pipe closes, the parent dies, or no job comes for ``idle_seconds``.
+    The process exits when the pipe is closed, the parent dies, or no job arrives for ``idle_seconds``.
     """
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -99,13 +99,13 @@ def _run(function: Callable[..., Any], arguments: bytes) -> Reply:
 
 
 def _portable(reply: Reply) -> bytes:
-    """Return a reply as bytes; values and errors that cannot be pickled become errors that say so."""
+    """Return a reply as bytes; a value or error that cannot be pickled is replaced by an error that says so."""
     import cloudpickle
 
     try:
         content: bytes = cloudpickle.dumps(reply)
         if reply.error is not None:
-            pickle.loads(content)  # errors with arguments of their own often cannot be loaded
+            pickle.loads(content)  # errors with custom constructors often cannot be loaded
     except Exception as fault:
         what = f"the value {reply.value!r:.100}" if reply.error is None else f"{type(reply.error).__name__}"
         text = f"{what} cannot be sent by a worker ({fault}): {reply.error or ''}"
@@ -114,7 +114,7 @@ def _portable(reply: Reply) -> bytes:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let this process and all processes it started end soon after its parent, whose jobs nobody needs any more."""
+    """Kill this process and its descendants soon after the parent has died."""
 
     def watch() -> None:
         while os.getppid() == parent:
