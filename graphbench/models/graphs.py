@@ -52,7 +52,7 @@ class Layout:
 
     @property
     def degrees(self) -> Tensor:
-        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or arcs out of it."""
+        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
         return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
 
     @property

@@ -271,7 +271,7 @@ class TrainingLoop:
         return self.runs[id_].task.losses(outputs, batch)
 
     def _stop_requested(self, stop: StopRequest) -> bool:
-        """Return whether any process was asked to stop; several processes look at the same steps."""
+        """Return whether any process was asked to stop; several processes check at the same steps."""
         if self.world.size > 1 and self.state.step % self.settings.log_interval:
             return False
         return self.world.any(stop.received)
@@ -373,7 +373,7 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 
 
 def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
-    """Return what models are selected by, and whether more of it is better.
+    """Return the name of the selection metric, and whether higher is better.
 
     Of one dataset it is the task's own selection. Of several it is ``score``, the mean over the datasets of what each
     is selected by; errors and losses count as ``1 - error / error of the run's first validation``, so that they have a

@@ -146,7 +146,7 @@ class TorchLearner(TorchPredictor):
         return self.loop.settings.steps, "step"
 
     def seconds_ahead(self) -> float | None:
-        """Return an estimate of the time of the updates that are left; None where it is not worth measuring."""
+        """Return an estimate of the time of the updates that are left; None where they are too few to measure."""
         left = self.loop.settings.steps - self.loop.state.step
         return (
             None if left < _FEWEST_TO_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
