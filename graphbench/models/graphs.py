@@ -68,6 +68,10 @@ class Layout:
         """Return ``values`` [M, ...] as [E, ...], one row per column of ``edge_index``."""
         return values if self.directed else values.repeat_interleave(2, dim=0)
 
+    def local(self, nodes: Tensor) -> Tensor:
+        """Return node ids counted within their graph; ``nodes`` int64 [...] counts through the batch."""
+        return nodes - self.ptr[self.graph[nodes]]
+
 
 def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
     """Return the sums [count, ...] of the rows of ``values`` [items, ...] that share a segment id, int64 [items]."""
