@@ -156,7 +156,7 @@ class TrainingLoop:
             for _ in range(2):  # the first one compiles and warms up
                 started = time.perf_counter()
                 self.world.seed_step(self.settings.seed, self.state.step)
-                float(self._gradients(task_id, parts))
+                float(self._backward(task_id, parts))
                 seconds.append(time.perf_counter() - started)
                 self.optimizer.zero_grad(set_to_none=True)
         return seconds[-1]
@@ -209,7 +209,7 @@ class TrainingLoop:
         factor = learning_rate_factor(self.state.step, settings.horizon, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.lr * factor
-        total = self._gradients(id_, parts)
+        total = self._backward(id_, parts)
         world.sum_gradients(self.model.parameters())
         if settings.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
@@ -217,7 +217,7 @@ class TrainingLoop:
         self.optimizer.zero_grad(set_to_none=True)
         return total
 
-    def _gradients(self, id_: str, parts: Sequence[Any]) -> Tensor:
+    def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Add the gradients of this process's micro-batches, and return its part of the batch's loss.
 
         A micro-batch counts by its share of the terms of the whole batch.
