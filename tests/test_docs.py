@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from pydoc import locate
 
 import pytest
 import yaml
@@ -172,6 +173,12 @@ def test_every_metric_has_its_formula():
     text = (DOCS / "evaluation.md").read_text(encoding="utf-8").replace("\\_", "_")
     for name in METRICS:
         assert f"\\text{{{name}}}" in text or f"`{name}` is the share" in text or f"`{name}` the share" in text, name
+
+
+def test_every_object_of_the_reference_exists():
+    named = re.compile(r"(?:auto(?:function|class|module)::|\{py:\w+\}`~?)\s*(graphbench[\w.]+)")
+    missing = [n for path in PAGES for n in named.findall(path.read_text("utf-8")) if locate(n) is None]
+    assert not missing
 
 
 def test_files_named_in_the_text_exist():

@@ -36,7 +36,7 @@ __all__ = ["Model", "ModelConfig", "PositionalConfig", "StoryModelConfig", "buil
 class Model(TaskModel):
     """A model for one dataset: ``model(batch)`` returns the raw value of every output feature.
 
-    Input features and, where asked for, degrees are embedded and summed, the positional encoding is added, and a
+    Input features and, if configured, degrees are embedded and summed, the positional encoding is added, and a
     residual feed-forward network (LN, d -> d -> d) follows, unless left out. The text of the paper does not mention it;
     with its 2 d^2 weights the parameter counts of tables 24 and 25 come out within 1 %, without it they
     are 11 % (GIN) and 2 % (GT) short. Those of table 26 come out without it.

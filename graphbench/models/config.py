@@ -90,15 +90,15 @@ class ModelConfig(ArchitectureConfig):
         readout: How graph-level outputs are read: ``pooled``, from the pooled nodes alone, or ``query``, from these and
             the state of every node that a mask_one input marks, concatenated in the card's order; or ``marked``, from
             the marked nodes alone, so that no sum over all nodes is a shortcut past the path between them.
-        inverse_edges: Directed graphs: every arc is also seen backwards, embedded by encoders of its own, so that a
-            class and its inverse are two classes.
+        inverse_edges: Directed graphs: every arc is added in reverse, embedded by separate encoders, so that a class
+            and its inverse are two classes.
         ignore: Inputs that the model does not read.
         fixed: Categorical inputs and masks whose embeddings keep their random initial values.
         edge_tokens: gt: whether edges are tokens in addition to nodes; ``auto``: where an output lies on edges.
         attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
             (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
             edge tokens only).
-        options: Settings of one processor: those of gat (``GATOptions``), free ones of a user's own.
+        options: Settings specific to the processor: those of gat (``GATOptions``), or any of a user's processor.
     """
 
     processor: str = "gin"

@@ -112,7 +112,7 @@ class InputEncoder(nn.Module):
             features: The input features.
             hidden: Embedding width ``d``.
             edges: Whether anything reads edge embeddings; otherwise none are made.
-            inverse: Whether every arc is also seen backwards: one more encoder per edge feature.
+            inverse: Whether every arc is added in reverse: one more encoder per edge feature.
             fixed: Names of features whose vectors of classes are not trained.
 
         Raises:

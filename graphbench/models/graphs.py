@@ -52,7 +52,7 @@ class Layout:
 
     @property
     def degrees(self) -> Tensor:
-        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or arcs out of it."""
+        """int64 [N], columns of ``edge_index`` that start at each node: neighbours, or outgoing arcs."""
         return torch.bincount(self.edge_index[0], minlength=self.num_nodes)
 
     @property
@@ -67,6 +67,10 @@ class Layout:
     def both_directions(self, values: Tensor) -> Tensor:
         """Return ``values`` [M, ...] as [E, ...], one row per column of ``edge_index``."""
         return values if self.directed else values.repeat_interleave(2, dim=0)
+
+    def local(self, nodes: Tensor) -> Tensor:
+        """Return node ids counted within their graph; ``nodes`` int64 [...] counts through the batch."""
+        return nodes - self.ptr[self.graph[nodes]]
 
 
 def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:

@@ -41,7 +41,7 @@ _MAX_TOKEN_PAIRS = 2**26  # pairs of characters of a batch of prompts
 
 
 class UnreadableText(GraphBenchError, ValueError):
-    """A text that is too long for a model, or has a character that is no token."""
+    """A text that is too long for a model, or has a character outside the vocabulary."""
 
 
 def encode(text: str) -> NDArray[np.uint8]:
@@ -55,7 +55,7 @@ def encode(text: str) -> NDArray[np.uint8]:
     unknown = ~newlines & ((codes < 32) | (codes > 126))
     if unknown.any():
         letter = text[int(unknown.argmax())]
-        raise UnreadableText(f"the character {letter!r} is no token; write printable ASCII and newlines")
+        raise UnreadableText(f"the character {letter!r} is not in the vocabulary; write printable ASCII and newlines")
     return np.where(newlines, _NEWLINE, codes - _SHIFT).astype(np.uint8)
 
 
@@ -203,7 +203,7 @@ class TextModel(TaskModel):
         """Return the batch with tokens and targets, and with positions drawn from ``generator`` where there is one.
 
         Raises:
-            UnreadableText: If a character is no token, or a text with its reference has too many for the positions.
+            UnreadableText: If a character is not in the vocabulary, or a text with its reference is too long.
         """
         lengths = np.array([len(p) + len(r) for p, r in zip(batch.prompts, batch.references, strict=True)], np.int64)
         places = np.arange(lengths.max())
@@ -329,7 +329,7 @@ class TextGenerator:
         """Return what follows each text, up to an empty line or ``characters`` characters.
 
         Raises:
-            UnreadableText: If a text is too long for the model, or has a character that is no token.
+            UnreadableText: If a text is too long for the model, or has a character outside the vocabulary.
         """
         model, device = self.model, self.model.embedding.weight.device
         model.eval()

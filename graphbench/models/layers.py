@@ -37,13 +37,8 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-class StochasticDepth(nn.Module):
-    """Skip a residual branch for a whole graph with a given probability (Huang et al., 2016)."""
-
-    def __init__(self, rate: float) -> None:
-        """Create a layer that zeroes the branch of a graph with probability ``rate`` in training mode."""
-        super().__init__()
-        self.rate = rate
+class StochasticDepth(Dropout):
+    """Skip a residual branch for a whole graph with probability ``rate`` in training mode (Huang et al., 2016)."""
 
     def forward(self, branch: Tensor) -> Tensor:
         """Return ``branch`` [graphs, ...] with some graphs' rows zeroed and the others scaled up."""
@@ -52,10 +47,6 @@ class StochasticDepth(nn.Module):
         shape = (branch.shape[0],) + (1,) * (branch.dim() - 1)
         keep = torch.rand(shape, device=branch.device) >= self.rate
         return branch * (keep / (1.0 - self.rate))
-
-    def extra_repr(self) -> str:
-        """Return what ``repr`` shows."""
-        return f"rate={self.rate}"
 
 
 class FeedForward(nn.Module):

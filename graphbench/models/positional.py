@@ -196,7 +196,7 @@ def _dense_group(
 
 
 def _fits_compiled_kernel(ptr: Tensor) -> bool:
-    """Return whether the compiled kernel is the faster one for graphs of these sizes."""
+    """Return whether the compiled kernel is faster for graphs of these sizes."""
     sizes = ptr.diff()
     largest = int(sizes.max()) if sizes.numel() else 0
     if largest <= _SMALL_COMPILED:

@@ -2,8 +2,8 @@
 
 A model's scores are read as independent draws: node ``v`` joins the set, or takes side 1, with probability ``p_v =
 sigmoid(score)``, or colour ``k`` with probability ``p_vk = softmax(scores)_k``. Each loss is the expected number of
-broken rules less the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes neural"), summed over
-a graph and averaged over the graphs of the batch. At probabilities 0 and 1 it is the objective itself.
+violated constraints minus the expected objective (the principle of Karalias and Loukas 2020, "Erdos goes neural"),
+summed over a graph and averaged over the graphs of the batch. At probabilities 0 and 1 it is the objective itself.
 
 ===============  ====================================================================  ==============================
 loss             loss of a graph, sums over nodes v and edges uv, each once            source
@@ -81,8 +81,8 @@ def coloring_loss(scores: Tensor, batch: Data, weight: float = 0.0) -> Tensor:
     Args:
         scores: Logits ``[N, K]`` of a node's colours; half precision is raised to float32.
         batch: A PyG ``Batch`` or ``Data`` on the same device, with both directions of every edge.
-        weight: Weight of the colours used, 0 or more: every colour counts as much as its likeliest node. Below 1, a
-            broken edge costs more than a further colour that mends it.
+        weight: Weight of the colours used, 0 or more: every colour counts as much as its most probable node. Below 1,
+            an edge within a colour costs more than a further colour that avoids it.
 
     Raises:
         ConfigError: If the scores have another shape or the weight is no number from 0 on.

@@ -39,7 +39,7 @@ class RunConfig(BaseModel):
         model: The model's configuration.
         training: How it is trained.
         reference_steps: The file's own budget in steps; a run with fewer is a small run. None for a file that is not
-            one of the package's: its budget is compared with nothing. 0 for a learner without steps.
+            one of the package's: it has no reference budget. 0 for a learner without steps.
         overridden: Keys that were changed and make the run another one than its file's, e.g. ``model.hidden``. Not
             among them: seed, steps, precision, compile, and the intervals and batch size of validation.
         small: True for a small configuration for demonstrations: a file whose name ends in ``_small``.

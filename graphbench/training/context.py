@@ -1,4 +1,4 @@
-"""What a run consists of: the datasets it is on, their tasks and splits, and where it happens."""
+"""The parts of a run: its datasets with their tasks and splits, its folder, and its processes."""
 
 from __future__ import annotations
 

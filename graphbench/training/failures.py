@@ -29,7 +29,7 @@ def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that there is too little memory: on a GPU, in torch on a CPU, or in NumPy."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def out_of_memory(doing: str, batch_size: int, samples: str, remedy: str) -> TrainingError:

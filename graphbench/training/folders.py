@@ -51,7 +51,7 @@ def require_folder(folder: Path) -> None:
     """Refuse a path that cannot be a folder.
 
     Raises:
-        ConfigError: If a file lies there, or above it, or the path is no path.
+        ConfigError: If it or a folder above it is a file, or the path is invalid.
     """
     if "\0" in str(folder):
         raise ConfigError(f"the output {str(folder)!r} holds a NUL byte; choose another")
@@ -66,7 +66,7 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
     """Hold a run's folder for this process while the block runs, and remove what killed processes left half-written.
 
     Args:
-        folder: The run's folder; it is made where it does not exist.
+        folder: The run's folder; it is created if it does not exist.
         leads: Whether this process writes the files; others do not lock.
 
     Raises:

@@ -7,24 +7,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graphbench.core.errors import CheckpointError
-from graphbench.core.progress import Progress
 from graphbench.models.base import TaskModel
 from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
-from graphbench.training.config import RunConfig
-from graphbench.training.context import TaskRun
-from graphbench.training.distributed import World
+from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
-from graphbench.training.recording import Board, peak_memory_bytes
+from graphbench.training.recording import peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
 from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
 from graphbench.training.settings import TrainingConfig
@@ -45,37 +41,21 @@ class TrainingLoop:
     """One run in memory.
 
     Args:
-        config: The run's configuration.
-        runs: Dataset -> its task and splits; several are trained on as ``training.mixture`` says.
-        model: The model, on ``world.device``.
-        world: The processes that train together.
-        folder: Where checkpoints go.
-        fingerprint: What a checkpoint must share with this run.
+        context: The run; several datasets are trained on as ``training.mixture`` says.
+        model: The model, on ``context.world.device``.
     """
 
-    def __init__(
-        self,
-        config: RunConfig,
-        runs: Mapping[str, TaskRun],
-        model: TaskModel,
-        world: World,
-        folder: Path,
-        fingerprint: str,
-    ) -> None:
-        self.config = config
-        self.settings: TrainingConfig = config.training
-        self.runs = dict(runs)
-        self.validates = all(len(run.val) for run in runs.values())
-        largest = max(len(run.val) for run in runs.values()) if self.validates else 0
+    def __init__(self, context: RunContext, model: TaskModel) -> None:
+        self.config, self.runs, self.world = context.config, context.runs, context.world
+        self.folder, self.fingerprint = context.folder, context.fingerprint
+        self.settings, self.model = self.config.training, model
+        self.validates = all(len(run.val) for run in self.runs.values())
+        largest = max(len(run.val) for run in self.runs.values()) if self.validates else 0
         self.interval = self.settings.validation_interval(largest)
-        self.model = model
-        self.world = world
-        self.folder = folder
-        self.fingerprint = fingerprint
         self.val_metric, self.higher_is_better = _selection(self.runs)
         sizes = {id_: run.train_size for id_, run in self.runs.items()}
         self.weights = mixture_weights(self.settings.mixture, sizes)
-        self.precision = chosen_precision(self.settings.precision, world.device)
+        self.precision = chosen_precision(self.settings.precision, self.world.device)
         self.optimizer = make_optimizer(model, self.settings)
         self.state = TrainingState()
         self.best: BestValidation | None = None
@@ -112,7 +92,7 @@ class TrainingLoop:
             self.best = BestValidation(**facts["best"])
         return True
 
-    def run(self, bar: Progress, board: Board, stop: StopRequest) -> None:
+    def run(self, watch: Watch) -> None:
         """Train until the budget or the patience is exhausted, or a stop is requested.
 
         A stop request is answered between two updates: the run writes a checkpoint and ends as the signal asks.
@@ -122,7 +102,7 @@ class TrainingLoop:
         """
         settings, state = self.settings, self.state
         earlier, began = state.wall_seconds, time.perf_counter()
-        bar.update(state.step)
+        watch.bar.update(state.step)
         batches = self._batches()
         self.model.train()
         self._start_timer()
@@ -130,22 +110,22 @@ class TrainingLoop:
             with self._memory_checked():
                 self._pending.append(self._update(*next(batches)))
             state.step += 1
-            bar.update(1)
+            watch.bar.update(1)
             last = state.step == settings.steps or state.step in settings.eval_at
             validates = self.validates and (last or state.step % self.interval == 0)
             saves = last or state.step % (settings.checkpoint_every or self.interval) == 0
-            stops = self._stop_requested(stop)
+            stops = self._stop_requested(watch.stop)
             if self._untimed or validates or saves or stops or state.step % settings.log_interval == 0:
-                self._collect_losses(bar, board, last)
+                self._collect_losses(watch, last)
             if validates:
-                self._validate(bar, board)
+                self._validate(watch)
             if validates or saves or stops:
                 state.wall_seconds = earlier + time.perf_counter() - began
                 if saves or stops:
                     self._save()
                 self._start_timer()
             if stops:
-                stop.end()
+                watch.stop.end()
         self._save()
 
     def patience_is_exhausted(self) -> bool:
@@ -176,7 +156,7 @@ class TrainingLoop:
             for _ in range(2):  # the first one compiles and warms up
                 started = time.perf_counter()
                 self.world.seed_step(self.settings.seed, self.state.step)
-                float(self._gradients(task_id, parts))
+                float(self._backward(task_id, parts))
                 seconds.append(time.perf_counter() - started)
                 self.optimizer.zero_grad(set_to_none=True)
         return seconds[-1]
@@ -229,7 +209,7 @@ class TrainingLoop:
         factor = learning_rate_factor(self.state.step, settings.horizon, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.lr * factor
-        total = self._gradients(id_, parts)
+        total = self._backward(id_, parts)
         world.sum_gradients(self.model.parameters())
         if settings.gradient_clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.gradient_clip)
@@ -237,7 +217,7 @@ class TrainingLoop:
         self.optimizer.zero_grad(set_to_none=True)
         return total
 
-    def _gradients(self, id_: str, parts: Sequence[Any]) -> Tensor:
+    def _backward(self, id_: str, parts: Sequence[Any]) -> Tensor:
         """Add the gradients of this process's micro-batches, and return its part of the batch's loss.
 
         A micro-batch counts by its share of the terms of the whole batch.
@@ -271,12 +251,12 @@ class TrainingLoop:
         return self.runs[id_].task.losses(outputs, batch)
 
     def _stop_requested(self, stop: StopRequest) -> bool:
-        """Return whether any process was asked to stop; several processes look at the same steps."""
+        """Return whether any process was asked to stop; several processes check at the same steps."""
         if self.world.size > 1 and self.state.step % self.settings.log_interval:
             return False
         return self.world.any(stop.received)
 
-    def _collect_losses(self, bar: Progress, board: Board, last: bool) -> None:
+    def _collect_losses(self, watch: Watch, last: bool) -> None:
         """Read the losses back from the device, stop at one that is not finite, and extend the curve."""
         state = self.state
         values = self.world.sum(torch.stack(self._pending)).tolist()
@@ -290,19 +270,19 @@ class TrainingLoop:
             mean = sum(state.unlogged) / len(state.unlogged)
             state.train_loss.append((state.step, mean))
             state.unlogged.clear()
-            board.add_scalar("train/loss", mean, state.step)
-            board.add_scalar("train/lr", self.optimizer.param_groups[0]["lr"], state.step)
-            bar.update(0, loss=mean)
+            watch.board.add_scalar("train/loss", mean, state.step)
+            watch.board.add_scalar("train/lr", self.optimizer.param_groups[0]["lr"], state.step)
+            watch.bar.update(0, loss=mean)
 
-    def _validate(self, bar: Progress, board: Board) -> None:
+    def _validate(self, watch: Watch) -> None:
         state, metric = self.state, self.val_metric
         self._require_finite_weights()
         began = time.perf_counter()
         score = float(self.world.from_leader(self._validation_score() if self.world.leads else 0.0))
         self.validation_seconds = time.perf_counter() - began
         state.val_curve.append((state.step, score))
-        board.add_scalar(f"val/{metric}", score, state.step)
-        bar.update(0, **{f"val_{metric}": score})
+        watch.board.add_scalar(f"val/{metric}", score, state.step)
+        watch.bar.update(0, **{f"val_{metric}": score})
         if self.world.leads:
             split, steps = self.settings.val_split, self.settings.steps
             logger.info("step %d of %d: %s %s %.4g", state.step, steps, split, metric, score)
@@ -373,7 +353,7 @@ def weighted_sum(losses: Mapping[str, Tensor], weights: Mapping[str, float]) -> 
 
 
 def _selection(runs: Mapping[str, TaskRun]) -> tuple[str, bool]:
-    """Return what models are selected by, and whether more of it is better.
+    """Return the name of the selection metric, and whether higher is better.
 
     Of one dataset it is the task's own selection. Of several it is ``score``, the mean over the datasets of what each
     is selected by; errors and losses count as ``1 - error / error of the run's first validation``, so that they have a

@@ -18,7 +18,7 @@ class MixtureSchedule:
 
     Args:
         weights: Dataset -> weight, above 0, in the order of ties.
-        start: First update that will be asked for.
+        start: Number of the first update.
     """
 
     def __init__(self, weights: Mapping[str, float], start: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""One driver for every run: open the data, learn, restore the selected weights, score, write the record."""
+"""The driver of all runs: open the data, train, restore the selected weights, score, write the record."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
 
 
 def other_data(folder: Path, record: Path, dataset: str, fingerprint: str) -> str:
-    """Return how data differ from those of a run; nothing where they agree or the run does not say.
+    """Return how data differ from those of a run; an empty text if they agree or the run does not state its data.
 
     Args:
         folder: The run's folder.

@@ -13,7 +13,7 @@ def learning_rate_factor(step: int, horizon: int, warmup: int = 0, schedule: Sch
 
     The factor rises linearly from ``1 / warmup`` to 1 during the first ``warmup`` updates. It then falls to 0 at
     ``horizon``: along half a cosine (``cosine``, Loshchilov and Hutter, 2017, equation 5 without restarts), on a line
-    (``linear``), or not at all (``constant``). Behind the horizon it stays where it ended.
+    (``linear``), or not at all (``constant``). After the horizon it keeps its last value.
 
     Args:
         step: Finished optimizer updates, from 0.

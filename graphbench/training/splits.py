@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def cards_of(
     dataset: Selector | None, data: Splits | Mapping[str, Splits] | None, data_seed: int | None = None
 ) -> tuple[dict[str, Card], bool, str]:
-    """Return the cards of what is trained on, whether several datasets were asked for, and what they are called.
+    """Return the cards of the datasets of a run, whether several were asked for, and the name of the group.
 
     Args:
         dataset: An id or alias; a list, group or glob for several datasets.
@@ -63,7 +63,7 @@ def _require_same(dataset: Selector, own: Mapping[str, Card]) -> None:
 
 
 def _group_name(dataset: Selector, ids: Sequence[str]) -> str:
-    """Return what several datasets are called in the name of a folder."""
+    """Return the name that a folder has for several datasets."""
     if isinstance(dataset, str) and dataset.isidentifier():
         return dataset
     return f"{ids[0].replace('/', '-').replace(':', '-')}-and-more"
@@ -86,7 +86,7 @@ def validate_train_val_splits(config: RunConfig, task: Task) -> None:
         if chosen not in fitting:
             raise ConfigError(
                 f"training.{key}={chosen} is refused: {task.card.address} has {' and '.join(fitting) or 'none'} for "
-                "that; scores on data that were trained on or selected by say nothing"
+                "that; scores on data used for training or model selection are not comparable"
             )
     if config.training.train_limit is not None and not task.is_stored(config.training.train_split):
         raise ConfigError(

@@ -43,7 +43,7 @@ def test_tokens_stand_for_characters():
     assert decode(np.array([PAD, *encode("a\nb"), PAD], np.uint8)) == "a\nb"
     assert len(encode("")) == 0
     for letter in ("\t", "é", "\x7f", "😀"):
-        with pytest.raises(UnreadableText, match="is no token"):
+        with pytest.raises(UnreadableText, match="is not in the vocabulary"):
             encode(f"ab{letter}c")
 
 
@@ -175,7 +175,7 @@ def test_tokens_and_targets_of_a_batch():
         assert decode(batch.tokens[row].numpy().astype(np.uint8)) == (prompt + reference)[:6]
         assert decode(batch.targets[row][scored].numpy().astype(np.uint8)) == reference
         assert int(scored.nonzero()[0]) == len(prompt) - 1
-    with pytest.raises(UnreadableText, match="is no token"):
+    with pytest.raises(UnreadableText, match="is not in the vocabulary"):
         make_model().prepare(batch_of(["ä"], ["b"]))
 
 

@@ -173,7 +173,7 @@ def test_stories_that_are_too_long_are_refused(tmp_path: Path) -> None:
 
 def test_stories_that_cannot_be_read(bert: Path) -> None:
     model, samples = frozen_model(bert, layers=0), puzzles(2)
-    for text, message in (("", "empty"), ("@ent40 has", "@ent40"), ("a has b .", "names nobody")):
+    for text, message in (("", "empty"), ("@ent40 has", "@ent40"), ("a has b .", "names none of")):
         with pytest.raises(ConfigError, match=message):
             model(batch_of([{**s, "tokens": text} for s in samples]))
 

@@ -232,7 +232,7 @@ def test_malformed_vocabularies(words: tuple[str, ...], message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace("@ent", "ent"), "story 0 of the batch names nobody it is asked about"),
+        (lambda text: text.replace("@ent", "ent"), "story 0 of the batch names none of the queried entities"),
         (lambda text: "", "empty"),
         (lambda text: text + " @ent32", "@ent32, but the data have 32"),
     ],
@@ -260,7 +260,7 @@ def test_who_is_not_named_has_no_state() -> None:
     assert found.tolist() == [[[0.0, 0.0], [3.0, 4.0]]]
     found.sum().backward()
     assert states.grad is not None and bool(states.grad.isfinite().all())
-    with pytest.raises(ConfigError, match="story 1 of the batch names nobody"):
+    with pytest.raises(ConfigError, match="story 1 of the batch names none of"):
         query_states(states.expand(2, 3, 2), torch.tensor([[[0, 0, 1]] * 2, [[0, 0, 0]] * 2]).bool())
 
 

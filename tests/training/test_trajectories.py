@@ -8,11 +8,11 @@ import torch
 import graphbench
 from graphbench.cli import main
 from graphbench.cli.runs import train_seeds
-from graphbench.core.errors import ConfigError, TrainingError, UnknownDataset
+from graphbench.core.errors import ConfigError, EvaluationError, TrainingError, UnknownDataset
 from graphbench.evaluation.results import read_record, save_record
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import load_config
-from graphbench.training.evaluate import evaluate_run, load_run, write_run_predictions
+from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, write_run_predictions
 from graphbench.training.splits import split_limits
 
 TINY = {"model.hidden": 8, "training.batch_size": 8, "training.eval_every": 4, "training.log_every": 2}
@@ -208,3 +208,13 @@ def test_a_verbose_run_says_what_it_does(root, tmp_path, caplog):
     assert start in caplog.text and "on cpu" in caplog.text
     for step, score in result.record.curves["val_score"]:
         assert f"step {step} of 8: val score {score:.4g}" in caplog.text
+
+
+def test_a_users_own_model_answers_trajectories_and_prompts(root):
+    options = {"root": root, "limit": 16, "workers": 1}
+    traces = graphbench.Loader("clrs/bfs", **options).load(("val",)).val
+    assert evaluate_model(lambda batch: dict(batch.outputs), traces, batch_size=5).primary == 1.0
+    texts = graphbench.Loader("clrs_text/bfs", **options).load(("val",)).val
+    assert evaluate_model(lambda batch: list(batch.references), texts, batch_size=5).primary == 1.0
+    with pytest.raises(EvaluationError, match="y_pred"):
+        evaluate_model(lambda batch: None, texts)

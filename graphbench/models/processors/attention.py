@@ -1,7 +1,7 @@
 """Attention with a bias from the graph's structure: what the bias is, and three ways to apply it.
 
 A bias is float [heads, queries, keys] per graph. ``dense()`` makes it for a whole padded batch; ``rows()`` makes a
-slice of it, so that a graph with tens of thousands of tokens never needs its full square.
+slice of it, so that the full square of a graph with tens of thousands of tokens is never held in memory.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def shares_endpoint(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def token_bias(token: Tensor, queries: range, keys: int) -> Tensor:
-    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in where it asks, out where it is asked."""
+    """Return the graph token's bias [heads, queries, keys]: loop at (0, 0), in where it is the query, out as a key."""
     query_is = (torch.arange(queries.start, queries.stop, device=token.device) == 0).unsqueeze(1)
     key_is = (torch.arange(keys, device=token.device) == 0).unsqueeze(0)
     kinds = torch.stack([query_is & key_is, query_is & ~key_is, ~query_is & key_is]).to(token.dtype)
@@ -134,7 +134,7 @@ def attention_function(mode: str, bias: AttentionBias) -> Attention:
         bias: The bias, the same for every layer.
 
     Raises:
-        ConfigError: If ``flex`` is asked for where it cannot run.
+        ConfigError: If ``flex`` is chosen where it cannot run.
     """
     if mode == "flex":
         if not isinstance(bias, RelationBias) or bias.weight.device.type != "cuda":

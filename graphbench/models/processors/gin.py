@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -29,12 +31,17 @@ class GINLayer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.feed_forward = FeedForward(config.hidden, config.activation, config.dropout)
 
-    def forward(self, nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
+    def forward(self, nodes: Tensor, edges: Tensor | None, layout: Layout) -> Tensor:
         """Return updated nodes [N, d]."""
         normed = self.norm(nodes)
-        update = (1.0 + self.epsilon) * normed + neighbour_sum(normed, edges, layout)
+        update = (1.0 + self.epsilon) * normed + self.aggregate(normed, edges, layout)
         result: Tensor = self.feed_forward(nodes + self.dropout(update))
         return result
+
+    def aggregate(self, nodes: Tensor, edges: Tensor | None, layout: Layout) -> Tensor:
+        """Return what every node receives, [N, d]."""
+        assert edges is not None
+        return neighbour_sum(nodes, edges, layout)
 
 
 def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
@@ -56,14 +63,15 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
 class GIN(Processor):
     """A stack of :class:`GINLayer`."""
 
+    layer: ClassVar[type[GINLayer]] = GINLayer
+
     def __init__(self, config: ModelConfig, context: Context) -> None:
         super().__init__(config, context)
-        self.layers = nn.ModuleList(GINLayer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(self.layer(config) for _ in range(config.layers))
 
     def forward(self, state: State) -> Processed:
         """Return the processed nodes."""
         nodes = state.nodes
-        assert state.edges is not None
         for layer in self.layers:
             nodes = layer(nodes, state.edges, state.layout)
         return Processed(nodes)

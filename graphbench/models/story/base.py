@@ -1,4 +1,4 @@
-"""What encoders of stories have in common."""
+"""The base class of story encoders, and functions that they share."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def query_states(states: Tensor, mentions: Tensor) -> Tensor:
         mentions: Bool [B, Q, L].
 
     Raises:
-        ConfigError: If a story names none of the entities it is asked about.
+        ConfigError: If a story names none of the queried entities.
     """
     weights = mentions.to(states.dtype)
     counts = weights.sum(2, keepdim=True)
     unnamed = (counts == 0).all(1).flatten()
     if bool(unnamed.any()):
         story = int(unnamed.nonzero()[0])
-        raise ConfigError(f"story {story} of the batch names nobody it is asked about; correct the data")
+        raise ConfigError(f"story {story} of the batch names none of the queried entities; correct the data")
     means: Tensor = weights @ states / counts.clamp(min=1)
     return means
 

@@ -114,7 +114,7 @@ class FrozenEncoder(StoryEncoder):
         return states, entity, lengths
 
     def _read(self, story: str, device: torch.device) -> EncodedStory:
-        """Return what the pretrained encoder makes of a story, remembered where it was read before."""
+        """Return the pretrained encoder's states of a story, from the cache if they are in it."""
         found = self._cache.get(story)
         if found is None:
             tokens = self._tokenised(story)

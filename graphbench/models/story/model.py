@@ -82,10 +82,10 @@ class StoryModel(TaskModel):
 
 
 def completed(config: StoryModelConfig, features: Sequence[Feature], batches: Iterable[Any]) -> StoryModelConfig:
-    """Return a configuration with what it takes from the data: the inputs it reads, and the words of training data.
+    """Return a configuration completed from the data: with the names of its inputs, and the words of training data.
 
     Args:
-        config: The configuration. What it says already stays; one that needs no words gets none.
+        config: The configuration. What it specifies is kept; one that needs no words gets none.
         features: The dataset's features.
         batches: Batches of the training split.
 

@@ -1,4 +1,4 @@
-"""From stories to numbers: words of the training split, entities, padding, and one token for all other words."""
+"""The vocabulary of stories: words of the training split, entities, padding, and one token for all other words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphbench.core.errors import ConfigError
 PAD, UNKNOWN = 0, 1
 SENTENCE_ENDS = (".", "!", "?")
 _FIRST_WORD = 2
-_MOST_REMEMBERED = 1 << 17  # stories whose numbers are kept
+_MOST_REMEMBERED = 1 << 17  # stories in the cache
 _ENTITY = re.compile(r"@ent(\d+)")
 
 
@@ -60,7 +60,7 @@ class Vocabulary:
         self._known: dict[str, NDArray[np.int64]] = {}
 
     def ids(self, story: str) -> NDArray[np.int64]:
-        """Return the numbers of a story's tokens, int64 [tokens]; remembered per story.
+        """Return the numbers of a story's tokens, int64 [tokens]; cached per story.
 
         Raises:
             ConfigError: If the story is empty or names an entity beyond the last.

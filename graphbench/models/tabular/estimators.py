@@ -44,7 +44,7 @@ def register_estimator(name: str, make: Maker, trusted: tuple[str, ...] = ()) ->
         trusted: Types of its own that are read from a run's file; see :class:`Estimator`.
 
     Raises:
-        PluginError: If somebody else has registered an estimator of that name.
+        PluginError: If another module has registered an estimator of that name.
     """
     _ESTIMATORS.add(name, Estimator(make, trusted), calling_module())
 

@@ -34,7 +34,7 @@ class DecoderInput:
 
     @property
     def messages(self) -> Tensor:
-        """``[B, n, n, h]`` from a processor that makes vectors of pairs, made when first asked for."""
+        """``[B, n, n, h]`` from a processor that makes vectors of pairs, computed on first access."""
         if self._messages is None:
             read = self.nodes[..., : 2 * self.nodes.shape[-1] // 3]
             self._messages = self.processor.messages(read, self.pairs, self.graph)

@@ -1,6 +1,6 @@
 """Encoders: features of a step, in their dense form, to node, pair and graph vectors.
 
-The sum of one linear map per feature is one linear map of the features side by side. Vectors of pairs are never made:
+The sum of one linear map per feature is one linear map of the concatenated features. Vectors of pairs are never made:
 a linear function of them is composed with the encoder (``PairVectors.project``), at the cost of the few features there
 are instead of the hidden width.
 """
@@ -97,7 +97,7 @@ class Encoder(nn.Module):
                 self.maps[location.value] = linear
 
     def columns(self, values: Mapping[str, Tensor]) -> dict[Location, Tensor]:
-        """Return the features side by side, by location: ``[B, n, F]``, ``[B, n, n, F]`` and ``[B, F]``.
+        """Return the concatenated features by location: ``[B, n, F]``, ``[B, n, n, F]`` and ``[B, F]``.
 
         Args:
             values: Feature name -> dense form, without a time axis.

@@ -120,7 +120,7 @@ def _counted(feature: Feature, truth: Tensor) -> Tensor | None:
 
 
 def _losses(feature: Feature, raw: Tensor, truth: Tensor) -> Tensor:
-    """Return the loss of every item; those of masked items mean nothing."""
+    """Return the loss of every item; the values of masked items are undefined."""
     if feature.kind is Kind.SCALAR:
         return (raw - truth.float()).square()
     if feature.kind is Kind.MASK:

@@ -224,7 +224,7 @@ class TrajectoryModel(TaskModel):
     def _encoded(
         self, heads: TaskHeads, location: Location, fixed: StaticInputs, hints: Mapping[Location, Tensor], like: Tensor
     ) -> Tensor:
-        """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``: 0, shaped as ``like``, if nothing lies there."""
+        """Return the encoded nodes ``[B, n, h]`` or graph ``[B, h]``; without features, zeros shaped as ``like``."""
         total: Tensor | None = None
         for columns, encoder in ((fixed.columns, heads.input_encoder), (hints, heads.hint_encoder)):
             linear = encoder.linear(location)

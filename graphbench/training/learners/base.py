@@ -61,7 +61,7 @@ class FitSummary:
 
 
 class Predictor(Protocol):
-    """A fitted model, with all that a run or a finished run asks of it.
+    """A fitted model, with the methods that a run and a finished run need.
 
     Attributes:
         model: What predicts; ``RunResult.model``.

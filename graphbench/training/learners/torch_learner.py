@@ -87,9 +87,7 @@ class TorchLearner(TorchPredictor):
                 model.fit_normalisation(batch, id_)
         model = model.to(context.world.device)
         context.world.broadcast_model(model)
-        self.loop = TrainingLoop(
-            context.config, context.runs, model, context.world, context.folder, context.fingerprint
-        )
+        self.loop = TrainingLoop(context, model)
         super().__init__(model, context.world.device, self.loop.precision)
         self.context = context
         self.started_at = 0
@@ -146,7 +144,7 @@ class TorchLearner(TorchPredictor):
         return self.loop.settings.steps, "step"
 
     def seconds_ahead(self) -> float | None:
-        """Return an estimate of the time of the updates that are left; None where it is not worth measuring."""
+        """Return an estimate of the time of the updates that are left; None where they are too few to measure."""
         left = self.loop.settings.steps - self.loop.state.step
         return (
             None if left < _FEWEST_TO_ESTIMATE or self.context.world.size > 1 else left * self.loop.seconds_per_update()
@@ -154,7 +152,7 @@ class TorchLearner(TorchPredictor):
 
     def fit(self, watch: Watch) -> None:
         """Train until the budget or the patience is exhausted, or a stop is requested; then load the best weights."""
-        self.loop.run(watch.bar, watch.board, watch.stop)
+        self.loop.run(watch)
         self.context.world.wait()
         self.loop.restore_best()
         self.model.eval()

@@ -74,8 +74,8 @@ class GATv2(GAT):
 class MemoryNetwork(DenseProcessor):
     """Memory network with one hop per step: a node's query is matched with its pairs' keys, and their contents added.
 
-    As in the benchmark's paper, section 4.1, the memory of a node are its pairs, 0 where there is no neighbour, and
-    the state before the step is not read.
+    As in the benchmark's paper, section 4.1, the memory of a node consists of its pairs, 0 where there is no neighbour,
+    and the state before the step is not read.
     """
 
     def __init__(self, config: TrajectoryModelConfig) -> None:

@@ -1,7 +1,7 @@
 """Message passing: MPNN (Gilmer et al., 2017), PGN (Velickovic et al., 2020), Deep Sets, Triplet-GMPNN.
 
 A message is a two-layer network of the sum of linear maps of sender, receiver, pair and graph; a node takes the
-maximum over its senders. The linear maps are summed as they are, so nothing of the width 4h is ever put together.
+maximum over its senders. The outputs of the linear maps are summed, so no concatenation of width 4h is made.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MessagePassing(DenseProcessor):
 
     def network(self, total: Tensor) -> Tensor:
         """Return the messages ``[..., h]`` of the sums of all that they depend on, which are overwritten."""
-        rows = total.relu_().flatten(0, -2)  # an inner activation of rows is no view, so it too may be overwritten
+        rows = total.relu_().flatten(0, -2)  # the inner layer's output is no view, so it may be overwritten too
         messages: Tensor = self.outer(self.inner(rows).relu_())
         return messages.view(total.shape)
 
