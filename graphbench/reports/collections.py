@@ -1,8 +1,8 @@
 """Collections of datasets that papers report together: averages by class, win/tie/loss counts, and matrices.
 
-A collection is named in a file of published scores: the group of its datasets and, by its kind, the groups that are
-its classes and averages that papers print without the scores behind them; or nothing more, for a matrix of what was
-trained on by what was tested on.
+A file of published scores defines a collection: the group of its datasets and, depending on its kind, the groups that
+are its classes and averages that papers print without the underlying scores; or only the group, for a matrix of
+training by test datasets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 _SMALL = "Small runs and scores of older data count in no comparison."
 _SMALL_MARK = "small run, not comparable"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
-_HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
+_HASHES = "Digits in brackets distinguish configurations of one name; they identify the setup, see Provenance."
 _MATRIX = (
     "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets what the paper prints of "
     "the same architecture."
@@ -33,12 +33,12 @@ _MATRIX = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a report says of a collection.
+    """The part of a report on a collection.
 
     Attributes:
         title: Its name in words.
         tables: Heading -> table.
-        notes: What to know about the tables, in sentences.
+        notes: Remarks on the tables, in sentences.
     """
 
     title: str
@@ -47,7 +47,7 @@ class Summary:
 
 
 def summaries(results: Sequence[Aggregate]) -> list[Summary]:
-    """Return a summary of every collection of which at least two datasets have results."""
+    """Return a summary of every collection with results on at least two datasets."""
     found = []
     for name, collection in collections().items():
         ids = catalog().resolve(name)
@@ -81,7 +81,7 @@ def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
 def published_scores(
     ids: Sequence[str], protocol: str | None = None, split: str = "test"
 ) -> dict[str, dict[str, tuple[float, float | None]]]:
-    """Return the scores that papers print of datasets, measured under one protocol: None where a table names none."""
+    """Return the published scores of datasets under one protocol; None for tables without a protocol."""
     found: dict[str, dict[str, tuple[float, float | None]]] = {}
     for id_ in ids:
         for score in published(id_):
@@ -123,7 +123,7 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
 
 
 def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
-    """Return one table per model: what it was trained on by what it was tested on."""
+    """Return one table per model: training datasets by test splits."""
     cards = [catalog().card(id_) for id_ in ids]
     splits = tuple(dict.fromkeys(split for card in cards for split in card.ood))
     names = _Names(results)
@@ -222,7 +222,7 @@ def _average(members: Sequence[str], scores: Mapping[str, float]) -> str:
 
 
 def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
-    """Return the counts of the models of one protocol: among published ones, and with ours on the datasets we have."""
+    """Return the counts of the models of one protocol: among published ones, and with our runs on their datasets."""
     printed = win_tie_loss(paper)
     compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()})
     rows: list[tuple[str, ...]]

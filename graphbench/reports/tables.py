@@ -1,4 +1,4 @@
-"""The report's tables as rows of ready-made text, the same for Markdown and HTML."""
+"""The report's tables as rows of text, the same for Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 SOLVERS = (
-    "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules "
-    "read off the training data: it is no trained model, and its score says what can be reached by its means."
+    "A solver is a reference program with knowledge of the task, such as an exact algorithm or a table of rules "
+    "extracted from the training data. It is not a trained model; its score shows what such a program reaches."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewRow:
-    """One model on one dataset, beside what is expected of it."""
+    """One model on one dataset, next to the expected scores."""
 
     dataset: str
     anchor: str
@@ -112,7 +112,7 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
 
 
 def split_rows(card: Card) -> Grid:
-    """Return the splits: size, nodes, measured means, largest classes, and how they differ from training."""
+    """Return the splits: size, nodes, measured means, largest classes, and their shift from training."""
     statistics = card.measured.statistics if card.measured is not None else {}
     known = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
     shares = share_names(card.features, known)
@@ -225,7 +225,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 
 
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
-    """Return what the runs cost, means over the seeds."""
+    """Return the cost of the runs, as means over the seeds."""
     latency = ("latency, one graph", "latency, in batch")
     heads = ("model", "parameters", "training time", "peak memory", "graphs/s", *latency)
     rows, labels = [], Labels(results)
@@ -245,7 +245,7 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
 
 
 def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
-    """Return with what each score was made: budget, seeds, machine, data and code."""
+    """Return the provenance of each score: budget, seeds, machine, data and code."""
     heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started", "notes")
     rows, labels = [], Labels(results)
     for runs in results:
@@ -282,7 +282,7 @@ def hardware_text(facts: dict[str, str | int | float | None]) -> str:
 
 
 def draw_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
-    """Return over which seeds and draws of the data each mean is, where there are draws beside the canonical one."""
+    """Return the seeds and draws of the data behind each mean, if there are draws other than the canonical one."""
     metric, labels, notes = card.metrics.primary, Labels(results), []
     for runs in results:
         if runs.data_seeds == (0,):
@@ -304,7 +304,7 @@ def _listed(noun: str, seeds: Sequence[int]) -> str:
 
 
 def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
-    """Return what to know about the published tables of which the report of a dataset shows a number."""
+    """Return the notes on the published tables from which the report of a dataset shows numbers."""
     dataset, primary = results[0].dataset, card.metrics.primary
     shown = scores_on_test(card, dataset)
     if ood_grid(card, results) is not None:
@@ -328,7 +328,7 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign, the minus as long as the plus."""
+    """Return a difference with its sign, with a typographic minus."""
     return f"{value:+.4f}".replace("-", "−")  # noqa: RUF001
 
 
@@ -347,7 +347,7 @@ def _predictor_name(name: str) -> str:
 
 
 def _runs_text(runs: Aggregate) -> str:
-    """Return over what a mean is: ``2 seeds``, ``2 seeds of data seed 3`` or ``6 runs (2 seeds, 3 data seeds)``."""
+    """Return the runs of a mean: ``2 seeds``, ``2 seeds of data seed 3`` or ``6 runs (2 seeds, 3 data seeds)``."""
     seeds = counted(len(runs.seeds), "seed")
     if len(runs.data_seeds) > 1:
         return f"{len(runs.records)} runs ({seeds}, {len(runs.data_seeds)} data seeds)"

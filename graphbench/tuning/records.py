@@ -1,4 +1,4 @@
-"""What a run writes for people and reports: ``settings.json`` at its start, ``result.json`` whenever it stops."""
+"""The records of a run: ``settings.json``, written at its start, and ``result.json``, written whenever it stops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
 
     Args:
         args: The settings.
-        method: The training method; its mapping ``description``, where it has one, is part of ``what``.
+        method: The training method; if it has a mapping ``description``, that is part of ``what``.
     """
     about = getattr(method, "description", None)
     if not isinstance(about, Mapping):
@@ -50,10 +50,10 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
 
 
 def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) -> None:
-    """Compare the settings of a run with those its journal was begun with.
+    """Compare the settings of a run with those in its journal.
 
     Raises:
-        ConfigError: If they are of another search; the message names all that differs.
+        ConfigError: If they identify another search; the message names all differences.
     """
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
@@ -86,9 +86,9 @@ def result_record(
         settings: From :func:`settings_record`.
         trials: All finished trials.
         journal: The run's journal.
-        lanes: The most trials that ran at once; wall time of a lane that no trial fills is overhead.
+        lanes: The largest number of trials that ran at once; wall time of a lane without a trial is overhead.
         forgotten: Seconds of failed trials that were run again.
-        baseline: The incumbent as a file for training, of our own models.
+        baseline: The incumbent as a configuration file, for models of this package.
     """
     best = incumbent_of(trials)
     defaults = [trial for trial in trials if trial.config_id == 0 and trial.succeeded]
@@ -119,11 +119,11 @@ def result_record(
 
 
 def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int]:
-    """Return the largest budget of a run, the largest that was reached, and about how many trials reaching it takes.
+    """Return the largest budget of a run, the largest that was reached, and how many trials are needed to reach it.
 
     Args:
         what: What was tuned and how it was searched.
-        best: The incumbent, which is at the largest budget that was reached; None before any success.
+        best: The incumbent, which is at the largest budget that was reached; None before the first success.
     """
     rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])
     needed = 1 if what["method"] == "random" else trials_until_largest(len(rungs), what["eta"])

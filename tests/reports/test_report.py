@@ -148,7 +148,7 @@ def test_reference_solvers_stand_between_trivial_ones_and_ours(tmp_path, card):
     column = grid.heads.index("exact search (solver)")
     assert [row[column] for row in grid.rows] == ["0.9900", "0.9800", "–"]  # noqa: RUF001
     for path in build_report(records(), tmp_path, cards={ID: solved}):
-        assert "A solver is a reference program that is told what the task is" in path.read_text(encoding="utf-8")
+        assert "A solver is a reference program with knowledge of the task" in path.read_text(encoding="utf-8")
     for path in build_report(records(), tmp_path, cards={ID: card}):
         assert "solver" not in path.read_text(encoding="utf-8")
 

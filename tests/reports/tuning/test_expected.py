@@ -48,7 +48,7 @@ def test_the_table_shows_the_trivial_predictors_and_the_published_scores() -> No
     assert rows["gin", "published"][1:] == ("test", "GraphBench, Table 16, 3 seeds")
     assert ("gt", "published") in rows
     notes = " ".join(expected_notes(run, found))
-    assert "Published scores are of the test split" in notes and "its first 1,000 samples." in notes
+    assert "Published scores are on the test split" in notes and "its first 1,000 samples." in notes
 
 
 def test_the_figure_shows_both_as_lines() -> None:
