@@ -16,7 +16,7 @@ from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.published import Collection, collections, published
-from graphbench.reports.tables import number, stat_text
+from graphbench.reports.tables import number, score_text, stat_text
 
 Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
 """Dataset -> model -> (mean, standard deviation over seeds)."""
@@ -192,9 +192,7 @@ def _models(scores: Scores) -> list[str]:
 
 def _cell(scores: Scores, id_: str, model: str) -> str:
     score = scores.get(id_, {}).get(model)
-    if score is None:
-        return ABSENT
-    return number(score[0]) if score[1] is None else f"{number(score[0])} ± {number(score[1])}"
+    return ABSENT if score is None else score_text(*score)
 
 
 def _by_model(scores: Scores, suffix: str) -> dict[str, dict[str, float]]:

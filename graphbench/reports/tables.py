@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -233,12 +233,12 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
         rows.append(
             (
                 labels[runs] + runs.mark,
-                _parameters(runs.measure("parameters")),
-                _optional_duration(runs.measure("wall_seconds")),
-                _bytes(runs.measure("peak_memory_bytes")),
-                _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}"),
-                _mean(runs.measure("latency_ms"), "{:.3g} ms"),
-                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms"),
+                _mean(runs.measure("parameters"), _parameters),
+                _mean(runs.measure("wall_seconds"), duration),
+                _mean(runs.measure("peak_memory_bytes"), _bytes),
+                _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}".format),
+                _mean(runs.measure("latency_ms"), "{:.3g} ms".format),
+                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms".format),
             )
         )
     return Grid(heads, tuple(rows))
@@ -317,9 +317,12 @@ def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
 
 def stat_text(stat: Stat | None) -> str:
     """Return ``mean ± std``, or the mean alone for one run, or a dash."""
-    if stat is None:
-        return ABSENT
-    return number(stat.mean) + (f" ± {number(stat.std)}" if stat.std is not None else "")
+    return ABSENT if stat is None else score_text(stat.mean, stat.std)
+
+
+def score_text(mean: float, std: float | None) -> str:
+    """Return ``mean ± std``, or the mean alone if there is no deviation."""
+    return number(mean) + ("" if std is None else f" ± {number(std)}")
 
 
 def number(value: float) -> str:
@@ -339,7 +342,7 @@ def _optional(value: float | None) -> str:
 def _published_text(score: PublishedScore | None) -> str:
     if score is None or score.value is None:
         return ABSENT
-    return number(score.value) + (f" ± {number(score.std)}" if score.std is not None else "")
+    return score_text(score.value, score.std)
 
 
 def _predictor_name(name: str) -> str:
@@ -376,21 +379,13 @@ def _budget(runs: Aggregate, batches: str = "") -> str:
     return text if is_said else f"{text}, {PARTLY_SCORED}"
 
 
-def _mean(stat: Stat | None, form: str) -> str:
-    return ABSENT if stat is None else form.format(stat.mean)
+def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
+    return ABSENT if stat is None else text(stat.mean)
 
 
-def _parameters(stat: Stat | None) -> str:
-    if stat is None:
-        return ABSENT
-    return f"{stat.mean / 1e6:.2f} M" if stat.mean >= 1e6 else f"{stat.mean:,.0f}"
+def _parameters(count: float) -> str:
+    return f"{count / 1e6:.2f} M" if count >= 1e6 else f"{count:,.0f}"
 
 
-def _optional_duration(stat: Stat | None) -> str:
-    return ABSENT if stat is None else duration(stat.mean)
-
-
-def _bytes(stat: Stat | None) -> str:
-    if stat is None:
-        return ABSENT
-    return f"{stat.mean / 2**30:.2f} GiB" if stat.mean >= 2**30 else f"{stat.mean / 2**20:.0f} MiB"
+def _bytes(count: float) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -93,9 +93,10 @@ class Loop:
                 self._finish(job, outcome)
             self._note_alive()
             if self._seconds_left() <= 0:
+                self._execution.close()
                 logger.info(
                     "the walltime limit is reached: %d trials are interrupted and run first when the search continues",
-                    self._interrupt_trials(),
+                    len(self._running),
                 )
                 return False
         complete = exhausted or len(self._progress.trials) >= self._stop.trials
@@ -182,11 +183,6 @@ class Loop:
             shutil.rmtree(self._output / TRIALS / str(config_id), ignore_errors=True)
         self._folders &= keep
 
-    def _interrupt_trials(self) -> int:
-        """End the trials that run, and return how many there were."""
-        self._execution.close()
-        return len(self._running)
-
     def _seconds_left(self) -> float:
         return float("inf") if self._stop.seconds is None else self._stop.seconds - self._journal.seconds
 
@@ -201,21 +197,12 @@ class Loop:
 
 def _trial(asked: Asked, start: int, outcome: Outcome, steps: int) -> Trial:
     succeeded = outcome.status is Status.SUCCESS
+    reported = ("status", "started", "reason", "metrics", "worker", "tries", "note")
     return Trial(
-        number=asked.number,
-        config_id=asked.config_id,
-        config=asked.config,
-        budget=asked.budget,
+        **vars(asked),
+        **{name: getattr(outcome, name) for name in reported},
         continued_from=start,
-        seed=asked.seed,
-        status=outcome.status,
         cost=outcome.cost if succeeded else None,
         seconds=round(outcome.seconds, 3),
         steps=steps,
-        started=outcome.started,
-        reason=outcome.reason,
-        metrics=outcome.metrics,
-        worker=outcome.worker,
-        tries=outcome.tries,
-        note=outcome.note,
     )

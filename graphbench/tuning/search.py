@@ -49,17 +49,17 @@ class Search(ABC):
         self._number += 1
         return Asked(self._number - 1, config_id, values, budget, self._seed)
 
-    @abstractmethod
     def tell(self, trial: Trial) -> None:
         """Learn the result of a trial, also of one that this search did not propose."""
+        return
 
-    @abstractmethod
     def reopen(self, trial: Trial) -> None:
         """Discard the result of a failed trial that is run again."""
+        return
 
-    @abstractmethod
     def promotable(self) -> set[int]:
         """Return the ids of configurations that may still be trained with a larger budget."""
+        return set()
 
     def adopt(self, asked: Asked) -> None:
         """Record a trial that another search proposed, so that its numbers are not used twice."""
@@ -78,22 +78,15 @@ class Search(ABC):
 
 
 class RandomSearch(Search):
-    """Trains the default, then different random configurations, each with the largest budget."""
+    """Trains the default, then different random configurations, each once with the largest budget.
+
+    Proposals do not depend on results.
+    """
 
     def __init__(self, space: ConfigurationSpace, rungs: Sequence[int], seed: int) -> None:
         super().__init__(space, seed)
         self._budget = rungs[-1]
         self._space.seed(seed)
-
-    def tell(self, trial: Trial) -> None:
-        """Do nothing: what comes next does not depend on results."""
-
-    def reopen(self, trial: Trial) -> None:
-        """Do nothing: what comes next does not depend on results."""
-
-    def promotable(self) -> set[int]:
-        """Return nothing: every configuration is trained once."""
-        return set()
 
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
         config = self._space.get_default_configuration()

@@ -170,11 +170,14 @@ class _Range(_Strict):
                 )
         return value
 
-    def _steps(self, name: str) -> Parameter:
-        """Return the range as an ordinal hyperparameter, as ConfigSpace has no ranges with steps."""
-        from ConfigSpace import OrdinalHyperparameter
+    def build(self, name: str) -> Parameter:
+        """Return the hyperparameter of ConfigSpace; with a quantum an ordinal one, as there are no such ranges."""
+        from ConfigSpace import OrdinalHyperparameter, UniformFloatHyperparameter, UniformIntegerHyperparameter
 
         (lower, upper), quantum = self.range, self.quantum
+        if quantum is None:
+            uniform = UniformIntegerHyperparameter if self.type == "int" else UniformFloatHyperparameter
+            return uniform(name, lower, upper, default_value=self.default, log=self.log)
         values = [round(lower + step * quantum, _DIGITS) for step in range(round((upper - lower) / quantum) + 1)]
         wanted = values[len(values) // 2] if self.default is None else self.default
         default = min(values, key=lambda value: abs(value - wanted))
@@ -196,14 +199,6 @@ class FloatRange(_Range):
             raise ValueError("the range is too fine: 13 decimal places are kept; tune a multiple of it")
         return value
 
-    def build(self, name: str) -> Parameter:
-        """Return the hyperparameter of ConfigSpace."""
-        from ConfigSpace import UniformFloatHyperparameter
-
-        if self.quantum is not None:
-            return self._steps(name)
-        return UniformFloatHyperparameter(name, *self.range, default_value=self.default, log=self.log)
-
 
 class IntRange(_Range):
     """A range of whole numbers."""
@@ -212,14 +207,6 @@ class IntRange(_Range):
     range: tuple[WholeNumber, WholeNumber]
     quantum: WholeNumber | None = None
     default: WholeNumber | None = None
-
-    def build(self, name: str) -> Parameter:
-        """Return the hyperparameter of ConfigSpace."""
-        from ConfigSpace import UniformIntegerHyperparameter
-
-        if self.quantum is not None:
-            return self._steps(name)
-        return UniformIntegerHyperparameter(name, *self.range, default_value=self.default, log=self.log)
 
     def scaled(self, share: float, largest: int) -> IntRange | Constant:
         """Return the range with bounds multiplied by a share below 1, and at most ``largest``."""

@@ -121,7 +121,7 @@ def test_where_nothing_can_be_expected_the_report_is_written_without(what: dict[
     run = history(cost=0.9, **what)
     assert expected_of(run) is None and warnings_of(run) == []
     write_report(run.result, tmp_path)
-    assert "Beside what is expected" not in (tmp_path / "report.md").read_text()
+    assert "Expected scores" not in (tmp_path / "report.md").read_text()
 
 
 def test_a_search_logs_the_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
