@@ -11,7 +11,7 @@ from graphbench._version import __version__
 from graphbench.core.errors import ConfigError
 from graphbench.evaluation.machine import hardware
 from graphbench.reports.tuning.budgets import ladder, trials_until_largest
-from graphbench.reports.tuning.history import SCHEMA
+from graphbench.reports.tuning.history import DEFAULT_ID, SCHEMA
 from graphbench.reports.tuning.sentences import title_of
 from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.training.fidelity import STEPS
@@ -91,7 +91,7 @@ def result_record(
         baseline: The incumbent as a configuration file, for models of this package.
     """
     best = incumbent_of(trials)
-    defaults = [trial for trial in trials if trial.config_id == 0 and trial.succeeded]
+    defaults = [trial for trial in trials if trial.config_id == DEFAULT_ID and trial.succeeded]
     training = sum(trial.seconds for trial in trials)
     wall = journal.seconds
     idle = wall * lanes - training - forgotten

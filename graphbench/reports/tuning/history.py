@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from math import isclose
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,6 +18,7 @@ from graphbench.training.fidelity import Fidelity, recorded_fidelity
 
 RESULT = "result.json"
 SCHEMA = 1
+DEFAULT_ID = 0  # of the default configuration, which every search tries first
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,6 @@ class History:
         return sorted({trial.budget for trial in self.trials})
 
     @property
-    def default_config(self) -> dict[str, Any]:
-        """The default value of every parameter that has one."""
-        return {parameter.name: parameter.default for parameter in self.parameters if parameter.has_default}
-
-    @property
     def default_trials(self) -> list[Trial]:
         """The successful trials of the default configuration, by rising budget."""
         return [trial for trial in self._of_default() if trial.succeeded]
@@ -142,8 +137,7 @@ class History:
         return [trial for trial in self._of_default() if not trial.succeeded]
 
     def _of_default(self) -> list[Trial]:
-        defaults = self.default_config
-        own = [t for t in self.trials if all(_equal(defaults.get(key), value) for key, value in t.config.items())]
+        own = [trial for trial in self.trials if trial.config_id == DEFAULT_ID]
         return sorted(own, key=lambda trial: trial.budget)
 
     def rungs(self) -> list[Rung]:
@@ -228,8 +222,3 @@ def _busy_periods(trials: Sequence[Trial]) -> list[tuple[float, float]]:
 
 def _busy_until(periods: Sequence[tuple[float, float]], until: float) -> float:
     return sum(min(end, until) - start for start, end in periods if start < until)
-
-
-def _equal(first: Any, second: Any) -> bool:
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second))
-    return isclose(first, second, rel_tol=1e-9) if numbers else bool(first == second)

@@ -9,7 +9,7 @@ from graphbench.core.words import counted, duration
 from graphbench.reports.tables import hardware_text, signed
 from graphbench.reports.tuning.budgets import budgets_of
 from graphbench.reports.tuning.expected import below_floor_text, expected_of
-from graphbench.reports.tuning.history import History
+from graphbench.reports.tuning.history import DEFAULT_ID, History
 from graphbench.reports.tuning.importance import TRUSTED_R2, Importance
 from graphbench.reports.tuning.trials import Trial
 from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
@@ -82,9 +82,6 @@ def comparison_text(history: History, best: Trial) -> str:
     own = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
     own[best.budget] = best.measured
     default = {trial.budget: trial.measured for trial in history.default_trials}
-    recorded = history.result.get("default") or {}
-    if isinstance(recorded.get("cost"), int | float) and recorded.get("budget") is not None:
-        default.setdefault(int(recorded["budget"]), float(recorded["cost"]))
     shared = [budget for budget in default if budget in own]
     lost = history.default_failures
     failed = (
@@ -97,7 +94,7 @@ def comparison_text(history: History, best: Trial) -> str:
     budget, measure = max(shared), history.measure
     difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
     scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
-    if default[budget] == own[budget] and best.config_id in {t.config_id for t in history.default_trials}:
+    if default[budget] == own[budget] and best.config_id == DEFAULT_ID:
         at = history.fidelity.text(best.budget)
         return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
     if budget == best.budget:
