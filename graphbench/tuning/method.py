@@ -26,7 +26,7 @@ from graphbench.training.folders import flat
 from graphbench.training.learners.registry import fidelity_of
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import defaults_from
-from graphbench.tuning.space_file import with_space_file
+from graphbench.tuning.space_file import SET_BY_THE_SEARCH, with_space_file
 from graphbench.tuning.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OF_THE_SEARCH = {
-    "training.steps": "the budgets say how long is trained",
-    "training.train_limit": "limit, or a budget in samples, says how many samples are trained on",
-    "training.schedule_steps": "the largest budget is the end of the schedule",
-    "training.eval_at": "every budget is validated",
-    "training.seed": "the seed is the search's",
-}
 _AT_STEP = re.compile(r"\bat step (\d+)")
 _OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
 
@@ -390,7 +383,7 @@ def _require_device(device: str) -> None:
 
 
 def _refuse_keys_of_the_search(keys: Any) -> None:
-    for key, why in _OF_THE_SEARCH.items():
+    for key, why in SET_BY_THE_SEARCH.items():
         if key in keys:
             raise ConfigError(f"{key} cannot be tuned or set here: {why}; leave it out")
 

@@ -36,12 +36,14 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 _COUNTED_IN_STEPS = ("training.warmup",)
 _NOT_SPACES = ("results",)
-_SET_BY_THE_SEARCH = {
-    "training.steps": "the budget says how long is trained; change `budget`",
-    "training.schedule_steps": "the schedule ends at the largest budget; change `budget`",
+SET_BY_THE_SEARCH = {
+    "training.steps": "the budgets say how long is trained",
+    "training.schedule_steps": "the schedule ends at the largest budget",
     "training.eval_at": "every budget is validated",
-    "training.train_limit": "the budget says how many samples are trained on; change `budget`",
-    "training.seed": "the search gives the seed",
+    "training.train_limit": "a limit, or budgets in samples, say how many samples are trained on",
+    "training.seed": "the search sets the seed",
+}
+_FIXED = {
     "training.train_split": "all trials must be trained on the same data",
     "training.val_split": "costs of trials must be comparable",
     "model.kind": "it follows from the model",
@@ -172,8 +174,8 @@ class TuningFile(BaseModel):
         keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
         for name in self.space:
             place = self._source.at(("space", name))
-            if name in _SET_BY_THE_SEARCH:
-                raise ConfigError(f"{place}: this key cannot be tuned: {_SET_BY_THE_SEARCH[name]}")
+            if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
+                raise ConfigError(f"{place}: this key cannot be tuned: {why}")
             owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
             if owner is None:
                 what = f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"

@@ -273,7 +273,7 @@ def test_the_warm_up_of_the_file_keeps_its_share_of_the_largest_budget_on_every_
         ({"lr": 1e-3}, "override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'"),
         ({"training.leaning_rate": 1e-3}, "unknown key 'training.leaning_rate'"),
         ({"training.steps": 10}, "training.steps cannot be tuned or set here: the budgets say how long is trained"),
-        ({"training.seed": 1}, "training.seed cannot be tuned or set here: the seed is the search's"),
+        ({"training.seed": 1}, "training.seed cannot be tuned or set here: the search sets the seed"),
         ({"training.schedule_steps": 10}, "training.schedule_steps cannot be tuned"),
         ({"model.hidden": 32}, "model.hidden is tuned and set to 16 at once; leave one of the two out"),
         ({"training.val_split": "test"}, "training.val_split=test is refused"),
