@@ -18,6 +18,7 @@ from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain
 from graphbench.reports.tuning.budgets import ladder
 from graphbench.training.config import RunConfig, load_config
+from graphbench.training.fidelity import STEPS
 from graphbench.training.learners.registry import fidelity_of
 from graphbench.tuning.space import Source, build_space, values_of
 from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
@@ -171,7 +172,9 @@ class TuningFile(BaseModel):
             self._source.refuse(("model",), f"{error}; or write <domain>/<model>")
 
     def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
-        keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
+        keys = dict(_keys_of(type(config.model), "model."))
+        if self.fidelity == STEPS.name:  # learners without steps read no key of the section that could be tuned
+            keys |= _keys_of(type(config.training), "training.")
         for name in self.space:
             place = self._source.at(("space", name))
             if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
