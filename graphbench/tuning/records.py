@@ -15,7 +15,6 @@ from graphbench.reports.tuning.history import DEFAULT_ID, SCHEMA
 from graphbench.reports.tuning.sentences import title_of
 from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.training.fidelity import STEPS
-from graphbench.training.folders import flat
 from graphbench.tuning.journal import EventKind, Journal, utc_now
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
@@ -24,7 +23,7 @@ SETTINGS = "settings.json"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
-_UNIMPORTANT = ("what.space_file",)  # of the identity: the space itself counts
+_UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
 
 
 def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
@@ -58,18 +57,25 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) 
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
         return
-    before = flat({key: first["settings"][key] for key in ("what", "space")})
-    now = flat(json.loads(json.dumps({key: settings[key] for key in ("what", "space")})))
-    changes = [
-        f"{key} was {before.get(key, 'nothing')!r}, is now {now.get(key, 'nothing')!r}"
-        for key in {**before, **now}
-        if key not in _UNIMPORTANT and (key not in before or key not in now or before[key] != now[key])
-    ]
-    if changes:
+    before = {key: first["settings"][key] for key in ("what", "space")}
+    now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
+    if changes := _differences(before, now):
         raise ConfigError(
             f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
             "as they were; trials, workers and limits may change"
         )
+
+
+def _differences(before: Any, now: Any, place: str = "") -> list[str]:
+    """Return the values that differ, by dotted key; of a mapping that is new or gone, the mapping as a whole."""
+    if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
+        return [] if before == now else [f"{place} was {before!r}, is now {now!r}"]
+    return [
+        text
+        for key in {**before, **now}
+        if key not in _UNIMPORTANT
+        for text in _differences(before.get(key, "nothing"), now.get(key, "nothing"), f"{place}.{key}".lstrip("."))
+    ]
 
 
 def result_record(
