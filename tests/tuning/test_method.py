@@ -202,7 +202,7 @@ def test_a_damaged_checkpoint_costs_its_steps_and_nothing_else(make, tmp_path, c
     path = tmp_path / "seed0" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     second = method(LR, 0, 27, first.checkpoint, tmp_path)
-    assert second.steps == 27 and "trained from the beginning: the checkpoint" in caplog.text
+    assert second.steps == 27 and "training starts from the beginning: the checkpoint" in caplog.text
     assert second.cost == method(LR, 0, 27, None, tmp_path / "other").cost
 
 
