@@ -1,4 +1,4 @@
-"""The command ``graphbench tune``: its options, and what it prints at the end."""
+"""The command ``graphbench tune``: its options and its output."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def tune(
 ) -> None:
     """Search for the best configuration of a model on a dataset's validation split; the same command continues a run.
 
-    Configurations that do well with a small budget go on to larger ones, from their checkpoints where the model is
-    trained in steps. The test split is never opened.
+    Configurations with good scores at a small budget are promoted to larger ones; models that are trained in steps
+    continue from their checkpoints. The test split is never opened.
     """
     if _is_run(dataset):
         _refuse_options(context, dataset)
@@ -152,7 +152,7 @@ def tune(
 
 
 def search(dataset: str, model: str | None, *, report: bool, **settings: Any) -> tuple[Path, History]:
-    """Run or continue a search, shown while it goes on, and return its folder and history.
+    """Run or continue a search with a live display, and return its folder and history.
 
     Args:
         dataset: Id or alias of one dataset.
@@ -175,7 +175,7 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
 
 
 def summary(history: History, folder: Path, report: bool, root: Path | None) -> dict[str, Any]:
-    """Return what came out of a run: scores, counts, the files, and the command that trains the incumbent."""
+    """Return the result of a run: scores, counts, the files, and the command that trains the incumbent."""
     from graphbench.reports.tuning.history import RESULT
     from graphbench.reports.tuning.report import FILE
     from graphbench.reports.tuning.sentences import warnings_of
@@ -207,7 +207,7 @@ def _scored(history: History, trial: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def _command(history: History, file: Path, root: Path | None) -> str:
-    """Return the command that trains the incumbent to the budget it was scored at, as the search did."""
+    """Return the command that trains the incumbent with the budget it was scored at, as the search did."""
     what = history.what
     words = ["graphbench", "train", what["dataset"], "--model", str(file), "--seed", str(what["seed"])]
     words += ["--limit", str(what["limit"])] if what["limit"] is not None else []
@@ -224,7 +224,7 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
-    """Return names and values of what is printed at the end of a run."""
+    """Return the names and values of the lines that are printed at the end of a run."""
     from graphbench.reports.tuning.parameters import value_text
 
     fidelity = history.fidelity
@@ -250,7 +250,7 @@ def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
 
 
 def _default_text(found: Mapping[str, Any], history: History) -> str:
-    """Return the score of the default configuration and where it failed, or that it was not measured."""
+    """Return the score of the default configuration and its failure, or that it was not measured."""
     default, lost = found["default"], history.default_failures
     failed = f"failed at {history.fidelity.text(lost[-1].budget)}: {' '.join(lost[-1].reason.split())}" if lost else ""
     if default is None:
@@ -260,7 +260,7 @@ def _default_text(found: Mapping[str, Any], history: History) -> str:
 
 
 def _refuse_options(context: typer.Context, folder: str) -> None:
-    """Refuse options of a search where a run's report is only written again.
+    """Refuse options of a search if a run's report is only written again.
 
     Raises:
         ConfigError: If one is given; the message names it.
@@ -274,12 +274,12 @@ def _refuse_options(context: typer.Context, folder: str) -> None:
     if given:
         raise ConfigError(
             f"{folder} is the folder of a run, whose report is written again without a search: leave out "
-            f"{', '.join(given)}, or name the dataset and --output {folder} to go on with the search"
+            f"{', '.join(given)}, or name the dataset and --output {folder} to continue the search"
         )
 
 
 def _is_run(dataset: str) -> bool:
-    """Return whether an argument is the folder of a run, and no dataset."""
+    """Return whether an argument is the folder of a run, and not a dataset."""
     return (Path(dataset) / "result.json").is_file()
 
 

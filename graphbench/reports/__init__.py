@@ -1,1 +1,1 @@
-"""Reports: every number beside the number expected."""
+"""Reports: every number next to the number expected."""

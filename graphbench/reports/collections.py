@@ -1,8 +1,8 @@
 """Collections of datasets that papers report together: averages by class, win/tie/loss counts, and matrices.
 
-A collection is named in a file of published scores: the group of its datasets and, by its kind, the groups that are
-its classes and averages that papers print without the scores behind them; or nothing more, for a matrix of what was
-trained on by what was tested on.
+A file of published scores defines a collection: the group of its datasets and, depending on its kind, the groups that
+are its classes and averages that papers print without the underlying scores; or only the group, for a matrix of
+training by test datasets.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.published import Collection, collections, published
-from graphbench.reports.tables import number, stat_text
+from graphbench.reports.tables import number, score_text, stat_text
 
-Scores = Mapping[str, Mapping[str, tuple[float, float | None]]]
-"""Dataset -> model -> (mean, standard deviation over seeds)."""
+Score = tuple[float, float | None]
+"""Mean and standard deviation over seeds."""
+Scores = dict[str, dict[str, Score]]
+"""Dataset -> model -> score."""
 
 _SMALL = "Small runs and scores of older data count in no comparison."
 _SMALL_MARK = "small run, not comparable"
 _PARTIAL = "An average over fewer datasets than its class has says how many."
-_HASHES = "Digits in brackets tell apart configurations of one name; they name the setup, see Provenance."
+_HASHES = "Digits in brackets distinguish configurations of one name; they identify the setup, see Provenance."
 _MATRIX = (
     "Rows: the dataset trained on. Columns: the split tested on. Cells: ours, and in brackets what the paper prints of "
     "the same architecture."
@@ -33,12 +35,12 @@ _MATRIX = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a report says of a collection.
+    """The part of a report on a collection.
 
     Attributes:
         title: Its name in words.
         tables: Heading -> table.
-        notes: What to know about the tables, in sentences.
+        notes: Remarks on the tables, in sentences.
     """
 
     title: str
@@ -47,7 +49,7 @@ class Summary:
 
 
 def summaries(results: Sequence[Aggregate]) -> list[Summary]:
-    """Return a summary of every collection of which at least two datasets have results."""
+    """Return a summary of every collection with results on at least two datasets."""
     found = []
     for name, collection in collections().items():
         ids = catalog().resolve(name)
@@ -78,11 +80,9 @@ def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
     return {model: (wins, ties, losses) for model, (wins, ties, losses) in counts.items()}
 
 
-def published_scores(
-    ids: Sequence[str], protocol: str | None = None, split: str = "test"
-) -> dict[str, dict[str, tuple[float, float | None]]]:
-    """Return the scores that papers print of datasets, measured under one protocol: None where a table names none."""
-    found: dict[str, dict[str, tuple[float, float | None]]] = {}
+def published_scores(ids: Sequence[str], protocol: str | None = None, split: str = "test") -> Scores:
+    """Return the published scores of datasets under one protocol; None for tables without a protocol."""
+    found: Scores = {}
     for id_ in ids:
         for score in published(id_):
             wanted = (score.split, score.study, score.protocol) == (split, "main", protocol)
@@ -95,27 +95,23 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
     """Return the scores of all models, their averages by class, and counts among the models of each protocol."""
     names = _Names(results)
     protocols = sorted({s.protocol or "" for id_ in ids for s in published(id_)} | {r.protocol or "" for r in results})
-    printed: dict[str, dict[str, tuple[float, float | None]]] = {}
-    own = _own_scores(results, names)
+    printed: dict[str, dict[str, Score]] = {}
     counts: list[tuple[str, ...]] = []
     for protocol in protocols:
-        paper = _renamed(published_scores(ids, protocol or None), protocol)
-        _merge(printed, paper)
+        scores = published_scores(ids, protocol or None)
+        paper = {id_: {named(model, protocol or None): s for model, s in own.items()} for id_, own in scores.items()}
+        printed |= _by_model(paper)
         comparable = [r for r in results if (r.protocol or "") == protocol and r.comparable and not _is_old(r)]
         counts += _count_rows(paper, _own_scores(comparable, names))
-    models, ours = _models(printed), _models(own)
-    heads = ("dataset", *(f"{model}, published" for model in models), *ours)
-    rows = [
-        (id_, *(_cell(printed, id_, model) for model in models), *(_cell(own, id_, model) for model in ours))
-        for id_ in ids
-    ]
-    averages = _averages(collection, ids, {**_by_model(printed, ", published"), **_by_model(own, "")})
+    columns = {f"{model}, published": printed[model] for model in sorted(printed)}
+    columns |= dict(sorted(_by_model(_own_scores(results, names)).items()))
+    rows = [(id_, *(_cell(scores.get(id_)) for scores in columns.values())) for id_ in ids]
     notes = [f"{a.model}: {a.value:.4f} on average ({a.source})." for a in collection.averages]
     return Summary(
         collection.title,
         {
-            "Scores on the test split": Grid(heads, tuple(rows)),
-            "Averages by class": averages,
+            "Scores on the test split": Grid(("dataset", *columns), tuple(rows)),
+            "Averages by class": _averages(collection, ids, columns),
             "Wins/ties/losses": Grid(("model", "among published", "with ours, where measured"), tuple(counts)),
         },
         (*notes, f"{_PARTIAL} {_SMALL} Wins, ties and losses count within one protocol.", *names.notes),
@@ -123,7 +119,7 @@ def _classes(collection: Collection, ids: Sequence[str], results: Sequence[Aggre
 
 
 def _matrices(collection: Collection, ids: Sequence[str], results: Sequence[Aggregate]) -> Summary:
-    """Return one table per model: what it was trained on by what it was tested on."""
+    """Return one table per model: training datasets by test splits."""
     cards = [catalog().card(id_) for id_ in ids]
     splits = tuple(dict.fromkeys(split for card in cards for split in card.ood))
     names = _Names(results)
@@ -167,54 +163,38 @@ def _is_old(runs: Aggregate) -> bool:
     return runs.dataset_version != catalog().card(runs.dataset).version
 
 
-def _own_scores(results: Sequence[Aggregate], names: _Names) -> dict[str, dict[str, tuple[float, float | None]]]:
-    found: dict[str, dict[str, tuple[float, float | None]]] = {}
+def _own_scores(results: Sequence[Aggregate], names: _Names) -> Scores:
+    found: Scores = {}
     for runs in results:
-        metric = catalog().card(runs.dataset).metrics.primary
-        score = runs.score("test", metric)
+        score = runs.score("test", catalog().card(runs.dataset).metrics.primary)
         if score is not None:
             found.setdefault(runs.dataset, {})[names[runs]] = (score.mean, score.std)
     return found
 
 
-def _renamed(scores: Scores, protocol: str) -> dict[str, dict[str, tuple[float, float | None]]]:
-    return {id_: {named(m, protocol or None): s for m, s in models.items()} for id_, models in scores.items()}
-
-
-def _merge(target: dict[str, dict[str, tuple[float, float | None]]], scores: Scores) -> None:
+def _by_model(scores: Scores) -> dict[str, dict[str, Score]]:
+    """Return model -> dataset -> score."""
+    found: dict[str, dict[str, Score]] = {}
     for id_, models in scores.items():
-        target.setdefault(id_, {}).update(models)
-
-
-def _models(scores: Scores) -> list[str]:
-    return sorted({model for models in scores.values() for model in models})
-
-
-def _cell(scores: Scores, id_: str, model: str) -> str:
-    score = scores.get(id_, {}).get(model)
-    if score is None:
-        return ABSENT
-    return number(score[0]) if score[1] is None else f"{number(score[0])} ± {number(score[1])}"
-
-
-def _by_model(scores: Scores, suffix: str) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for id_, models in scores.items():
-        for model, (mean, _) in models.items():
-            found.setdefault(model + suffix, {})[id_] = mean
+        for model, score in models.items():
+            found.setdefault(model, {})[id_] = score
     return found
 
 
-def _averages(collection: Collection, ids: Sequence[str], models: Mapping[str, Mapping[str, float]]) -> Grid:
+def _cell(score: Score | None) -> str:
+    return ABSENT if score is None else score_text(*score)
+
+
+def _averages(collection: Collection, ids: Sequence[str], columns: Mapping[str, Mapping[str, Score]]) -> Grid:
     rows = []
     for title, group in (*collection.classes.items(), ("All", None)):
         members = ids if group is None else catalog().resolve(group)
-        rows.append((title, *(_average(members, scores) for scores in models.values())))
-    return Grid(("class", *models), tuple(rows))
+        rows.append((title, *(_average(members, scores) for scores in columns.values())))
+    return Grid(("class", *columns), tuple(rows))
 
 
-def _average(members: Sequence[str], scores: Mapping[str, float]) -> str:
-    known = [scores[id_] for id_ in members if id_ in scores]
+def _average(members: Sequence[str], scores: Mapping[str, Score]) -> str:
+    known = [scores[id_][0] for id_ in members if id_ in scores]
     if not known:
         return ABSENT
     mean = number(sum(known) / len(known))
@@ -222,7 +202,7 @@ def _average(members: Sequence[str], scores: Mapping[str, float]) -> str:
 
 
 def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
-    """Return the counts of the models of one protocol: among published ones, and with ours on the datasets we have."""
+    """Return the counts of the models of one protocol: among published ones, and with our runs on their datasets."""
     printed = win_tie_loss(paper)
     compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()})
     rows: list[tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""Which published scores stand beside which runs."""
+"""Which published scores runs are compared with."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def compared_with(
 ) -> PublishedScore | None:
     """Return the published score of the runs' architecture under their protocol, or None.
 
-    Where none is printed of the split, one of a split that is drawn with the same parameters stands for it.
+    If none is printed for the split, one for a split with the same parameters is used.
 
     Args:
         runs: The runs.
         card: The dataset's card.
         split: Name of the split.
         metric: Name of the metric.
-        study: Which kind of table to prefer.
+        study: The preferred kind of table.
     """
     for name in same_splits(card, split):
         found = published_score(runs.dataset, name, architecture(runs), metric, study, runs.protocol)
@@ -41,7 +41,7 @@ def compared_with(
 
 
 def same_splits(card: Card, split: str) -> list[str]:
-    """Return a split, and after it those others to test on that are drawn with the same parameters."""
+    """Return a split, and after it the other test splits with the same parameters."""
     known = {name: card.split(name).parameters for name in ("test", *card.ood)}
     own = known.get(split)
     return [split, *(name for name, parameters in known.items() if name != split and own == parameters)]
@@ -50,9 +50,9 @@ def same_splits(card: Card, split: str) -> list[str]:
 def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
     """Return the published scores of a dataset's test split, in the order of their tables.
 
-    They are those of the papers' tables of results; of models that are in none of these, one score of another table,
-    where that is of the test split or of one drawn with the same parameters. Scores that stand beside every model, such
-    as that of a solver, are listed where they are of the test split itself.
+    They are from the papers' tables of results; for models in none of these, one score of another table, if it is for
+    the test split or one with the same parameters. Scores that are shown for all models, such as that of a solver, are
+    listed if they are for the test split itself.
 
     Args:
         card: The dataset's card.
@@ -74,7 +74,7 @@ def scores_on_test(card: Card, dataset: str) -> list[PublishedScore]:
 
 
 def reference_scores(dataset: str, metric: str, splits: Iterable[str]) -> dict[str, dict[str, PublishedScore]]:
-    """Return name -> split -> published score that stands beside every model, such as that of people."""
+    """Return name -> split -> published score that is shown for all models, such as that of people."""
     wanted = set(splits)
     found: dict[str, dict[str, PublishedScore]] = {}
     for score in published(dataset):
@@ -84,7 +84,7 @@ def reference_scores(dataset: str, metric: str, splits: Iterable[str]) -> dict[s
 
 
 def notes_on(scores: Sequence[PublishedScore]) -> list[str]:
-    """Return what to know about published scores that are shown, each note once, with the tables it is about."""
+    """Return the notes on published scores, each once, with the tables it is about."""
     tables: dict[str, dict[str, None]] = {}
     for score in scores:
         if score.note:

@@ -1,4 +1,4 @@
-"""Names of runs in tables and figures: two that differ in protocol or configuration never share one."""
+"""Names of runs in tables and figures; runs that differ in protocol or configuration have different names."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from graphbench.evaluation.results import Aggregate
 class Labels:
     """The name of each of some runs: ``mpnn``, ``mpnn (multi_size)``, ``mpnn [a1b2c3d4]``.
 
-    The protocol stands in parentheses wherever a record names one. Where runs share model and protocol, eight hex
-    digits in brackets tell them apart: ``config_hash`` on one dataset, ``setup_hash`` across datasets.
+    The protocol is in parentheses if a record names one. If runs share model and protocol, eight hex digits in brackets
+    distinguish them: ``config_hash`` on one dataset, ``setup_hash`` across datasets.
     """
 
     def __init__(self, results: Sequence[Aggregate], *, across: bool = False) -> None:
         """Name the runs.
 
         Args:
-            results: The runs that stand together in a table or figure.
-            across: Whether runs on several datasets get the same name where they differ in the dataset alone.
+            results: The runs of a table or figure.
+            across: Whether runs that differ only in the dataset get the same name.
         """
         self._across = across
         self._hashes: dict[tuple[str, ...], set[str]] = {}
@@ -42,7 +42,7 @@ class Labels:
 
 
 def _own_group(runs: Aggregate) -> tuple[str, ...]:
-    """Return what runs of one setup have in common on one dataset: its data alone may differ."""
+    """Return what identifies a setup on a dataset: only the data of its runs may differ."""
     return (runs.dataset, runs.model, runs.protocol or "", runs.records[0].setup_hash)
 
 

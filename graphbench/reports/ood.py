@@ -1,4 +1,4 @@
-"""How scores change away from the training distribution: one table and one plot per dataset."""
+"""Scores away from the training distribution: one table and one plot per dataset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 _NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
-_IN_WORDS = {"lengths": "facts"}  # parameters whose name does not say what is counted
+_IN_WORDS = {"lengths": "facts"}  # labels of parameters with unclear names
 _NODES = "n"  # before a number of nodes
 
 
@@ -34,8 +34,7 @@ class OODRow:
 
     Attributes:
         split: Split name; ``test`` comes first.
-        nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if the card
-            does not say.
+        nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if unknown.
         mean: Mean score over runs; None if the split was not evaluated.
         std: Standard deviation over runs; None for one run.
         published: The same architecture's published score under the same protocol; None if there is none.
@@ -85,9 +84,9 @@ def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
 
 
 def ood_metric(card: Card) -> str:
-    """Return what is compared from split to split: the primary metric; of problems to solve the ratio to the labels.
+    """Return the metric that is compared across splits: the primary one; for problems to solve, the ratio to labels.
 
-    Sets, cuts and colours of large graphs are larger whatever the model.
+    The sizes of sets, cuts and colourings grow with the graph for every model.
     """
     return task_of(card).report_metric
 
@@ -97,7 +96,7 @@ def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
 
     Args:
         card: The dataset's card.
-        results: Runs, of which those on texts have scores of single problem sizes (``test_n16``).
+        results: Runs; those on texts have scores of single problem sizes (``test_n16``).
     """
     scored = [split_and_size(name) for runs in results for name in runs.scores]
     sizes = {size for split, size in scored if split == "test" and size is not None}
@@ -105,7 +104,7 @@ def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
 
 
 def split_nodes(card: Card, split: str) -> float | None:
-    """Return the nodes of a split's graphs, or the problem size of its texts; None where it has several sizes."""
+    """Return the nodes of a split's graphs, or the problem size of its texts; None if it has several sizes."""
     size = split_and_size(split)[1]
     return float(size) if size is not None and split not in card.all_splits else task_of(card).sample_size(split)
 
@@ -133,9 +132,9 @@ def plot_ood(
 ) -> Figure:
     """Return a figure of the metric away from training, for the runs of one dataset.
 
-    Where the splits differ in size (see :func:`size_axis`), every model is a line, with error bars of one standard
+    If the splits differ in size (see :func:`size_axis`), every model is a line, with error bars of one standard
     deviation; published scores are dashed in the same colour, solvers and people dashed in grey, the best trivial
-    predictor dotted. Where the splits are kinds, every model is a bar per split.
+    predictor dotted. If the splits are kinds, every model is a bar per split.
 
     Args:
         results: Aggregated runs of one dataset.
@@ -168,10 +167,10 @@ def plot_ood(
 
 
 def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
-    """Return the quantity that grows from split to split, or None where the splits are kinds and nothing grows.
+    """Return the quantity that grows from split to split, or None if the splits are kinds.
 
-    It is the problem size of texts; the number of nodes where the out-of-distribution splits are named after it
-    (``n256``); else the number that their names share (``k7``). A split of several sizes is on no axis.
+    It is the problem size of texts; the number of nodes if the out-of-distribution splits are named after it
+    (``n256``); else the number in their names (``k7``). Splits of several sizes are left out.
 
     Args:
         card: The dataset's card.
@@ -222,7 +221,7 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 
 def _references(card: Card, dataset: str, metric: str, splits: Sequence[str]) -> list[Reference]:
-    """Return what the models are compared with: solvers, published scores for all, the best trivial predictor."""
+    """Return the references of all models: solvers, published scores for all, the best trivial predictor."""
     people = [
         Reference(f"{name.replace('_', ' ')}{PUBLISHED}", _values(printed), "published")
         for name, printed in reference_scores(dataset, metric, splits).items()

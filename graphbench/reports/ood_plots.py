@@ -1,4 +1,4 @@
-"""The figure of scores away from training: lines over sizes, or bars where the splits are kinds.
+"""The figure of scores away from training: lines over sizes, or bars if the splits are kinds.
 
 Figures are drawn without pyplot, so drawing needs no display and leaves no global state.
 """
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_TICKS = 12
 _DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))
-_GREY = "#8b93a0"  # what is no model: legible on white and on dark grey
-_MARKERS = ("s", "^", "D", "v")  # of scores that are published of nobody's model
+_GREY = "#8b93a0"  # of references: legible on white and on dark grey
+_MARKERS = ("s", "^", "D", "v")  # of published scores for all models
 _GROUP = 0.8  # width of the bars of a split
 
 
@@ -29,10 +29,10 @@ class SizeAxis:
     """The horizontal axis of splits that differ in size.
 
     Attributes:
-        label: What stands below it.
+        label: Its label.
         sizes: Split -> its size; splits of several sizes are not among them.
         trained: Sizes trained on.
-        logarithmic: Whether twice the size is always as far away.
+        logarithmic: Whether it is logarithmic.
     """
 
     label: str
@@ -47,8 +47,8 @@ class Series:
 
     Attributes:
         label: Name of the model.
-        architecture: Name under which published numbers are drawn, with the protocol; once for all that share it.
-        caveat: Why the runs are compared with nothing; empty where they are.
+        architecture: Name of the architecture with the protocol; its published scores are drawn once.
+        caveat: Why the runs are not compared; empty if they are.
         rows: One row per split.
     """
 
@@ -70,10 +70,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Scores that belong to no model of ours: those of a solver, of people, of a trivial predictor.
+    """Scores of a solver, of people or of a trivial predictor, with which models are compared.
 
     Attributes:
-        label: Whose they are.
+        label: Name of the reference.
         scores: Split -> score.
         kind: ``solver``, ``published`` or ``trivial``.
     """
@@ -84,7 +84,7 @@ class Reference:
 
     @property
     def colour(self) -> str:
-        """Of its line: grey, or as the text where it is the one to beat."""
+        """The colour of its line: grey, or that of text for the trivial predictor."""
         return INK if self.kind == "trivial" else _GREY
 
 
@@ -93,9 +93,9 @@ def size_figure(series: Sequence[Series], references: Sequence[Reference], metri
 
     Args:
         series: One per model.
-        references: What the models are compared with; those without a score on the axis are left out.
-        metric: Name on the vertical axis.
-        axis: Where the splits stand.
+        references: The references; those without a score on the axis are left out.
+        metric: Label of the vertical axis.
+        axis: The positions of the splits.
     """
     figure, (panel,) = new_figure(1)
     printed: set[str] = set()
@@ -153,7 +153,7 @@ def _size(point: tuple[float, float]) -> float:
 
 
 def _with_dashes(references: Sequence[Reference], splits: Sequence[str]) -> list[tuple[Reference, Any]]:
-    """Return the references that have a score on one of the splits, each with the pattern of its line."""
+    """Return the references with a score on one of the splits, each with its line style."""
     shown = [reference for reference in references if any(split in reference.scores for split in splits)]
     solvers = [reference.label for reference in shown if reference.kind == "solver"]
     others = {"trivial": ":", "published": "--"}
@@ -179,8 +179,8 @@ def kinds_figure(
 
     Args:
         series: One per model.
-        references: What the models are compared with; those without a score on the splits are left out.
-        metric: Name on the vertical axis.
+        references: The references; those without a score on the splits are left out.
+        metric: Label of the vertical axis.
         splits: The groups, from left to right.
     """
     figure, (panel,) = new_figure(1)

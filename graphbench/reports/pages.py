@@ -1,4 +1,4 @@
-"""What every report page is made of: templates, tables, and figures that stand in the page or beside it."""
+"""The parts of report pages: templates, tables, and figures inside the page or in files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ABSENT = "–"  # noqa: RUF001
 
 Embed = Callable[["Figure", str, str], str]
-"""Places a figure and returns what the template writes for it: (figure, file name, title) -> text."""
+"""Embeds a figure and returns the text that the template inserts: (figure, file name, title) -> text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def environment(escape: bool) -> Environment:
 
 
 def embed_for(page: Path) -> Embed:
-    """Return how a page holds its figures: HTML within itself, Markdown as PNG in the folder ``figures`` beside it."""
+    """Return how a page embeds figures: HTML inline, Markdown as PNG files in the folder ``figures`` next to it."""
     return _within if page.suffix.lower() == ".html" else _beside(page)
 
 

@@ -1,4 +1,4 @@
-"""Figures of the report: their style, learning curves, and how they stand in a page.
+"""Figures of the report: their style, learning curves, and their formats in pages.
 
 Figures are drawn without pyplot, so drawing needs no display and leaves no global state.
 """
@@ -23,13 +23,13 @@ COLOURS = (
     "#2f7ed8", "#e0762f", "#1f9e78", "#c05fa6", "#a08520", "#7a6fd0", "#31b4c8", "#96614b", "#8db53c", "#e79bb8",
 )  # fmt: skip
 INK = "#4d4d4e"  # text and axes; replaced by the page's own text colour in inline SVG
-PAPER = "#fdfdfe"  # behind text that stands on lines; replaced by the page's own ground in inline SVG
+PAPER = "#fdfdfe"  # behind text on lines; replaced by the page's own ground in inline SVG
 RED = "#d03030"  # what failed; and, as in the figures of the paper on CLRS-Text, the sizes trained on
 PUBLISHED = ", published"
 SOLVER = " (solver)"
 TRIVIAL = "best trivial"
 TRAINED = "size trained on"
-_SHORT = 5  # curves of at most so many points show them
+_SHORT = 5  # points; shorter curves have markers
 _GRID = "#80808040"
 
 
@@ -112,7 +112,7 @@ def new_figure(panels: int, size: tuple[float, float] | None = None) -> tuple[Fi
 
 
 def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
-    """Add one legend for all panels, beside them: models, published scores, solvers, the rest."""
+    """Add one legend for all panels to their right: models, published scores, solvers, the rest."""
     entries: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -26,16 +26,16 @@ class PublishedScore(_Strict):
         split: Split it was measured on.
         model: Model name in lower case, e.g. ``gin``.
         metric: Metric name here, e.g. ``f1``.
-        value: The number; None where the paper prints a gap (see ``note``).
+        value: The number; None if the paper prints a gap (see ``note``).
         std: Standard deviation over seeds; None if not printed.
         seeds: Number of seeds behind it; None if not stated.
         study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
         paper: Title of the paper.
         table: Number of the table.
         protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
-        note: What to know about the number.
-        for_all_models: Whether the number is shown beside the runs of every model, as scores of people are, and not
-            only beside those of the model it names.
+        note: A remark on the number.
+        for_all_models: Whether the number is shown with the runs of every model, as scores of people are, and not only
+            with those of its own model.
     """
 
     dataset: str
@@ -54,7 +54,7 @@ class PublishedScore(_Strict):
 
     @property
     def reference(self) -> str:
-        """Where it is printed, in words."""
+        """The paper and table it is printed in."""
         return self.paper.split(":")[0] + (f", Table {self.table}" if self.table is not None else "")
 
 
@@ -96,9 +96,9 @@ class Collection(_Strict):
     """Datasets that papers report together.
 
     Attributes:
-        title: Name in words.
-        kind: ``classes`` for averages over classes of datasets; ``matrix`` for one table per model, datasets (what it
-            was trained on) by out-of-distribution splits.
+        title: Its name for readers.
+        kind: ``classes`` for averages over classes of datasets; ``matrix`` for one table per model, training datasets
+            by out-of-distribution splits.
         classes: Name of a class -> group of its datasets.
         averages: Averages over the whole collection from other papers.
     """
@@ -128,8 +128,7 @@ def read_published(path: Path) -> tuple[PublishedScore, ...]:
     Raises:
         ResultError: If the file does not follow the format; the message names file and key.
     """
-    content = _read_file(path)
-    return tuple(score for table in content.tables for score in _table_scores(content, table))
+    return tuple(_file_scores(_read_file(path)))
 
 
 def _read_file(path: Path) -> _File:
@@ -142,65 +141,51 @@ def _read_file(path: Path) -> _File:
         raise ResultError(f"{path}: {where}: {first['msg']}") from error
 
 
-def _table_scores(content: _File, table: _Table) -> Iterable[PublishedScore]:
+def _file_scores(content: _File) -> Iterator[PublishedScore]:
+    for table in content.tables:
+        yield from _table_scores(content, table)
+
+
+def _table_scores(content: _File, table: _Table) -> Iterator[PublishedScore]:
+    shared = table.model_dump(exclude={"split", "splits", "scores"})
     for dataset, models in table.scores.items():
         for model, cells in models.items():
             values = {table.split: cells} if table.split is not None else {}
             values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
             for split, (value, std) in values.items():
-                yield PublishedScore(
-                    dataset=f"{content.domain}/{dataset}",
-                    split=split,
-                    model=model,
-                    metric=table.metric,
-                    value=value,
-                    std=std,
-                    seeds=table.seeds,
-                    study=table.study,
-                    paper=content.paper,
-                    table=table.table,
-                    protocol=table.protocol,
-                    note=table.note,
-                    for_all_models=table.for_all_models,
-                )
+                about = {"split": split, "model": model, "value": value, "std": std, "paper": content.paper}
+                yield PublishedScore(dataset=f"{content.domain}/{dataset}", **about, **shared)
 
 
 @lru_cache(maxsize=2)
-def _by_dataset(folders: tuple[DataFolder, ...]) -> Mapping[str, list[PublishedScore]]:
+def _contents(
+    folders: tuple[DataFolder, ...],
+) -> tuple[Mapping[str, list[PublishedScore]], Mapping[str, Collection]]:
+    """Return dataset -> scores and group -> collection of all files; those of a broken plug-in are left out."""
     scores: dict[str, list[PublishedScore]] = {}
+    known: dict[str, Collection] = {}
     for folder in folders:
         with blaming(folder.owner):
-            for score in [score for path in _files_in(folder) for score in read_published(path)]:
-                scores.setdefault(score.dataset, []).append(score)
-    return scores
-
-
-def _files_in(folder: DataFolder) -> list[Path]:
-    return sorted((folder.path / "published").glob("*.yaml"))
+            files = [_read_file(path) for path in sorted((folder.path / "published").glob("*.yaml"))]
+            for file in files:
+                known |= file.collections
+                for score in _file_scores(file):
+                    scores.setdefault(score.dataset, []).append(score)
+    return scores, known
 
 
 def collections() -> Mapping[str, Collection]:
     """Return group (or other selector of datasets) -> collection of all files of published scores."""
-    return _collections(data_folders("baselines"))
-
-
-@lru_cache(maxsize=2)
-def _collections(folders: tuple[DataFolder, ...]) -> Mapping[str, Collection]:
-    found: dict[str, Collection] = {}
-    for folder in folders:
-        with blaming(folder.owner):
-            contents = [_read_file(path).collections for path in _files_in(folder)]
-            found = {**found, **{name: content for own in contents for name, content in own.items()}}
-    return found
+    return _contents(data_folders("baselines"))[1]
 
 
 def published(dataset_id: str) -> list[PublishedScore]:
-    """Return all published scores of a dataset, in the order of their tables; empty where there are none.
+    """Return all published scores of a dataset, in the order of their tables; empty if there are none.
 
     Args:
         dataset_id: Full id, e.g. ``algoreas/mst_easy``.
     """
-    return list(_by_dataset(data_folders("baselines")).get(dataset_id, ()))
+    return list(_contents(data_folders("baselines"))[0].get(dataset_id, ()))
 
 
 def published_score(
@@ -218,8 +203,8 @@ def published_score(
         split: Split name.
         model: Model name in lower case.
         metric: Metric name.
-        study: Table to prefer where several print the same split; the other one is taken if this one does not.
-        protocol: Protocol of the run to compare with; None takes tables that name none.
+        study: Preferred table if several print the same split; the other one is used if this one does not.
+        protocol: Protocol of the run to compare with; None for tables without a protocol.
     """
     wanted = (split, model, metric, protocol)
     fitting = [s for s in published(dataset_id) if (s.split, s.model, s.metric, s.protocol) == wanted]

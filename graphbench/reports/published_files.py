@@ -1,4 +1,4 @@
-"""Runs on published files: reports hold them apart from runs on generated data, of which everything else is known."""
+"""Runs on published files, which reports separate from runs on generated data."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _source_of(about: Aggregate | Card) -> FileSource | None:
 
 
 def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
-    """Return a dataset's card as it speaks of the published files that runs are scored on.
+    """Return a dataset's card for the published files that runs are scored on.
 
-    Nothing that was measured on generated data is on it. Its out-of-distribution splits are those that some run is
+    It holds nothing that was measured on generated data. Its out-of-distribution splits are those that some run is
     scored on, those of the card first.
 
     Args:
@@ -43,17 +43,17 @@ def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
 
 
 def heading_of(dataset: str, card: Card) -> str:
-    """Return what a report calls a dataset: its id, and whether it is of published files."""
+    """Return the heading of a dataset in a report: its id, and whether its data are published files."""
     return dataset + (", published files" if is_of_files(card) else "")
 
 
 def anchor_of(dataset: str, card: Card) -> str:
-    """Return the name of a dataset's place in a page and of its figures."""
+    """Return the anchor of a dataset in a page, which also names its figures."""
     return dataset.replace("/", "-").replace(":", "-") + ("-files" if is_of_files(card) else "")
 
 
 def scored_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
-    """Return the splits of published files, and of each the puzzles that runs are scored on; sizes are not recorded."""
+    """Return the splits of published files with the number of graphs that runs are scored on."""
     rows = []
     for split in card.all_splits:
         counts = {r.graphs_scored[split] for runs in results for r in runs.records if split in r.graphs_scored}

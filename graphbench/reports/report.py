@@ -1,14 +1,14 @@
-"""The report: every number beside the number expected, as Markdown with pictures or as one self-contained page."""
+"""The report: every number next to the number expected, as Markdown with pictures or as one self-contained page."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
+from graphbench.core.files import clear_errors
 from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.reports import tables
 from graphbench.reports.collections import summaries
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMATS = ("md", "html")
+_ELSEWHERE = "choose another output, a folder or a file ending in .md or .html"
 
 
 def build_report(
@@ -35,9 +36,9 @@ def build_report(
 ) -> list[Path]:
     """Write the report of some runs and return the paths of its pages.
 
-    Per dataset it holds the splits, the scores beside those of trivial predictors and of the paper, scores against
+    Per dataset it holds the splits, the scores next to those of trivial predictors and of the paper, scores against
     graph size, learning curves, cost and provenance. Small runs are marked and never compared. Runs on published files
-    have a section of their own, without what is measured on generated data.
+    have a separate section, without measurements on generated data.
 
     Args:
         records: Runs, e.g. from :func:`graphbench.evaluation.results.load_records`.
@@ -60,23 +61,13 @@ def build_report(
     sections = _by_dataset(results, cards)
     paths = []
     for kind, path in targets.items():
-        with _clear_errors(path):
+        with clear_errors(path, "write the report", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
             text = _render(kind, title, sections, embed_for(path))
             path.write_text(text, encoding="utf-8")
         logger.info("wrote %s", path)
         paths.append(path)
     return paths
-
-
-@contextmanager
-def _clear_errors(page: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ResultError(
-            f"cannot write the report {page}: {error}; choose another output, a folder or a file ending in .md or .html"
-        ) from error
 
 
 def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:

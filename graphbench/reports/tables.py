@@ -1,9 +1,9 @@
-"""The report's tables as rows of ready-made text, the same for Markdown and HTML."""
+"""The report's tables as rows of text, the same for Markdown and HTML."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 SOLVERS = (
-    "A solver is a reference program that is told what the task is, such as an exact algorithm or a table of rules "
-    "read off the training data: it is no trained model, and its score says what can be reached by its means."
+    "A solver is a reference program with knowledge of the task, such as an exact algorithm or a table of rules "
+    "extracted from the training data. It is not a trained model; its score shows what such a program reaches."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewRow:
-    """One model on one dataset, beside what is expected of it."""
+    """One model on one dataset, next to the expected scores."""
 
     dataset: str
     anchor: str
@@ -112,7 +112,7 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
 
 
 def split_rows(card: Card) -> Grid:
-    """Return the splits: size, nodes, measured means, largest classes, and how they differ from training."""
+    """Return the splits: size, nodes, measured means, largest classes, and their shift from training."""
     statistics = card.measured.statistics if card.measured is not None else {}
     known = [name for name in dict.fromkeys(n for split in statistics.values() for n in split) if name != "nodes"]
     shares = share_names(card.features, known)
@@ -225,7 +225,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 
 
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
-    """Return what the runs cost, means over the seeds."""
+    """Return the cost of the runs, as means over the seeds."""
     latency = ("latency, one graph", "latency, in batch")
     heads = ("model", "parameters", "training time", "peak memory", "graphs/s", *latency)
     rows, labels = [], Labels(results)
@@ -233,19 +233,19 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
         rows.append(
             (
                 labels[runs] + runs.mark,
-                _parameters(runs.measure("parameters")),
-                _optional_duration(runs.measure("wall_seconds")),
-                _bytes(runs.measure("peak_memory_bytes")),
-                _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}"),
-                _mean(runs.measure("latency_ms"), "{:.3g} ms"),
-                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms"),
+                _mean(runs.measure("parameters"), _parameters),
+                _mean(runs.measure("wall_seconds"), duration),
+                _mean(runs.measure("peak_memory_bytes"), _bytes),
+                _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}".format),
+                _mean(runs.measure("latency_ms"), "{:.3g} ms".format),
+                _mean(runs.measure("latency_ms_batched"), "{:.3g} ms".format),
             )
         )
     return Grid(heads, tuple(rows))
 
 
 def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
-    """Return with what each score was made: budget, seeds, machine, data and code."""
+    """Return the provenance of each score: budget, seeds, machine, data and code."""
     heads = ("model", "configuration", "budget", "seeds", "hardware", "data", "code", "started", "notes")
     rows, labels = [], Labels(results)
     for runs in results:
@@ -282,7 +282,7 @@ def hardware_text(facts: dict[str, str | int | float | None]) -> str:
 
 
 def draw_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
-    """Return over which seeds and draws of the data each mean is, where there are draws beside the canonical one."""
+    """Return the seeds and draws of the data behind each mean, if there are draws other than the canonical one."""
     metric, labels, notes = card.metrics.primary, Labels(results), []
     for runs in results:
         if runs.data_seeds == (0,):
@@ -304,7 +304,7 @@ def _listed(noun: str, seeds: Sequence[int]) -> str:
 
 
 def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
-    """Return what to know about the published tables of which the report of a dataset shows a number."""
+    """Return the notes on the published tables from which the report of a dataset shows numbers."""
     dataset, primary = results[0].dataset, card.metrics.primary
     shown = scores_on_test(card, dataset)
     if ood_grid(card, results) is not None:
@@ -317,9 +317,12 @@ def published_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
 
 def stat_text(stat: Stat | None) -> str:
     """Return ``mean ± std``, or the mean alone for one run, or a dash."""
-    if stat is None:
-        return ABSENT
-    return number(stat.mean) + (f" ± {number(stat.std)}" if stat.std is not None else "")
+    return ABSENT if stat is None else score_text(stat.mean, stat.std)
+
+
+def score_text(mean: float, std: float | None) -> str:
+    """Return ``mean ± std``, or the mean alone if there is no deviation."""
+    return number(mean) + ("" if std is None else f" ± {number(std)}")
 
 
 def number(value: float) -> str:
@@ -328,7 +331,7 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign, the minus as long as the plus."""
+    """Return a difference with its sign, with a typographic minus."""
     return f"{value:+.4f}".replace("-", "−")  # noqa: RUF001
 
 
@@ -339,7 +342,7 @@ def _optional(value: float | None) -> str:
 def _published_text(score: PublishedScore | None) -> str:
     if score is None or score.value is None:
         return ABSENT
-    return number(score.value) + (f" ± {number(score.std)}" if score.std is not None else "")
+    return score_text(score.value, score.std)
 
 
 def _predictor_name(name: str) -> str:
@@ -347,7 +350,7 @@ def _predictor_name(name: str) -> str:
 
 
 def _runs_text(runs: Aggregate) -> str:
-    """Return over what a mean is: ``2 seeds``, ``2 seeds of data seed 3`` or ``6 runs (2 seeds, 3 data seeds)``."""
+    """Return the runs of a mean: ``2 seeds``, ``2 seeds of data seed 3`` or ``6 runs (2 seeds, 3 data seeds)``."""
     seeds = counted(len(runs.seeds), "seed")
     if len(runs.data_seeds) > 1:
         return f"{len(runs.records)} runs ({seeds}, {len(runs.data_seeds)} data seeds)"
@@ -376,21 +379,13 @@ def _budget(runs: Aggregate, batches: str = "") -> str:
     return text if is_said else f"{text}, {PARTLY_SCORED}"
 
 
-def _mean(stat: Stat | None, form: str) -> str:
-    return ABSENT if stat is None else form.format(stat.mean)
+def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
+    return ABSENT if stat is None else text(stat.mean)
 
 
-def _parameters(stat: Stat | None) -> str:
-    if stat is None:
-        return ABSENT
-    return f"{stat.mean / 1e6:.2f} M" if stat.mean >= 1e6 else f"{stat.mean:,.0f}"
+def _parameters(count: float) -> str:
+    return f"{count / 1e6:.2f} M" if count >= 1e6 else f"{count:,.0f}"
 
 
-def _optional_duration(stat: Stat | None) -> str:
-    return ABSENT if stat is None else duration(stat.mean)
-
-
-def _bytes(stat: Stat | None) -> str:
-    if stat is None:
-        return ABSENT
-    return f"{stat.mean / 2**30:.2f} GiB" if stat.mean >= 2**30 else f"{stat.mean / 2**20:.0f} MiB"
+def _bytes(count: float) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,4 +1,4 @@
-"""Where trials run: on a pool of processes of this machine, or on a Dask cluster."""
+"""Trials run on a pool of processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Execution:
         return self._pool.capacity
 
     def start(self, job: Job) -> None:
-        """Start a trial, no more than ``capacity`` at a time; it is started again where its worker dies."""
+        """Start a trial, no more than ``capacity`` at a time; it is started again if its worker dies."""
         self._pool.submit(job, name=f"trial {job.number}")
 
     def wait(self, seconds: float) -> list[tuple[Job, Outcome]]:
-        """Return the trials that ended, at the latest after a time; every trial ends exactly once.
+        """Return the trials that ended, waiting at most so many seconds for one; every trial is returned exactly once.
 
         Raises:
             ClusterError: If the scheduler went away, or the workers cannot run trials.
@@ -77,7 +77,7 @@ def _outcome(handle: Handle) -> Outcome:
     """Return how a trial ended.
 
     Raises:
-        TuningError: If the worker failed in a way that is not the trial's.
+        TuningError: If the worker failed for a reason other than the trial.
     """
     error = handle.error
     if error is None:
@@ -116,19 +116,19 @@ def trial_function(method: TrainingMethod) -> bytes:
 
 
 def make_execution(method: TrainingMethod, workers: int, cluster: Any, limits: Limits, output: Path) -> Execution:
-    """Return where trials run: the workers of a Dask cluster where one is given, else processes of this machine.
+    """Return the execution of trials: on a Dask cluster if one is given, else on processes of this machine.
 
     Args:
         method: The training method.
         workers: Processes of this machine.
         cluster: Address of a Dask scheduler, or a ``dask.distributed.Client``; None for this machine.
         limits: Of each trial.
-        output: Folder of the run, which takes what trials print; workers on other machines must see it under the same
-            path.
+        output: Folder of the run, which receives the output of trials; workers on other machines must see it under the
+            same path.
 
     Raises:
         TuningError: If the method cannot be pickled.
-        ClusterError: If the scheduler cannot be reached, or a worker lacks the folder or the packages of this machine.
+        ClusterError: If the scheduler cannot be reached, or a worker does not have the folder or the same packages.
         MissingDependency: If a cluster is given and Dask is absent.
     """
     function = trial_function(method)

@@ -1,19 +1,19 @@
-"""SMAC's multi-fidelity search as it is used here: Hyperband on whole optimizer steps.
+"""SMAC's multi-fidelity search as it is used here: Hyperband on whole budgets.
 
 What is changed from SMAC 2.4.1, and why (what needs its private members is in ``smac_internals``):
 
-* Rungs are whole steps, counted in integers. SMAC takes the floor of a quotient of logarithms, which loses the smallest
-  rung of e.g. 1 to 243 (``log 243 / log 3`` is 4.99...), and its budgets are fractions of steps.
+* Rungs are integers. SMAC takes the floor of a quotient of logarithms, which loses the smallest
+  rung of e.g. 1 to 243 (``log 243 / log 3`` is 4.99...), and its budgets are fractions.
 * A rung promotes its best configurations, of equal ones those that were better on the rung below. SMAC breaks ties by
   crowding distance, which for one objective may drop the second best. Failed configurations are never promoted.
 * Promoted configurations come before new ones, so that with several workers a bracket is finished before the next ones
-  use up the trials, and a rung that still waits for results never ends the search.
+  use up the trials, and a rung that waits for results never ends the search.
 * The surrogate is trained on the largest budget with more observations than hyperparameters (SMAC: with one), and again
   when that budget changes even where the number of observations does not.
 * The default configuration is the first trial, and climbs to the largest budget whatever it costs (unless it fails), so
   that the result can be no worse than it at the same budget. SMAC can add it to its initial design, as the last one.
-* The first configurations are drawn from a stream of their own. SMAC draws its random initial design and its later
-  random samples from the same numbers.
+* The first configurations are sampled from a random stream of their own. SMAC's initial design and its later random
+  samples share a stream.
 * Local search starts in an order that does not depend on Python's random hashes of strings.
 * The number of trials is unknown to SMAC, so that it cannot change what is asked.
 """
@@ -48,15 +48,15 @@ _LEAVES = 2**12
 def smac_facade(
     space: ConfigurationSpace, rungs: Sequence[int], eta: int, seed: int, modelled: bool, folder: str
 ) -> AbstractFacade:
-    """Return SMAC for ask and tell.
+    """Return SMAC's ask-and-tell interface.
 
     Args:
-        space: The search space; SMAC draws from it, so it must be a copy of the user's.
+        space: The search space; SMAC samples from it, so it must be a copy of the user's.
         rungs: Budgets, rising by factors of ``eta``.
         eta: One configuration of ``eta`` is promoted.
-        seed: Of everything random.
+        seed: Seed of everything random.
         modelled: Choose new configurations by a random forest, else at random.
-        folder: Where SMAC writes its own files, which are not used.
+        folder: Receives SMAC's own files, which are not used.
     """
     scenario = Scenario(
         space,
@@ -86,7 +86,7 @@ def smac_facade(
 
 
 def same_form(config: Configuration) -> Configuration:
-    """Return a configuration as if it was sampled.
+    """Return a configuration in the form of sampled ones.
 
     Equal configurations of ConfigSpace may have different hashes: those of Python's and NumPy's numbers.
     """
@@ -142,9 +142,9 @@ class _Group:
 
 
 class RungHyperband(StepwiseHyperband):
-    """Hyperband on whole steps; ``next`` raises ``StopIteration`` while there is nothing to start.
+    """Hyperband on whole budgets; ``next`` raises ``StopIteration`` while there is nothing to start.
 
-    That may end when a result is told, where configurations of an unfinished rung wait for it.
+    There may be more to start after another result, if configurations of an unfinished rung wait for it.
 
     Attributes:
         has_started: Whether it was asked for a trial.
@@ -173,7 +173,7 @@ class RungHyperband(StepwiseHyperband):
         """Return the next trial to start.
 
         Raises:
-            StopIteration: If there is none before another result is told.
+            StopIteration: If there is none before another result is known.
         """
         if not self.has_started:
             self.has_started = True
@@ -200,7 +200,7 @@ class RungHyperband(StepwiseHyperband):
         return [config for group in self._groups for config in group.configs]
 
     def _adopt_known(self) -> None:
-        """Put configurations that were told before the first question on the first rung, as whole groups."""
+        """Put configurations whose results were known before the first proposal on the first rung, as whole groups."""
         known = [config for config in self.runhistory.get_configs() if self._value(config, self._rungs[0]) is not None]
         size = self.first_rung
         for start in range(0, len(known) - size + 1, size):
@@ -232,7 +232,7 @@ class RungHyperband(StepwiseHyperband):
         return changed
 
     def _read_results(self, group: _Group) -> None:
-        """Take the results that were told since, and those of trials that another search has run."""
+        """Read new results, also those of trials that another search ran."""
         while group.started < len(group.configs) and self._value_in(group, group.started) is not None:
             group.running.add(group.started)
             group.started += 1
@@ -243,14 +243,14 @@ class RungHyperband(StepwiseHyperband):
                 group.costs[place] = float(value.cost) if value.status == StatusType.SUCCESS else None
 
     def _best(self, group: _Group) -> list[Configuration]:
-        """Return those to promote: the best, of equal ones those that were better below; the default; none failed."""
+        """Return those to promote: the best (ties: the better on the rung below) and the default; no failed ones."""
         ranked = sorted((cost, place) for place, cost in group.costs.items() if cost is not None)
         configs = [group.configs[place] for _, place in ranked]
         count = self._sizes[group.bracket][group.stage + 1]
         return configs[:count] + [config for config in configs[count:] if config == self._default]
 
     def _draw(self) -> bool:
-        """Put a new configuration on the first rung that is being filled; False where there is none left.
+        """Put a new configuration on the first rung that is being filled; return False if there is none left.
 
         It is chosen only now that it can start, so that the surrogate knows all results so far.
         """
@@ -286,7 +286,7 @@ class RungHyperband(StepwiseHyperband):
         return self._value(group.configs[place], self._budget(group))
 
     def _value(self, config: Configuration, budget: float) -> Any:
-        """Return what SMAC knows of a trial; None where it was not started."""
+        """Return SMAC's record of a trial; None if it was not started."""
         if not self.runhistory.has_config(config):
             return None
         return self.runhistory.get(TrialKey(self.runhistory.get_config_id(config), None, self.trial_seed, budget))

@@ -1,8 +1,8 @@
-"""The journal of a tuning run: every event as one JSON line, appended and flushed to the disk before work goes on.
+"""The journal of a tuning run: every event as one JSON line, appended and flushed to the disk before work continues.
 
-It is the only truth about a run. A process may be killed at any moment: it leaves the whole journal and at most one
-torn last line, which the next process cuts off. To continue the run, a new search is asked and told what the journal
-holds; it is then in the state of the old one.
+It is the only source of truth about a run. A process may be killed at any moment: it leaves the whole journal and at
+most one torn last line, which the next process removes. To continue the run, the journal is replayed: a new search
+proposes the same trials, gets the same results, and is then in the state of the old one.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Event = dict[str, Any]
 
 
 class EventKind(StrEnum):
-    """What an event says has happened, and what it holds besides the time."""
+    """The kinds of events; a comment says when one is written, and what it holds in addition to the time."""
 
     OPENED = "opened"  # a process began: settings
-    ASKED = "asked"  # the search asked for a trial: the fields of Asked
+    ASKED = "asked"  # the search proposed a trial: the fields of Asked
     FINISHED = "finished"  # a trial ended: trial, checkpoint, has_model
-    ALIVE = "alive"  # time went by
-    RETRIED = "retried"  # failed trials wait to be run again: numbers
-    RESTARTED = "restarted"  # the whole search began again, as no trial had succeeded
-    REPLACED = "searched_anew"  # a new search goes on, which was only told the trials before
+    ALIVE = "alive"  # written while trials run, so that a killed run loses little of its time
+    RETRIED = "retried"  # failed trials are run again: numbers
+    RESTARTED = "restarted"  # the search began again, as no trial had succeeded
+    REPLACED = "searched_anew"  # a new search replaced the old one, and has got its results
     CLOSED = "closed"  # a process ended
 
 
@@ -82,11 +82,11 @@ class Journal:
         return [event for event in (*self.past, *self._own) if event["event"] == kind]
 
     def append(self, kind: str, **content: Any) -> None:
-        """Write one event; when this returns it is on the disk.
+        """Write one event; it is on the disk when this returns.
 
         Args:
             kind: What happened; stored as ``event``.
-            content: Anything JSON can hold. The moment (``time``, UTC) and the seconds since the journal was opened
+            content: Values that JSON can hold. The time (``time``, UTC) and the seconds since the journal was opened
                 (``elapsed``) are added.
 
         Raises:
@@ -102,13 +102,13 @@ class Journal:
 
 @contextmanager
 def open_journal(folder: Path) -> Iterator[Journal]:
-    """Open the journal of a run for this process alone; the folder is made where it is missing.
+    """Open the journal of a run for this process alone; the folder is created if it is missing.
 
     Args:
         folder: The output folder of the run.
 
     Yields:
-        The journal, with the events of earlier processes. A torn last line is gone.
+        The journal, with the events of earlier processes. A torn last line is removed.
 
     Raises:
         TuningError: If another process has it open, or a line other than the last is damaged.
@@ -163,12 +163,12 @@ def seconds_of(events: Sequence[Mapping[str, Any]]) -> float:
 
 
 def utc_now() -> str:
-    """Return the moment as ISO 8601, UTC, to the second."""
+    """Return the current time as ISO 8601, UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _cut_torn_line(file: BinaryIO) -> bytes:
-    """Return the whole lines, after removing from the file what follows them."""
+    """Return the complete lines, after removing an incomplete last one from the file."""
     file.seek(0)
     content = file.read()
     whole = content[: content.rfind(b"\n") + 1]
@@ -183,13 +183,13 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        search: In the state after the last event.
+        search: The search, in the state after the last event.
         trials: Finished trials, in the order of their ends.
         pending: Trials that were asked for and are not finished, by number.
-        checkpoints: Configuration -> budget -> what the training method returned; it may have been removed since.
+        checkpoints: Configuration -> budget -> checkpoint of the training method; it may have been removed since.
         has_model: Whether some trial's training method returned a model.
         lanes: The most trials that ran at once.
-        forgotten: Seconds of failed trials that count no more, as they were run again.
+        forgotten: Seconds of failed trials that were run again and no longer count.
     """
 
     search: Search
@@ -201,12 +201,12 @@ class Progress:
     forgotten: float = 0.0
 
     def note_asked(self, asked: Asked) -> None:
-        """Remember a trial that waits or runs."""
+        """Record a trial that waits or runs."""
         self.pending[asked.number] = asked
         self.lanes = max(self.lanes, len(self.pending))
 
     def note_finished(self, trial: Trial, checkpoint: Path | None, has_model: bool) -> None:
-        """Remember how a trial ended."""
+        """Record how a trial ended."""
         self.pending.pop(trial.number, None)
         self.trials.append(trial)
         self.has_model = self.has_model or has_model
@@ -214,7 +214,7 @@ class Progress:
             self.checkpoints.setdefault(trial.config_id, {})[trial.budget] = checkpoint
 
     def note_retried(self, numbers: Collection[int]) -> list[Trial]:
-        """Let failed trials wait to be run again, and return what they were."""
+        """Make failed trials wait to be run again, and return them."""
         gone = [trial for trial in self.trials if trial.number in numbers]
         self.trials = [trial for trial in self.trials if trial.number not in numbers]
         for trial in gone:
@@ -227,7 +227,7 @@ class Progress:
         """Return the largest budget up to ``budget`` from which a configuration can be continued, and its checkpoint.
 
         Returns:
-            (0, None) where it starts from scratch.
+            (0, None) if it starts from scratch.
         """
         kept = self.checkpoints.get(config_id, {})
         usable = [smaller for smaller, path in kept.items() if smaller <= budget and is_there(path)]
@@ -237,17 +237,18 @@ class Progress:
 def resume(
     journal: Journal, make_search: Callable[[], Search], output: Path, *, retry_failed: bool = False
 ) -> Progress:
-    """Return the progress that a journal holds, ready to go on.
+    """Return the progress that a journal holds, ready to be continued.
 
-    Where all trials failed, the search starts again from the first one: the cause was none of the configurations. A
-    search that answers otherwise than the journal says (of another version of a library) is replaced, with a warning,
-    by a new one that is told all finished trials; the journal notes it, so that later continuations do the same.
+    If all trials failed, the search starts again from the first one: the cause is not a configuration. If the search
+    proposes other trials than the journal holds (with another version of a library), a warning says so, and a new
+    search replaces it, which gets the results of all finished trials; an event of the journal makes later continuations
+    do the same.
 
     Args:
         journal: The run's journal.
-        make_search: Returns a new search, always the same.
+        make_search: Returns a new search, always an equal one.
         output: The run's folder, to which checkpoints are relative.
-        retry_failed: Let all trials that failed wait to be run again.
+        retry_failed: Run all failed trials again.
 
     Raises:
         TuningError: If an event is malformed.
@@ -317,7 +318,7 @@ def finished_event(trial: Trial, checkpoint: Path | None, has_model: bool, outpu
 
 
 def _informed(search: Search, events: Sequence[Event], output: Path) -> Progress:
-    """Return the progress of events, with a search that was told of them without having been asked."""
+    """Return the progress of events, with a search that gets their results without having proposed them."""
     progress = Progress(search)
     for event in events:
         if event["event"] == EventKind.ASKED:

@@ -36,16 +36,16 @@ _SILENCE = 600.0  # seconds after which the end of a trial is logged in any case
 
 @dataclass
 class RunState:
-    """What is known of a run: what every drawing is made from.
+    """The state of a run, from which every frame of the display is drawn.
 
     Attributes:
-        title: What is tuned, in a line.
+        title: What is tuned, in one line.
         measure: How costs are shown.
         fidelity: What budgets count.
-        wanted: Trials asked for in all; 0 where unknown.
+        wanted: Total number of trials of the run; 0 if unknown.
         limit: Seconds the run may take; None for no limit.
         trials: Trials that ended.
-        running: Trials that run, by number, with the time they started at.
+        running: Trials that run, by number, with their start time.
     """
 
     title: str = "Tuning"
@@ -56,12 +56,8 @@ class RunState:
     trials: list[Trial] = field(default_factory=list)
     running: dict[int, tuple[Asked, float]] = field(default_factory=dict)
 
-    def ask(self, asked: Asked) -> None:
-        """Note a trial that starts."""
-        self.running[asked.number] = (asked, time.monotonic())
-
     def finish(self, trial: Trial) -> None:
-        """Note a trial that ended."""
+        """Record a trial that ended."""
         self.running.pop(trial.number, None)
         self.trials.append(trial)
 
@@ -70,11 +66,6 @@ class RunState:
         """The best trial so far."""
         return incumbent_of(self.trials)
 
-    @property
-    def done(self) -> int:
-        """How many trials ended."""
-        return len(self.trials)
-
     def best_text(self) -> str:
         """Return the incumbent's score and where it was reached."""
         if self.incumbent is None:
@@ -82,15 +73,11 @@ class RunState:
         score = self.measure.text(self.incumbent.measured)
         return f"{score} at {self.fidelity.text(self.incumbent.budget)} (configuration {self.incumbent.config_id})"
 
-    def config_text(self) -> str:
-        """Return the incumbent's configuration in one line."""
-        return config_text(self.incumbent.config) if self.incumbent is not None else ""
-
     def trials_text(self) -> str:
         """Return how many trials ended, run and failed."""
         total = f" of {self.wanted}" if self.wanted else ""
         failed = sum(not trial.succeeded for trial in self.trials)
-        return f"{self.done}{total} done, {len(self.running)} running, {failed} failed"
+        return f"{len(self.trials)}{total} done, {len(self.running)} running, {failed} failed"
 
     def steps_text(self) -> str:
         """Return the budget spent, and what continuing saved."""
@@ -101,11 +88,11 @@ class RunState:
 
 
 class LiveDisplay:
-    """Shows a run while it goes on; an :class:`~graphbench.tuning.trials.Observer`.
+    """Shows a run in progress; an :class:`~graphbench.tuning.trials.Observer`.
 
-    In a terminal a table is redrawn a few times per second by a thread of its own. Elsewhere a line is logged every few
-    trials, and when a larger budget is first reached. It can be used as a context manager: the terminal is restored
-    however the block ends, and at the end of the process at the latest.
+    In a terminal a thread redraws a table a few times per second. Elsewhere a line is logged every few trials, and when
+    a larger budget is first reached. As a context manager it restores the terminal however the block ends, and at the
+    end of the process at the latest.
     """
 
     def __init__(self, progress: bool | None = None, console: Console | None = None) -> None:
@@ -119,7 +106,7 @@ class LiveDisplay:
         self._console = console
         self._live: Live | None = None
         self._lock = Lock()
-        self._started = self._logged_at = time.monotonic()  # of the run: times of earlier runs are counted
+        self._started = self._logged_at = time.monotonic()  # of the run, with the times of earlier starts
         self._logged = 0
         self.state = RunState()
 
@@ -130,13 +117,13 @@ class LiveDisplay:
         self.on_end()
 
     def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
-        """Take the settings and the trials of earlier runs, and show the display."""
+        """Set the settings and the trials of earlier runs, and show the display."""
         self._logged_at = time.monotonic()
         self._started = self._logged_at - busy_seconds(trials)
         self.state = _state_of(settings)
         for trial in trials:
             self.state.finish(trial)
-        self._logged = self.state.done
+        self._logged = len(self.state.trials)
         if trials:
             logger.info(
                 "%s: continued after %s; best %s",
@@ -148,12 +135,12 @@ class LiveDisplay:
             self._show()
 
     def on_asked(self, asked: Asked) -> None:
-        """Take a trial that starts."""
+        """Add a trial that starts."""
         with self._lock:
-            self.state.ask(asked)
+            self.state.running[asked.number] = (asked, time.monotonic())
 
     def on_finished(self, trial: Trial) -> None:
-        """Take a trial that ended."""
+        """Add a trial that ended."""
         with self._lock:
             before = self.state.incumbent
             self.state.finish(trial)
@@ -170,7 +157,7 @@ class LiveDisplay:
             atexit.unregister(self.on_end)
             with suppress(OSError, ValueError):  # a terminal that is gone needs no restoring
                 live.stop()
-        elif self.state.done > self._logged:
+        elif len(self.state.trials) > self._logged:
             self._log()
 
     def _show(self) -> None:
@@ -185,11 +172,11 @@ class LiveDisplay:
 
     def _is_time_to_log(self) -> bool:
         every = max(1, self.state.wanted // _LINES)
-        return self.state.done - self._logged >= every or time.monotonic() - self._logged_at > _SILENCE
+        return len(self.state.trials) - self._logged >= every or time.monotonic() - self._logged_at > _SILENCE
 
     def _log(self) -> None:
         state = self.state
-        self._logged, self._logged_at = state.done, time.monotonic()
+        self._logged, self._logged_at = len(state.trials), time.monotonic()
         elapsed = clock(time.monotonic() - self._started)
         logger.info(
             "%s: %s; %s %s; best %s",
@@ -201,7 +188,7 @@ class LiveDisplay:
         )
 
     def render(self) -> RenderableType:
-        """Return the display as it stands."""
+        """Return the current content of the display."""
         from rich.console import Group
         from rich.text import Text
 
@@ -245,7 +232,7 @@ def _facts(state: RunState, elapsed: float) -> Table:
     table.add_column(no_wrap=True, overflow="ellipsis")
     table.add_row("best so far", state.best_text(), style="")
     if state.incumbent is not None:
-        table.add_row("", state.config_text())
+        table.add_row("", config_text(state.incumbent.config))
     table.add_row("trials", state.trials_text())
     table.add_row(state.fidelity.name, state.steps_text())
     table.add_row("time", clock(elapsed) + limit)

@@ -1,4 +1,4 @@
-"""The loop of a tuning run: asks the search, runs trials, writes the journal, removes what is no longer needed."""
+"""The loop of a tuning run: it asks the search for trials, runs them, and keeps the journal and the checkpoints."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from graphbench.tuning.worker import Job, Outcome
 logger = logging.getLogger(__name__)
 
 TRIALS = "trials"
-_ALIVE_SECONDS = 60.0  # between events: what a run that is killed forgets of its time
-_NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # in reasons: they may differ
+_ALIVE_SECONDS = 60.0  # between events: the most time that a killed run does not count
+_NUMBERS = re.compile(r"[-+]?\d[\d.]*(?:e[-+]?\d+)?")  # in reasons: they may differ between equal failures
 _MAX_IDENTICAL_FAILURES = 5  # of the first trials; then the run is ended
 
 StepsIn = Callable[[Path, int], int]
@@ -33,8 +33,8 @@ class Stop:
     """When a run ends.
 
     Attributes:
-        trials: Finished trials in all.
-        seconds: Wall time in all, over all restarts; trials that run then are ended, and are the first of the next run.
+        trials: Total number of finished trials.
+        seconds: Total wall time over all restarts; trials still running then are ended, and come first in the next run.
     """
 
     trials: int
@@ -45,15 +45,15 @@ class Loop:
     """Runs trials until a limit is reached or the space is used up.
 
     Args:
-        progress: Where the run stands.
-        execution: Where trials run.
+        progress: How far the run has come.
+        execution: Runs the trials.
         journal: The open journal.
         stop: When the run ends.
         output: Folder of the run.
-        continues: Whether the training method accepts checkpoints.
+        continues: Whether trials continue from checkpoints.
         observers: They are notified of every trial.
-        steps_in: Returns the optimizer steps that the last checkpoint in a configuration's folder, of a seed, has; for
-            trials that fail.
+        steps_in: Returns the steps that the last checkpoint in a configuration's folder, of a seed, has; for failed
+            trials.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Loop:
         """Run trials.
 
         Returns:
-            Whether the run is complete: all trials done, or none left to do. False where time ran out.
+            Whether the run is complete: all trials are done, or none is left. False if time ran out.
 
         Raises:
             TuningError: If the first trials all failed for the same reason.
@@ -93,9 +93,10 @@ class Loop:
                 self._finish(job, outcome)
             self._note_alive()
             if self._seconds_left() <= 0:
+                self._execution.close()
                 logger.info(
                     "the walltime limit is reached: %d trials are interrupted and run first when the search continues",
-                    self._interrupt_trials(),
+                    len(self._running),
                 )
                 return False
         complete = exhausted or len(self._progress.trials) >= self._stop.trials
@@ -104,7 +105,7 @@ class Loop:
         return complete
 
     def _fill(self) -> bool:
-        """Start trials while there is room, time and need; return whether the search has no more."""
+        """Start trials while workers are free and limits allow; return whether the search has no more."""
         while len(self._running) < self._execution.capacity and self._seconds_left() > 0:
             if len(self._progress.trials) + len(self._running) >= self._stop.trials:
                 return False
@@ -146,14 +147,14 @@ class Loop:
         if not trial.succeeded:
             logger.info("trial %d failed (%s): %s", trial.number, trial.status, trial.reason)
         if trial.note and not self._has_warned:
-            logger.warning("trial %d: %s; further notes stand in the result", trial.number, trial.note)
+            logger.warning("trial %d: %s; further notes are in the result", trial.number, trial.note)
             self._has_warned = True
         for observer in self._observers:
             observer.on_finished(trial)
         self._abort_if_all_fail()
 
     def _steps(self, asked: Asked, start: int, folder: Path, outcome: Outcome) -> int:
-        """Return the optimizer steps done in a trial; of one that failed those that are known."""
+        """Return the budget spent in a trial; of one that failed what is known."""
         if outcome.steps is not None:
             return outcome.steps
         if outcome.status is Status.SUCCESS:
@@ -161,7 +162,7 @@ class Loop:
         return 0 if self._steps_in is None else max(0, self._steps_in(folder, asked.seed) - start)
 
     def _abort_if_all_fail(self) -> None:
-        """End a run whose first trials all failed for the same reason."""
+        """Raise an error if the first trials all failed for the same reason."""
         trials = self._progress.trials
         reasons = {(trial.status, _NUMBERS.sub("#", trial.reason)) for trial in trials}
         if len(trials) == _MAX_IDENTICAL_FAILURES and len(reasons) == 1 and not trials[0].succeeded:
@@ -172,7 +173,7 @@ class Loop:
             )
 
     def _remove_folders(self, final: bool) -> None:
-        """Remove the folders of configurations that no trial can continue; in the end all but the incumbent's."""
+        """Remove the folders of configurations that no trial can continue; at the end all but the incumbent's."""
         best = incumbent_of(self._progress.trials)
         keep = set() if best is None else {best.config_id}
         if not final:
@@ -181,11 +182,6 @@ class Loop:
         for config_id in self._folders - keep:
             shutil.rmtree(self._output / TRIALS / str(config_id), ignore_errors=True)
         self._folders &= keep
-
-    def _interrupt_trials(self) -> int:
-        """End the trials that run, and return how many there were."""
-        self._execution.close()
-        return len(self._running)
 
     def _seconds_left(self) -> float:
         return float("inf") if self._stop.seconds is None else self._stop.seconds - self._journal.seconds
@@ -201,21 +197,12 @@ class Loop:
 
 def _trial(asked: Asked, start: int, outcome: Outcome, steps: int) -> Trial:
     succeeded = outcome.status is Status.SUCCESS
+    reported = ("status", "started", "reason", "metrics", "worker", "tries", "note")
     return Trial(
-        number=asked.number,
-        config_id=asked.config_id,
-        config=asked.config,
-        budget=asked.budget,
+        **vars(asked),
+        **{name: getattr(outcome, name) for name in reported},
         continued_from=start,
-        seed=asked.seed,
-        status=outcome.status,
         cost=outcome.cost if succeeded else None,
         seconds=round(outcome.seconds, 3),
         steps=steps,
-        started=outcome.started,
-        reason=outcome.reason,
-        metrics=outcome.metrics,
-        worker=outcome.worker,
-        tries=outcome.tries,
-        note=outcome.note,
     )

@@ -1,4 +1,4 @@
-"""Our own models as a training method: a dataset and a model configuration in, the cost of a validation out."""
+"""The models of this package as a training method: it takes a configuration and returns the cost of a validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphbench.training.learners.base import fidelity_of
 from graphbench.training.overrides import flat
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import defaults_from
-from graphbench.tuning.space_file import with_space_file
+from graphbench.tuning.space_file import SET_BY_THE_SEARCH, with_space_file
 from graphbench.tuning.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -35,30 +35,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OF_THE_SEARCH = {
-    "training.steps": "the budgets say how long is trained",
-    "training.train_limit": "limit, or a budget in samples, says how many samples are trained on",
-    "training.schedule_steps": "the largest budget is the end of the schedule",
-    "training.eval_at": "every budget is validated",
-    "training.seed": "the seed is the search's",
-}
 _AT_STEP = re.compile(r"\bat step (\d+)")
 _OF_THE_METHOD = {"overrides", "limit", "val_limit", "root", "device"}
 
 
 @dataclass(frozen=True)
 class DatasetMethod:
-    """Trains a model of ours on a dataset and returns the cost of its validation; knows no test split.
+    """Trains a model of this package on a dataset and returns the cost of its validation; it never opens a test split.
 
     The model's learner decides what a budget counts (``fidelity``). Where it counts steps, a configuration is trained
     along the schedule of the largest budget, whatever the budget of the trial, and is validated at every budget of the
-    ladder besides the trainer's own interval. So one that is promoted goes on from its checkpoint exactly as if it had
-    been trained to the larger budget at once, to the bit on a CPU. Where it counts training samples, every trial fits
-    the model from scratch on the first samples of the training split.
+    ladder in addition to the trainer's own interval. So one that is promoted continues from its checkpoint exactly as
+    if it had been trained to the larger budget at once, bit for bit on a CPU. Where it counts training samples, every
+    trial fits the model from scratch on the first samples of the training split.
 
     The score of a trial is the best validation of its run so far, of which the trainer keeps the weights. The cost is
-    ``1 - score`` for metrics between 0 and 1 of which more is better, ``-score`` for others of which more is better,
-    and the score itself for errors and losses.
+    ``1 - score`` for metrics between 0 and 1 where higher is better, ``-score`` for other metrics where higher is
+    better, and the score itself for errors and losses.
 
     An instance is small and can be pickled; each process opens the dataset once.
 
@@ -67,10 +60,10 @@ class DatasetMethod:
         model: Name of a configuration in ``baselines/<domain>/``, or the path of a YAML file; None for the domain's
             default.
         budgets: The ladder: rising budgets in steps, of which the last one ends the schedule, or in training samples.
-        overrides: Changes of the configuration that hold for all trials: dotted key -> value, or ``key=value`` strings.
+        overrides: Changes of the configuration in all trials: dotted key -> value, or ``key=value`` strings.
         limit: Train and validate on the first ``limit`` samples of the splits.
         val_limit: Validate on the first ``val_limit`` samples instead.
-        root: Folder of the datasets; None for the default root. Workers on other machines must see it too.
+        root: Folder of the datasets; None for the default root. Workers on other machines must have access to it.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:<number>``.
 
     Raises:
@@ -121,13 +114,13 @@ class DatasetMethod:
             seed: Seed of weights, data order and dropout.
             budget: Optimizer steps in all, those before the checkpoint included; or training samples.
             checkpoint: What the last smaller budget returned; None where the configuration is new, or not continued.
-            folder: The configuration's folder. A run that was interrupted in it is continued. None trains in a
-                temporary folder that nothing can be continued from.
+            folder: The configuration's folder. An interrupted run in it is continued. None trains in a temporary
+                folder, from which nothing can be continued.
 
         Raises:
             ConfigError: If the configuration is refused, e.g. a warm-up as long as the largest budget.
-            TrainingError: If the loss is no longer finite (then it is a ``FloatingPointError`` too), or the device's
-                memory is too small.
+            TrainingError: If the loss is not finite (then it is also a ``FloatingPointError``), or the device's memory
+                is too small.
         """
         run = self.run_config(config, seed, budget)
         if folder is None:
@@ -157,12 +150,12 @@ class DatasetMethod:
 
     @property
     def metric(self) -> str:
-        """What is validated: the card's primary metric, of models that write texts their ``loss``."""
+        """The metric of validation: the card's primary metric; for models that generate text, ``loss``."""
         return task_of(self.card).selection[0]
 
     @property
     def description(self) -> dict[str, Any]:
-        """What makes two runs the same search, in JSON values: data, model configuration, overrides, limits."""
+        """What identifies a search, in JSON values: data, model configuration, overrides, limits."""
         from graphbench.data.layout import data_fingerprint
 
         plain = load_config(self.dataset, self.model, family=self.card.family)
@@ -180,14 +173,14 @@ class DatasetMethod:
 
     @property
     def worst_cost(self) -> float | None:
-        """The largest cost there is; None where there is none, as of errors."""
+        """The largest possible cost; None if costs have no bound, as those of errors."""
         about = METRICS.get(self.metric)
         if about is None or not about.higher_is_better or math.isinf(about.lowest):
             return None
         return cost_of(about.lowest, self.metric)
 
     def score_of(self, cost: float) -> float:
-        """Return the score in its natural direction that has a cost."""
+        """Return the score, in its natural direction, of a cost."""
         return cost_of(cost, self.metric)  # each of the three rules is its own inverse
 
     def run_config(self, config: Mapping[str, Any], seed: int = 0, budget: int | None = None) -> RunConfig:
@@ -199,7 +192,7 @@ class DatasetMethod:
             budget: The budget; None for the largest one.
 
         Raises:
-            ConfigError: If a key is unknown, a value is refused, or a key is set that the search sets itself.
+            ConfigError: If a key is unknown, a value is refused, or a key is set by the search.
         """
         _refuse_keys_of_the_search(config)
         fixed = cast(Mapping[str, Any], self.overrides)
@@ -228,8 +221,8 @@ class DatasetMethod:
     def baseline(self, config: Mapping[str, Any], budget: int | None = None) -> dict[str, Any]:
         """Return a configuration file that trains a configuration to a budget, None for the largest, as the search did.
 
-        ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless
-        ``val_limit`` lets the search choose them by fewer samples.
+        ``graphbench train`` with this file, the same seed and the same limit ends with the same weights, unless the
+        search selects them on fewer samples (``val_limit``).
         """
         found = self.run_config(config, budget=budget)
         run = found.to_dict()
@@ -241,9 +234,9 @@ class DatasetMethod:
         return {"model": model, "training": training}
 
     def prepare(self, config: Mapping[str, Any], workers: int | None = None, progress: bool | None = None) -> None:
-        """Check a configuration, and generate the data for training and validation where they are missing.
+        """Check a configuration, and generate missing data for training and validation.
 
-        Called once before the search, so that its workers only read.
+        It is called once before the search, so that workers only read.
 
         Args:
             config: A configuration of the space, e.g. the default one.
@@ -273,14 +266,14 @@ class DatasetMethod:
         return tuple((split, limit) for split, limit in wanted if limit is not None)
 
     def _fit(self, run: RunConfig, folder: Path) -> Fit:
-        """Train, from the folder's checkpoint where it has a usable one."""
+        """Train, from the folder's checkpoint if it has a usable one."""
         from graphbench.training.run import fit
 
         data = _opened(self.dataset, str(self.root), self._limits(run))
         try:
             return fit(run, data, folder, device=self.device)
         except CheckpointError as error:
-            logger.warning("trained from the beginning: %s", error)
+            logger.warning("training starts from the beginning: %s", error)
             return fit(run, data, folder, device=self.device, resume=False)
 
     def _result(self, fit: Fit, budget: int, checkpoint: Path | None, home: Path | None) -> TrialResult:
@@ -306,7 +299,7 @@ class DatasetMethod:
 
 
 def _note_steps(error: FloatingPointError, before: int) -> None:
-    """Let an error of the trainer, which names the step, tell how many steps the trial has done."""
+    """Set on an error of the trainer, whose message names the step, how many steps the trial has done."""
     if found := _AT_STEP.search(str(error)):
         error.steps = max(0, int(found[1]) - before)  # type: ignore[attr-defined]
 
@@ -316,7 +309,7 @@ def search_of_dataset(
 ) -> tuple[OptimizationArgs, DatasetMethod]:
     """Return the settings and the training method of :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
 
-    The default configuration of the search is the model's own, where it lies in the space.
+    The default configuration of the search has the model's own values, as far as they are in the space.
 
     Args:
         dataset: Id or alias of one dataset.
@@ -383,14 +376,14 @@ def _single_card(dataset: str) -> Card:
 
 def _require_device(device: str) -> None:
     """Refuse a device that this machine does not have."""
-    if device not in ("auto", "cpu"):  # those are always there, and to look costs the import of torch
+    if device not in ("auto", "cpu"):  # these always exist, and the check imports torch
         from graphbench.training.distributed import choose_device
 
         choose_device(device)
 
 
 def _refuse_keys_of_the_search(keys: Any) -> None:
-    for key, why in _OF_THE_SEARCH.items():
+    for key, why in SET_BY_THE_SEARCH.items():
         if key in keys:
             raise ConfigError(f"{key} cannot be tuned or set here: {why}; leave it out")
 

@@ -1,4 +1,4 @@
-"""Tuning: find the configuration of a search space that a training method likes best, and stop and continue at will."""
+"""Tuning: a search for the best configuration of a training method, which can be stopped and continued at any time."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ REPORT = "report"
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """What a tuning run found.
+    """The result of a tuning run.
 
     Attributes:
         config: The best configuration: hyperparameters by name.
         cost: Its cost at the largest budget that was reached.
-        score: The same in the metric's natural direction for our own models; the cost for other training methods.
-        trials: The history: all finished trials in the order they were asked for. Those that failed have no cost.
-        model: The configuration's model at ``max_budget``, where the training method returns one; else None.
+        score: The same in the metric's natural direction for models of this package; the cost for other training
+            methods.
+        trials: All finished trials, in the order in which they were proposed. Failed ones have no cost.
+        model: The configuration's model at ``max_budget`` if the training method returns models; else None.
         path: Folder of the run.
     """
 
@@ -62,7 +63,7 @@ class Best:
     path: Path
 
     def __repr__(self) -> str:
-        """Return it in short: the history is long."""
+        """Return a short text without the trials."""
         failed = sum(not trial.succeeded for trial in self.trials)
         trials = counted(len(self.trials), "trial") + (f", {failed} failed" if failed else "")
         model = "" if self.model is None else f", model={type(self.model).__name__}"
@@ -88,7 +89,7 @@ class Optimizer:
             notebook are.
 
     Raises:
-        ConfigError: If a setting is unknown, missing or refused, or the training method cannot be called so.
+        ConfigError: If a setting is unknown, missing or refused, or the training method cannot be called this way.
 
     Source: Lindauer et al., SMAC3, JMLR 23 (2022); Li et al., Hyperband, JMLR 18 (2018).
     """
@@ -101,7 +102,7 @@ class Optimizer:
 
     @classmethod
     def for_dataset(cls, dataset: str, *, model: str | Path | None = None, **settings: Any) -> Optimizer:
-        """Return an optimizer for one of our models on a dataset; it sees training and validation data only.
+        """Return an optimizer for a model of this package on a dataset; it uses training and validation data only.
 
         Args:
             dataset: Id or alias of one dataset.
@@ -121,15 +122,15 @@ class Optimizer:
     def optimize(self, observers: Sequence[Observer] = (), *, report: bool = True, refit: bool = True) -> Best:
         """Run the search, or continue it, and return the best configuration.
 
-        The same settings and seed with one worker give the same trials, also across interruptions. A run in which no
-        trial succeeded before starts from its first trial. ``result.json`` is written whenever the run stops, also by
+        With one worker, the same settings and seed give the same trials, also across interruptions. A run in which no
+        trial succeeded starts from its first trial. ``result.json`` is written whenever the run stops, also by
         an error or Ctrl-C; the report only when it stops by itself.
 
         Args:
             observers: They are notified of every trial, e.g. a :class:`~graphbench.tuning.live.LiveDisplay`.
             report: Write the report page, ``<output>/report/report.html``.
-            refit: Train the model of the best configuration, in this process, where the training method returns models;
-                one that was trained to the largest budget before is only loaded if the method knows how to.
+            refit: Train the model of the best configuration in this process, if the training method returns models; the
+                method may load one that was already trained with the largest budget.
 
         Raises:
             ConfigError: If the output folder holds another run.
@@ -206,12 +207,12 @@ class Optimizer:
         )
 
     def _why_none(self, trials: Sequence[Trial]) -> str:
-        """Return why there is no best configuration, and what to do."""
+        """Return why there is no best configuration, and the remedy."""
         again = "start the same search again"
         if not trials:
             return (
-                f"the walltime limit of {self.args.walltime_limit or 0:g} s, which getting ready counts towards, ended "
-                f"before the first trial ended; raise it and {again}: it goes on"
+                f"the walltime limit of {self.args.walltime_limit or 0:g} s, which includes preparation, ended "
+                f"before the first trial ended; raise it and {again}: it continues"
             )
         return (
             f"none of {counted(len(trials), 'trial')} succeeded; the first: {trials[0].reason}. What they printed is "
@@ -219,7 +220,7 @@ class Optimizer:
         )
 
     def _model(self, progress: Progress, best: Trial) -> Any:
-        """Return the model of a configuration: trained in this process to the largest budget, from its checkpoint."""
+        """Return the model of a configuration, trained in this process with the largest budget, from its checkpoint."""
         budget = self.args.max_budget
         _, checkpoint = progress.checkpoint_of(best.config_id, budget)
         folder = self._output / TRIALS / str(best.config_id)

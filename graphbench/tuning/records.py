@@ -1,4 +1,4 @@
-"""What a run writes for people and reports: ``settings.json`` at its start, ``result.json`` whenever it stops."""
+"""The records of a run: ``settings.json``, written at its start, and ``result.json``, written whenever it stops."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from graphbench._version import __version__
 from graphbench.core.errors import ConfigError
 from graphbench.evaluation.machine import hardware
 from graphbench.reports.tuning.budgets import ladder, trials_until_largest
-from graphbench.reports.tuning.history import SCHEMA
+from graphbench.reports.tuning.history import DEFAULT_ID, SCHEMA
 from graphbench.reports.tuning.sentences import title_of
 from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.training.fidelity import STEPS
-from graphbench.training.overrides import flat
 from graphbench.tuning.journal import EventKind, Journal, utc_now
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
@@ -24,7 +23,7 @@ SETTINGS = "settings.json"
 
 _SEARCH = ("method", "seed", "min_budget", "max_budget", "eta", "worst_cost", "space_file")
 _LIMITS = ("trials", "walltime_limit", "workers", "trial_limit", "memory_limit")
-_UNIMPORTANT = ("what.space_file",)  # of the identity: the space itself counts
+_UNIMPORTANT = ("space_file",)  # of the identity: the space itself counts
 
 
 def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
 
     Args:
         args: The settings.
-        method: The training method; its mapping ``description``, where it has one, is part of ``what``.
+        method: The training method; if it has a mapping ``description``, that is part of ``what``.
     """
     about = getattr(method, "description", None)
     if not isinstance(about, Mapping):
@@ -50,26 +49,33 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
 
 
 def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) -> None:
-    """Compare the settings of a run with those its journal was begun with.
+    """Compare the settings of a run with those in its journal.
 
     Raises:
-        ConfigError: If they are of another search; the message names all that differs.
+        ConfigError: If they identify another search; the message names all differences.
     """
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
         return
-    before = flat({key: first["settings"][key] for key in ("what", "space")})
-    now = flat(json.loads(json.dumps({key: settings[key] for key in ("what", "space")})))
-    changes = [
-        f"{key} was {before.get(key, 'nothing')!r}, is now {now.get(key, 'nothing')!r}"
-        for key in {**before, **now}
-        if key not in _UNIMPORTANT and (key not in before or key not in now or before[key] != now[key])
-    ]
-    if changes:
+    before = {key: first["settings"][key] for key in ("what", "space")}
+    now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
+    if changes := _differences(before, now):
         raise ConfigError(
             f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
             "as they were; trials, workers and limits may change"
         )
+
+
+def _differences(before: Any, now: Any, place: str = "") -> list[str]:
+    """Return the values that differ, by dotted key; of a mapping that is new or gone, the mapping as a whole."""
+    if not (isinstance(before, Mapping) and isinstance(now, Mapping)):
+        return [] if before == now else [f"{place} was {before!r}, is now {now!r}"]
+    return [
+        text
+        for key in {**before, **now}
+        if key not in _UNIMPORTANT
+        for text in _differences(before.get(key, "nothing"), now.get(key, "nothing"), f"{place}.{key}".lstrip("."))
+    ]
 
 
 def result_record(
@@ -86,12 +92,12 @@ def result_record(
         settings: From :func:`settings_record`.
         trials: All finished trials.
         journal: The run's journal.
-        lanes: The most trials that ran at once; wall time of a lane that no trial fills is overhead.
+        lanes: The largest number of trials that ran at once; wall time of a lane without a trial is overhead.
         forgotten: Seconds of failed trials that were run again.
-        baseline: The incumbent as a file for training, of our own models.
+        baseline: The incumbent as a configuration file, for models of this package.
     """
     best = incumbent_of(trials)
-    defaults = [trial for trial in trials if trial.config_id == 0 and trial.succeeded]
+    defaults = [trial for trial in trials if trial.config_id == DEFAULT_ID and trial.succeeded]
     training = sum(trial.seconds for trial in trials)
     wall = journal.seconds
     idle = wall * lanes - training - forgotten
@@ -119,11 +125,11 @@ def result_record(
 
 
 def largest_budget(what: Mapping[str, Any], best: Trial | None) -> dict[str, int]:
-    """Return the largest budget of a run, the largest that was reached, and about how many trials reaching it takes.
+    """Return the largest budget of a run, the largest that was reached, and how many trials are needed to reach it.
 
     Args:
         what: What was tuned and how it was searched.
-        best: The incumbent, which is at the largest budget that was reached; None before any success.
+        best: The incumbent, which is at the largest budget that was reached; None before the first success.
     """
     rungs = ladder(what["min_budget"], what["max_budget"], what["eta"])
     needed = 1 if what["method"] == "random" else trials_until_largest(len(rungs), what["eta"])

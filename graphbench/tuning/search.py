@@ -1,7 +1,7 @@
-"""Which trial comes next: SMAC, plain Hyperband or random search behind one small interface.
+"""Search algorithms behind one ask-and-tell interface: SMAC, plain Hyperband and random search.
 
-A search is a function of (space, rungs, eta, seed) and of what it was asked and told, in this order. So a search that
-is asked and told again what the journal of a run holds is in the same state as the one that wrote it.
+The state of a search is a function of (space, rungs, eta, seed) and of the sequence of ``ask`` and ``tell``. So a
+search that repeats the sequence of a journal is in the same state as the one that wrote it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
     from smac.runhistory import TrialInfo, TrialValue
 
-_COST_WITHOUT_ANY = 1.0  # of trials that fail before one succeeds
-_DRAWS = 1000  # of configurations seen before, until random search counts a space as used up
+_FIRST_COST_OF_FAILURES = 1.0  # before a trial succeeds
+_DRAWS = 1000  # samples that were seen before, until random search takes the space as exhausted
 
 
 class Search(ABC):
-    """Proposes trials and learns from their ends; numbers trials and configurations in the order of its answers."""
+    """Proposes trials and learns from their results; it numbers trials and configurations in the order of proposals."""
 
     def __init__(self, space: ConfigurationSpace, seed: int) -> None:
         self._space, self._seed = deepcopy(space), seed
@@ -40,7 +40,7 @@ class Search(ABC):
         self._known: dict[str, tuple[int, Mapping[str, Any]]] = {}  # a configuration's text -> its id and values
 
     def ask(self) -> Asked | None:
-        """Return the next trial to start; None where there is none before another result is told."""
+        """Return the next trial to start; None if there is none before another result is known."""
         proposed = self._propose(self._number)
         if proposed is None:
             return None
@@ -49,26 +49,26 @@ class Search(ABC):
         self._number += 1
         return Asked(self._number - 1, config_id, values, budget, self._seed)
 
-    @abstractmethod
     def tell(self, trial: Trial) -> None:
-        """Learn how a trial ended; it need not be one that was asked for."""
+        """Learn the result of a trial, also of one that this search did not propose."""
+        return
 
-    @abstractmethod
     def reopen(self, trial: Trial) -> None:
-        """Forget that a trial failed: it is run again, and told again."""
+        """Discard the result of a failed trial that is run again."""
+        return
 
-    @abstractmethod
     def promotable(self) -> set[int]:
-        """Return the ids of configurations that may yet be trained to a larger budget."""
+        """Return the ids of configurations that may still be trained with a larger budget."""
+        return set()
 
     def adopt(self, asked: Asked) -> None:
-        """Count a trial that another search asked for, so that its numbers are not given twice."""
+        """Record a trial that another search proposed, so that its numbers are not used twice."""
         self._number = max(self._number, asked.number + 1)
         self._known.setdefault(_text(self._configuration(asked.config)), (asked.config_id, asked.config))
 
     @abstractmethod
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
-        """Return configuration and budget of the trial that gets this number."""
+        """Return configuration and budget of the trial with this number."""
 
     def _configuration(self, config: Mapping[str, Any]) -> Configuration:
         from ConfigSpace import Configuration
@@ -78,22 +78,15 @@ class Search(ABC):
 
 
 class RandomSearch(Search):
-    """Trains the default, then different random configurations, each to the largest budget."""
+    """Trains the default, then different random configurations, each once with the largest budget.
+
+    Proposals do not depend on results.
+    """
 
     def __init__(self, space: ConfigurationSpace, rungs: Sequence[int], seed: int) -> None:
         super().__init__(space, seed)
         self._budget = rungs[-1]
         self._space.seed(seed)
-
-    def tell(self, trial: Trial) -> None:
-        """Do nothing: what comes next does not depend on results."""
-
-    def reopen(self, trial: Trial) -> None:
-        """Do nothing: what comes next does not depend on results."""
-
-    def promotable(self) -> set[int]:
-        """Return nothing: every configuration is trained once."""
-        return set()
 
     def _propose(self, number: int) -> tuple[Configuration, int] | None:
         config = self._space.get_default_configuration()
@@ -144,9 +137,9 @@ class SmacSearch(Search):
         self._worst = -math.inf
 
     def tell(self, trial: Trial) -> None:
-        """Learn how a trial ended.
+        """Learn the result of a trial.
 
-        A failure never looks better than a success: as costs larger than its own become known, it is given those.
+        The cost of a failure is never below that of a success: it rises with the largest known cost.
         """
         info = self._asked.pop(trial.number, None) or self._foreign(trial)
         cost = trial.measured if trial.succeeded else self._cost_of_failures
@@ -160,14 +153,14 @@ class SmacSearch(Search):
                 self._raise_cost(failed, max(least, cost))
 
     def reopen(self, trial: Trial) -> None:
-        """Wait again for the result of a failed trial; what was promoted without it stays promoted."""
+        """Wait again for the result of a failed trial; configurations promoted without it stay promoted."""
         info, _ = self._failed.pop(trial.number)
         self._smac.runhistory.add_running_trial(info)
         self._hyperband.reopen(info)
         self._asked[trial.number] = info
 
     def promotable(self) -> set[int]:
-        """Return the ids of all configurations of rungs that are not finished, or may be put on a rung yet."""
+        """Return the ids of all configurations of unfinished rungs, or that may still be put on a rung."""
         if not self._hyperband.has_started:
             return {config_id for config_id, _ in self._known.values()}
         texts = [_text(config) for config in self._hyperband.open_configs]
@@ -185,7 +178,7 @@ class SmacSearch(Search):
     @property
     def _cost_of_failures(self) -> float:
         cost = max(self._least, self._worst)
-        return cost if math.isfinite(cost) else _COST_WITHOUT_ANY
+        return cost if math.isfinite(cost) else _FIRST_COST_OF_FAILURES
 
     def _raise_cost(self, failed: TrialInfo, cost: float) -> None:
         value = _value(cost, succeeded=False)
@@ -216,8 +209,8 @@ def make_search(
         rungs: Budgets, rising.
         eta: One configuration of ``eta`` is promoted.
         seed: Of the search; also what every trial is given.
-        worst_cost: What failed trials cost at least; None for the largest cost so far, 1.0 before any. A failure never
-            looks better than a success.
+        worst_cost: Smallest cost of failed trials; None for the largest cost so far, 1.0 before any. It is never below
+            the cost of a success.
     """
     if method == "random":
         return RandomSearch(space, rungs, seed)

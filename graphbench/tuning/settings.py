@@ -18,31 +18,31 @@ from graphbench.tuning.space_file import with_space_file
 Method = Literal["smac", "hyperband", "random"]
 
 
-def _no_truth_value(value: Any) -> Any:
+def _refuse_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError("expected a number")
     return value
 
 
-Count = Annotated[int, BeforeValidator(_no_truth_value)]
-Limit = Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, BeforeValidator(_refuse_bool)]
+Limit = Annotated[float, BeforeValidator(_refuse_bool), Field(gt=0, allow_inf_nan=False)]
 
 
 class OptimizationArgs(BaseModel):
     """The settings of a tuning run.
 
     Attributes:
-        space: What is searched: a ``ConfigSpace.ConfigurationSpace``; a mapping from names to hyperparameters, e.g.
+        space: The search space: a ``ConfigSpace.ConfigurationSpace``; a mapping from names to hyperparameters, e.g.
             ``{"lr": {"type": "float", "range": [1e-6, 0.1], "log": True}}`` (see
             :func:`graphbench.tuning.space.space_from`); the name of a file in ``hpo/``, e.g. ``algoreas/gin``; or the
-            path of such a file. A file also gives budgets, eta and trials where they are not given here. Always a
-            ``ConfigurationSpace`` afterwards.
+            path of such a file. A file also gives budgets, eta, fidelity and trials unless they are given here. It is
+            stored as a ``ConfigurationSpace``.
         min_budget: Smallest budget of a trial.
         max_budget: Largest budget of a trial.
         fidelity: What a budget counts, for displays and reports: optimizer ``steps`` or training ``samples``.
-        trials: Trials in all, over all restarts.
-        walltime_limit: Seconds of the run, over all restarts, after which no trial is started any more and those
-            running are ended; None for no limit.
+        trials: Total number of trials, over all restarts.
+        walltime_limit: Seconds of the run, over all restarts, after which no trial is started and running ones are
+            ended; None for no limit.
         eta: Ratio of neighbouring budgets; one of ``eta`` configurations is promoted.
         seed: Seed of the search.
         workers: Processes on this machine that train at the same time.
@@ -52,11 +52,11 @@ class OptimizationArgs(BaseModel):
         trial_limit: Seconds that a trial may take; None for no limit.
         memory_limit: GiB that a worker may use; None for no limit.
         method: ``smac`` (Hyperband, with configurations proposed by a model of their costs), ``hyperband``
-            (configurations drawn at random), or ``random`` (drawn at random, always the largest budget).
-        worst_cost: What the search is told a trial that fails costs at least; None for the largest cost seen so far, or
-            1.0 before any.
+            (configurations sampled at random), or ``random`` (sampled at random, always with the largest budget).
+        worst_cost: Smallest cost that the search algorithm gets for a failed trial; None for the largest cost so far,
+            or 1.0 before any.
         retry_failed: Run the trials that failed in earlier starts of this run again, once.
-        space_file: The file that ``space`` was read from; set by itself.
+        space_file: The file that ``space`` was read from; it is set automatically.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,13 +75,13 @@ class OptimizationArgs(BaseModel):
     trial_limit: Limit | None = None
     memory_limit: Limit | None = None
     method: Method = "smac"
-    worst_cost: Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)] | None = None
+    worst_cost: Annotated[float, BeforeValidator(_refuse_bool), Field(allow_inf_nan=False)] | None = None
     retry_failed: bool = False
     space_file: str | None = None
 
     @classmethod
     def of(cls, settings: Any) -> OptimizationArgs:
-        """Return the settings that a mapping, a dataclass or any object with such attributes holds.
+        """Return the settings in a mapping, a dataclass or any object with such attributes.
 
         Raises:
             ConfigError: If a setting is unknown, missing or refused; the message names it, its value and the remedy.

@@ -1,12 +1,11 @@
-"""Everything of SMAC that is used here and is not its public interface: each member with the reason it is needed.
+"""Everything of SMAC that is used here and is not its public interface: each member with the reason why it is needed.
 
-No other file may touch a member of SMAC that begins with an underscore. ``INTERNALS`` lists them all; a test compares
-the list with this file and with the installed version of SMAC, and names the member that has changed.
+No other file may use a member of SMAC that begins with an underscore. ``tests/tuning/test_smac_internals.py`` lists
+them all, and compares the list with this file and with the installed version of SMAC.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ConfigSpace import Configuration, ConfigurationSpace
@@ -17,50 +16,12 @@ from smac.initial_design import AbstractInitialDesign
 from smac.intensifier.hyperband import Hyperband
 from smac.main.config_selector import ConfigSelector
 
-VERSION = "2.4"
-"""The versions of SMAC for which this file was written; ``pyproject.toml`` allows no other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Internal:
-    """A member of a class of SMAC that is not public.
-
-    Attributes:
-        owner: The class.
-        name: The member.
-        parameters: Names of its parameters after ``self``, where it is overridden; None for one that is only used.
-    """
-
-    owner: type
-    name: str
-    parameters: tuple[str, ...] | None = None
-
-
-_START_POINTS = "_get_init_points_from_previous_configs"
-
-INTERNALS = (
-    Internal(AbstractInitialDesign, "_configspace"),
-    Internal(AbstractInitialDesign, "_seed"),
-    Internal(AbstractInitialDesign, "_n_configs"),
-    Internal(AbstractInitialDesign, "_select_configurations", ()),
-    Internal(Hyperband, "_seed"),
-    Internal(Hyperband, "_tf_seeds"),
-    Internal(Hyperband, "_s_max"),
-    Internal(Hyperband, "_get_next_bracket"),
-    Internal(ConfigSelector, "_collect_data", ()),
-    Internal(ConfigSelector, "_considered_budgets"),
-    Internal(ConfigSelector, "_previous_entries"),
-    Internal(LocalSearch, _START_POINTS, ("previous_configs", "n_points", "additional_start_points")),
-    Internal(LocalAndSortedRandomSearch, "_local_search"),
-)
-
 
 class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
     """An initial design whose configurations a subclass chooses.
 
-    SMAC's own ``select_configurations`` adds the default configuration last and removes it where it was drawn; it is
-    overridden as a whole, so that the default is the first trial. ``_select_configurations`` is abstract in SMAC and
-    must exist.
+    SMAC's own ``select_configurations`` adds the default configuration last; it is overridden as a whole, so that the
+    default is the first trial. ``_select_configurations`` is abstract in SMAC and must exist.
     """
 
     def __init__(self, scenario: Scenario, count: int) -> None:
@@ -86,7 +47,7 @@ class InitialDesign(AbstractInitialDesign):  # type: ignore[misc]
 
 
 class StepwiseHyperband(Hyperband):  # type: ignore[misc]
-    """Hyperband that a subclass steps through, with the seed and the number of brackets that are given.
+    """Hyperband that a subclass steps through, with a given seed and number of brackets.
 
     SMAC makes a list of seeds per trial (``_tf_seeds``) and counts its brackets (``_s_max``) by a quotient of
     logarithms, whose rounding error loses a budget. Both are set in ``__post_init__``, which SMAC calls before its
@@ -105,7 +66,7 @@ class StepwiseHyperband(Hyperband):  # type: ignore[misc]
 
     @property
     def trial_seed(self) -> int:
-        """The seed under which trials are told to SMAC; SMAC has no public name for it."""
+        """The seed of trials in SMAC's records; SMAC has no public name for it."""
         return int(self._seed)
 
     def next_bracket(self) -> int:
@@ -114,7 +75,7 @@ class StepwiseHyperband(Hyperband):  # type: ignore[misc]
 
 
 class Selector(ConfigSelector):  # type: ignore[misc]
-    """Trains the surrogate again also when only the budget it looks at has changed.
+    """Trains the surrogate again also when only the budget that it considers has changed.
 
     SMAC trains it only when the number of observations (``_previous_entries``) has changed; -1 equals no number.
     """
@@ -128,14 +89,14 @@ class Selector(ConfigSelector):  # type: ignore[misc]
 
 
 class _SortedLocalSearch(LocalSearch):  # type: ignore[misc]
-    """Starts in an order that is the same in every process; SMAC's is that of a set of configurations."""
+    """Starts in an order that is the same in every process; SMAC takes the order of a set of configurations."""
 
     def _get_init_points_from_previous_configs(self, *args: Any, **options: Any) -> list[Configuration]:
         return sorted(super()._get_init_points_from_previous_configs(*args, **options), key=str)
 
 
 class Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
-    """Searches for the configuration to try next; SMAC takes no local search of one's own (``_local_search``)."""
+    """Searches for the next configuration; SMAC has no public way to set the local search (``_local_search``)."""
 
     def __init__(self, space: ConfigurationSpace, challengers: int, seed: int) -> None:
         super().__init__(space, challengers=challengers, local_search_iterations=10, seed=seed)

@@ -1,4 +1,4 @@
-"""Search spaces: from what is written to ConfigSpace with every mistake named, and back to plain, readable values.
+"""Search spaces: from their written form to ConfigSpace, with clear errors, and back to plain values.
 
 A space is a mapping from names to hyperparameters::
 
@@ -39,7 +39,7 @@ _SECTIONS = {"space", "conditions", "forbidden"}
 
 @dataclass(frozen=True)
 class Source:
-    """Where a space is written, for messages.
+    """The file or mapping that a space is written in, for messages.
 
     Attributes:
         name: The file; ``space`` for a mapping in Python.
@@ -50,7 +50,7 @@ class Source:
     lines: Mapping[Place, int] = field(default_factory=dict)
 
     def at(self, place: Place) -> str:
-        """Return file, line and key of a place, or the line of the innermost place around it that has one."""
+        """Return file, line and key of a place, with the line of the innermost place around it that has one."""
         known = (place[:length] for length in range(len(place), 0, -1))
         line = next((self.lines[part] for part in known if part in self.lines), None)
         shown = place[1:] if place[:1] == ("space",) else place
@@ -58,7 +58,7 @@ class Source:
         return f"{self.name}{'' if line is None else f':{line}'}{f': {key}' if key else ''}"
 
     def refuse(self, place: Place, text: str) -> NoReturn:
-        """Raise a ConfigError about what stands at a place."""
+        """Raise a ConfigError about the content of a place."""
         raise ConfigError(f"{self.at(place)}: {text}")
 
 
@@ -68,21 +68,21 @@ def space_from(
     forbidden: Sequence[Any] = (),
     source: Source | None = None,
 ) -> ConfigurationSpace:
-    """Return the search space that is written down.
+    """Return the search space of a written form.
 
     Args:
         hyperparameters: name -> ``{type: float | int, range: [lower, upper], log, default, quantum}``,
             ``{type: categorical, choices, default}``, ``{type: ordinal, sequence, default}`` or
             ``{type: constant, value}``. A range includes its bounds; with a ``quantum`` it holds the lower bound and
-            what lies whole steps above it. Or a mapping with the keys ``space``, ``conditions`` and ``forbidden``, as
+            the values whole steps above it. Or a mapping with the keys ``space``, ``conditions`` and ``forbidden``, as
             :func:`describe` returns it. A ``ConfigurationSpace`` is returned as it is.
         conditions: ``{child, parent, values: [...]}``, ``{child, parent, greater_than}`` or ``{..., less_than}``: the
-            child exists only where its parent's value is so; where several name a child, all must hold.
-        forbidden: Combinations ``{name: value, name: value}`` that never occur; a list stands for several values.
-        source: Where all this is written, for messages.
+            child exists only where the parent's value fulfils the condition; all conditions of a child must hold.
+        forbidden: Combinations ``{name: value, name: value}`` that never occur; a list means any of several values.
+        source: The file or mapping of all this, for messages.
 
     Raises:
-        ConfigError: If something is wrong with it; the message names place, value and remedy.
+        ConfigError: If a part is refused; the message names place, value and remedy.
     """
     from ConfigSpace import ConfigurationSpace
 
@@ -103,7 +103,7 @@ def build_space(
     forbidden: Sequence[Mapping[str, Any]],
     source: Source,
 ) -> ConfigurationSpace:
-    """Return the search space of parts that are valid each by itself.
+    """Return the search space of parts that are valid separately.
 
     Raises:
         ConfigError: If they do not fit together; the message names place, value and remedy.
@@ -120,7 +120,7 @@ def build_space(
 def to_plain(configuration: Configuration) -> dict[str, Any]:
     """Return name -> value of a configuration's active hyperparameters, as plain values that JSON can hold.
 
-    A choice comes back as it was written: among floats an integer stays one, and a truth value a truth value.
+    A choice is returned as it was written: an integer among floats stays an integer, and a bool a bool.
 
     Raises:
         ConfigError: If a ready-made space holds a value that JSON cannot.
@@ -140,11 +140,11 @@ def to_plain(configuration: Configuration) -> dict[str, Any]:
 
 
 def describe(space: ConfigurationSpace) -> dict[str, Any]:
-    """Return a space as it is written: ``space``, ``conditions`` and ``forbidden``.
+    """Return the written form of a space: ``space``, ``conditions`` and ``forbidden``.
 
-    It is the identity of the space: equal for spaces of equal content, in whatever order that was written, in every
-    process and on every machine. What has no written form (weights, other distributions, other conditions of ready-made
-    spaces) stands in the words of ConfigSpace.
+    It identifies the space: it is equal for spaces of equal content in any order, in every process and on every
+    machine. Parts without a written form (weights, other distributions, other conditions of ready-made spaces) are in
+    the form of ConfigSpace.
 
     Raises:
         ConfigError: If a ready-made space holds a value that JSON cannot.
@@ -161,7 +161,7 @@ def describe(space: ConfigurationSpace) -> dict[str, Any]:
 
 
 def defaults_from(config: RunConfig, space: ConfigurationSpace) -> ConfigurationSpace:
-    """Return the space with the values of a run's configuration as defaults, where they lie inside.
+    """Return the space with the values of a run's configuration as defaults, as far as they are in the space.
 
     Args:
         config: The configuration that is tuned.
@@ -184,7 +184,7 @@ def defaults_from(config: RunConfig, space: ConfigurationSpace) -> Configuration
 
 
 def _is_whole(written: Any) -> bool:
-    """Return whether a mapping holds a space with its conditions, not hyperparameters."""
+    """Return whether a mapping holds a space with its conditions, and not hyperparameters."""
     section = written.get("space") if isinstance(written, Mapping) else None
     return isinstance(section, Mapping) and not isinstance(section.get("type"), str) and written.keys() <= _SECTIONS
 
@@ -205,7 +205,7 @@ def _rounded(value: float) -> float:
 
 
 def _described_conditions(item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a condition as it is written; a conjunction is written as several."""
+    """Return the written form of a condition; a conjunction is written as several."""
     kind = item["type"]
     if kind == "AND":
         return [part for each in item["conditions"] for part in _described_conditions(each)]
@@ -229,7 +229,7 @@ def _canonical(value: Any) -> str:
 
 
 def _looked_up(values: Mapping[str, Any], key: str) -> Any:
-    """Return the value at a dotted key of nested mappings; ``NOTHING`` where there is none."""
+    """Return the value at a dotted key of nested mappings; ``NOTHING`` if there is none."""
     found: Any = values
     for part in key.split("."):
         if not isinstance(found, Mapping) or part not in found:
@@ -239,7 +239,7 @@ def _looked_up(values: Mapping[str, Any], key: str) -> Any:
 
 
 def _add_conditions(space: ConfigurationSpace, written: Sequence[Condition], source: Source) -> None:
-    """Add conditions to a space; of several on one child all must hold."""
+    """Add conditions to a space; all conditions of one child must hold."""
     from ConfigSpace import AndConjunction
 
     of_child: dict[str, list[BuiltCondition]] = {}
@@ -311,7 +311,7 @@ def _named(space: ConfigurationSpace, name: str, place: Place, source: Source) -
 
 
 def _known_value(parameter: Any, value: Any, place: Place, source: Source) -> Any:
-    """Return a written value as the hyperparameter knows it."""
+    """Return a written value in the hyperparameter's own type."""
     found = matching(parameter, value)
     if found is NOTHING:
         known = values_of(parameter)
@@ -324,7 +324,7 @@ def _known_value(parameter: Any, value: Any, place: Place, source: Source) -> An
 
 
 def _path(parents: Mapping[str, set[str]], start: str, goal: str) -> list[str] | None:
-    """Return the names that lead from one hyperparameter over its parents to another; None where none do."""
+    """Return the names on a path from one hyperparameter over its parents to another; None if there is no path."""
     if start == goal:
         return [goal]
     for parent in sorted(parents.get(start, ())):
@@ -334,7 +334,7 @@ def _path(parents: Mapping[str, set[str]], start: str, goal: str) -> list[str] |
 
 
 NOTHING = object()
-"""Stands for no value, as None can be one."""
+"""No value, as None can be a value."""
 
 
 def values_of(parameter: Parameter) -> Sequence[Any] | None:
@@ -349,7 +349,7 @@ def values_of(parameter: Parameter) -> Sequence[Any] | None:
 
 
 def matching(parameter: Parameter, value: Any) -> Any:
-    """Return a plain value as the hyperparameter knows it, or ``NOTHING`` where it is none of its values."""
+    """Return a plain value in the hyperparameter's own type, or ``NOTHING`` if it is not one of its values."""
     known = values_of(parameter)
     if known is not None:
         return next((own for own in known if same(plain(own, parameter.name), value)), NOTHING)

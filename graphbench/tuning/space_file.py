@@ -1,4 +1,4 @@
-"""Files of search spaces: ``hpo/<domain>/<model>.yaml`` and those of users. Every mistake is named with its line."""
+"""Files of search spaces: ``hpo/<domain>/<model>.yaml`` and those of users. Errors name the line."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain
 from graphbench.reports.tuning.budgets import ladder
 from graphbench.training.config import RunConfig, load_config
+from graphbench.training.fidelity import STEPS
 from graphbench.training.learners.base import fidelity_of
 from graphbench.tuning.space import Source, build_space, values_of
 from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
@@ -36,12 +37,14 @@ YAML_SUFFIXES = (".yaml", ".yml")
 
 _COUNTED_IN_STEPS = ("training.warmup",)
 _NOT_SPACES = ("results",)
-_SET_BY_THE_SEARCH = {
-    "training.steps": "the budget says how long is trained; change `budget`",
-    "training.schedule_steps": "the schedule ends at the largest budget; change `budget`",
+SET_BY_THE_SEARCH = {
+    "training.steps": "the budgets say how long is trained",
+    "training.schedule_steps": "the schedule ends at the largest budget",
     "training.eval_at": "every budget is validated",
-    "training.train_limit": "the budget says how many samples are trained on; change `budget`",
-    "training.seed": "the search gives the seed",
+    "training.train_limit": "a limit, or budgets in samples, say how many samples are trained on",
+    "training.seed": "the search sets the seed",
+}
+_FIXED = {
     "training.train_split": "all trials must be trained on the same data",
     "training.val_split": "costs of trials must be comparable",
     "model.kind": "it follows from the model",
@@ -68,18 +71,18 @@ class TuningFile(BaseModel):
     """One search space with its budget, as a YAML file holds it.
 
     Attributes:
-        title: What is tuned, in a line.
-        source: Where the ranges come from.
-        model: The configuration that is tuned, by its name in ``baselines/<domain>/``, or as ``<domain>/<name>`` in a
-            file that lies in no domain's folder. The names in ``space`` are then dotted keys of the configuration, as
-            ``graphbench train --set`` takes them. None for another training method, whose names are free.
+        title: What is tuned, in one line.
+        source: Source of the ranges.
+        model: The configuration that is tuned: its name in ``baselines/<domain>/``, or ``<domain>/<name>`` in a file
+            outside a domain's folder. The names in ``space`` are then dotted keys of the configuration, as in
+            ``graphbench train --set``. None for another training method, whose names are free.
         space: name -> hyperparameter, see :func:`graphbench.tuning.space.space_from`.
-        conditions: When hyperparameters exist.
+        conditions: Conditions under which hyperparameters exist.
         forbidden: Combinations that never occur.
         fidelity: What a budget counts: optimizer ``steps``, or training ``samples`` of models without steps.
         budget: Smallest and largest budget and ``eta``.
-        trials: Trials of one search.
-        note: Anything else worth knowing.
+        trials: Number of trials of a search.
+        note: Further remarks.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,7 +117,7 @@ class TuningFile(BaseModel):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of a search that the file gives, besides the space."""
+        """The settings of a search in the file, except the space."""
         budget = self.budget
         ladder = {"min_budget": budget.min, "max_budget": budget.max, "eta": budget.eta}
         return {**ladder, "fidelity": self.fidelity, "trials": self.trials}
@@ -139,15 +142,15 @@ class TuningFile(BaseModel):
     def for_budget(self, largest: int, smallest: int | None = None) -> TuningFile:
         """Return the file for other budgets.
 
-        Ranges that count steps, those of the warm-up, keep their share of a smaller largest budget, as a baseline's own
-        warm-up does in shorter runs; so every configuration still fits. A larger budget leaves them as they are.
+        The range of the warm-up, which counts steps, keeps its share of a smaller largest budget, as a baseline's own
+        warm-up does in shorter runs; so every configuration still fits. A larger budget does not change it.
 
         Args:
             largest: Largest budget.
             smallest: Smallest budget; None to keep the file's share of the largest.
 
         Raises:
-            ConfigError: If the budgets are none.
+            ConfigError: If the budgets are not valid.
         """
         if largest < 1 or (smallest is not None and not 1 <= smallest <= largest):
             raise ConfigError(f"budgets from {smallest or 1} to {largest} are none; give 1 <= smallest <= largest")
@@ -169,11 +172,13 @@ class TuningFile(BaseModel):
             self._source.refuse(("model",), f"{error}; or write <domain>/<model>")
 
     def _check_keys(self, space: ConfigurationSpace, config: RunConfig) -> None:
-        keys = dict(_keys_of(type(config.model), "model.")) | dict(_keys_of(type(config.training), "training."))
+        keys = dict(_keys_of(type(config.model), "model."))
+        if self.fidelity == STEPS.name:  # learners without steps read no key of the section that could be tuned
+            keys |= _keys_of(type(config.training), "training.")
         for name in self.space:
             place = self._source.at(("space", name))
-            if name in _SET_BY_THE_SEARCH:
-                raise ConfigError(f"{place}: this key cannot be tuned: {_SET_BY_THE_SEARCH[name]}")
+            if why := {**SET_BY_THE_SEARCH, **_FIXED}.get(name):
+                raise ConfigError(f"{place}: this key cannot be tuned: {why}")
             owner = name if name in keys else next((key for key in keys if name.startswith(f"{key}.")), None)
             if owner is None:
                 what = f"a section of {self.model}, not a key" if _is_section(name, keys) else f"no key of {self.model}"
@@ -190,7 +195,7 @@ def list_spaces(domain: str | None = None) -> list[str]:
 
 
 def load_tuning_file(name: str | Path, domain: str | None = None) -> TuningFile:
-    """Return a search space's file; ``configuration_space`` checks how its parts fit together and fit the model.
+    """Return a search space's file; ``configuration_space`` checks whether its parts fit together and fit the model.
 
     Args:
         name: ``<domain>/<model>``, or ``<model>`` where the domain is given; or the path of a YAML file.
@@ -268,7 +273,7 @@ def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
 
 
 class _Loader(_SafeLoader):
-    """A safe YAML loader that knows numbers with an exponent and no point."""
+    """A safe YAML loader that reads numbers with an exponent and no point."""
 
 
 _Loader.add_implicit_resolver(
@@ -324,7 +329,7 @@ def _is_section(name: str, keys: Mapping[str, FieldInfo]) -> bool:
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
-    """Refuse a hyperparameter one of whose values the configuration's key does not take."""
+    """Refuse a hyperparameter with a value that the configuration's key does not accept."""
     annotation: Any = field.annotation
     probe = create_model("Probe", value=(annotation, field))
     known = values_of(parameter)
@@ -336,6 +341,6 @@ def _check_values(parameter: Parameter, field: FieldInfo, place: str) -> None:
 
 
 def _some_of(parameter: Any) -> list[float]:
-    """Return the bounds of a range and a value that is whole only where all are."""
+    """Return the bounds of a range and a value between them, which is whole only in a range of integers."""
     inside = parameter.lower + (parameter.upper - parameter.lower) / 3**0.5
     return [parameter.lower, type(parameter.default_value)(inside), parameter.upper]

@@ -1,4 +1,4 @@
-"""What a search space is written in, hyperparameters and conditions, as pydantic models that refuse every mistake.
+"""The written form of a search space, hyperparameters and conditions, as pydantic models.
 
 ConfigSpace takes long to import, so it is imported where it is used.
 """
@@ -42,7 +42,7 @@ _FORBIDDEN = "{a: 1, b: 2}"
 
 
 def plain(value: Any, where: str) -> Any:
-    """Return what JSON can hold: NumPy's numbers as Python's, tuples as lists.
+    """Return a value in types of JSON: NumPy's numbers as Python's, tuples as lists.
 
     Raises:
         ConfigError: If JSON cannot hold the value.
@@ -59,7 +59,7 @@ def plain(value: Any, where: str) -> Any:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two plain values are equal and both, or neither, are truth values."""
+    """Return whether two plain values are equal and both, or neither, are bools."""
     return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
@@ -100,7 +100,7 @@ class _Strict(BaseModel):
 class _Range(_Strict):
     """All values from a lower to an upper bound, both included; with a quantum those whole steps above the lower one.
 
-    Keys are validated in the order in which they stand here, so that each can look at those before it.
+    Keys are validated in the order of their definition, so that each validator can read those before it.
     """
 
     type: Any
@@ -170,11 +170,14 @@ class _Range(_Strict):
                 )
         return value
 
-    def _steps(self, name: str) -> Parameter:
-        """Return the range as an ordinal hyperparameter, as ConfigSpace has no ranges with steps."""
-        from ConfigSpace import OrdinalHyperparameter
+    def build(self, name: str) -> Parameter:
+        """Return the hyperparameter of ConfigSpace; with a quantum an ordinal one, as there are no such ranges."""
+        from ConfigSpace import OrdinalHyperparameter, UniformFloatHyperparameter, UniformIntegerHyperparameter
 
         (lower, upper), quantum = self.range, self.quantum
+        if quantum is None:
+            uniform = UniformIntegerHyperparameter if self.type == "int" else UniformFloatHyperparameter
+            return uniform(name, lower, upper, default_value=self.default, log=self.log)
         values = [round(lower + step * quantum, _DIGITS) for step in range(round((upper - lower) / quantum) + 1)]
         wanted = values[len(values) // 2] if self.default is None else self.default
         default = min(values, key=lambda value: abs(value - wanted))
@@ -182,7 +185,7 @@ class _Range(_Strict):
 
 
 class FloatRange(_Range):
-    """A range of numbers; with ``log`` even on a logarithmic scale."""
+    """A range of numbers; with ``log`` uniform on a logarithmic scale."""
 
     type: Literal["float"]
     range: tuple[Number, Number]
@@ -196,14 +199,6 @@ class FloatRange(_Range):
             raise ValueError("the range is too fine: 13 decimal places are kept; tune a multiple of it")
         return value
 
-    def build(self, name: str) -> Parameter:
-        """Return the hyperparameter of ConfigSpace."""
-        from ConfigSpace import UniformFloatHyperparameter
-
-        if self.quantum is not None:
-            return self._steps(name)
-        return UniformFloatHyperparameter(name, *self.range, default_value=self.default, log=self.log)
-
 
 class IntRange(_Range):
     """A range of whole numbers."""
@@ -212,14 +207,6 @@ class IntRange(_Range):
     range: tuple[WholeNumber, WholeNumber]
     quantum: WholeNumber | None = None
     default: WholeNumber | None = None
-
-    def build(self, name: str) -> Parameter:
-        """Return the hyperparameter of ConfigSpace."""
-        from ConfigSpace import UniformIntegerHyperparameter
-
-        if self.quantum is not None:
-            return self._steps(name)
-        return UniformIntegerHyperparameter(name, *self.range, default_value=self.default, log=self.log)
 
     def scaled(self, share: float, largest: int) -> IntRange | Constant:
         """Return the range with bounds multiplied by a share below 1, and at most ``largest``."""
@@ -242,7 +229,7 @@ class _Values(_Strict):
             raise ValueError("expected a list of at least two values; one value alone is a constant")
         for place, own in enumerate(value):
             if any(bool(own == other) for other in value[:place]):
-                raise ValueError(f"the value {own!r} stands there twice (true equals 1); leave one out")
+                raise ValueError(f"the value {own!r} is listed twice (true equals 1); leave one out")
         return value
 
     @staticmethod
@@ -309,7 +296,7 @@ _TYPES = ("float", "int", "categorical", "ordinal", "constant")
 
 
 def _of_known_type(value: Any) -> Any:
-    """Refuse what is no mapping with a known type; pydantic's own words for it give no suggestion."""
+    """Refuse values other than a mapping with a known type; pydantic's own message has no suggestion."""
     if isinstance(value, BaseModel):
         return value
     if not isinstance(value, Mapping):
@@ -329,7 +316,7 @@ AnyHyperparameter = Annotated[
 
 
 class Condition(_Strict):
-    """When a hyperparameter exists: where its parent has one of some values, or lies above or below one."""
+    """The condition for a hyperparameter: its parent has one of some values, or is above or below one."""
 
     child: str
     parent: str
@@ -389,7 +376,7 @@ Forbidden = Annotated[list[Annotated[dict[str, Value], _mapping_such_as(_FORBIDD
 
 
 class WrittenSpace(_Strict):
-    """A space as it is written in Python."""
+    """The written form of a space in Python."""
 
     space: Hyperparameters
     conditions: Conditions = []

@@ -1,4 +1,4 @@
-"""What a training method returns, and the observers that follow a run."""
+"""Results of training methods, trials that were proposed, and observers of a run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class TrialResult:
 
     Attributes:
         cost: Lower is better.
-        metrics: Anything else worth keeping, by name.
-        model: A trained model; it never leaves the process it was trained in.
+        metrics: Further values to record, by name.
+        model: A trained model; it stays in the process that trained it.
         checkpoint: File or folder that a larger budget of the same configuration continues from.
         steps: Budget really spent in this call, e.g. optimizer steps without those before the checkpoint; None for the
             whole budget.
@@ -52,10 +52,10 @@ class TrialResult:
 
     @classmethod
     def of(cls, returned: Any) -> TrialResult:
-        """Return what a training method returned: a number, or a mapping or an object with a cost and more.
+        """Return the result that a training method returned as a number, or as a mapping or an object with a cost.
 
         Raises:
-            TypeError: If it is none of these, or a field has another type; the message names it.
+            TypeError: If it is neither, or a field has another type; the message names it.
         """
         if isinstance(returned, TrialResult):
             return returned
@@ -77,7 +77,7 @@ class TrialResult:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, also of NumPy or PyTorch; text is none."""
+    """Return whether a value is a number, also of NumPy or PyTorch, and not text."""
     return hasattr(value, "__float__") or hasattr(value, "__index__")
 
 
@@ -92,7 +92,7 @@ def _number(value: Any, name: str) -> float:
 
 @dataclass(frozen=True)
 class Asked:
-    """A trial the search asked for and that now waits or runs; the attributes are those of :class:`Trial`."""
+    """A trial that the search proposed and that waits or runs; the attributes are those of :class:`Trial`."""
 
     number: int
     config_id: int
@@ -102,16 +102,16 @@ class Asked:
 
 
 class Observer(Protocol):
-    """Is notified of the progress of a run; its methods are called in the process that tunes and must be quick."""
+    """Follows the progress of a run; its methods are called in the process of the search and must be quick."""
 
     def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
-        """Take the settings of the run (as in ``settings.json``) and the trials that earlier runs finished."""
+        """Receive the settings of the run (as in ``settings.json``) and the trials that earlier starts finished."""
 
     def on_asked(self, asked: Asked) -> None:
-        """Take a trial that starts now (again, where an interruption or a lost worker cut it short)."""
+        """Receive a trial that starts now (again, after an interruption or the loss of a worker)."""
 
     def on_finished(self, trial: Trial) -> None:
-        """Take a trial that ended, well or not."""
+        """Receive a trial that succeeded or failed."""
 
     def on_end(self) -> None:
-        """Know that no further call follows; also called after an interruption or an error."""
+        """Release resources: no further call follows; also called after an interruption or an error."""

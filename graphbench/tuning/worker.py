@@ -1,4 +1,4 @@
-"""What a worker does with a trial: it calls the training method, and turns every end into a record."""
+"""The worker's part of a trial: it calls the training method, and makes a record of its result or failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from graphbench.tuning.trials import TrialResult
 TrainingMethod = Callable[..., Any]
 
 _MEMORY_WORDS = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
-_APPEAR_SECONDS = 60.0  # longer than network file systems remember that a file was missing
+_APPEAR_SECONDS = 60.0  # longer than network file systems cache that a file was missing
 _LONGEST_REASON = 500  # characters
 _GIVEN = ("config", "seed", "budget")
 _OPTIONAL = ("checkpoint", "folder")
@@ -37,11 +36,11 @@ class Job:
     """One trial to run.
 
     Attributes:
-        number: Of the trial.
+        number: Number of the trial.
         config: Hyperparameters by name.
         seed: For the training method.
         budget: Budget in total for this configuration.
-        checkpoint: What the last smaller budget of the configuration returned.
+        checkpoint: Checkpoint that the last smaller budget of the configuration returned.
         folder: The configuration's own folder, ``<output>/trials/<config_id>``.
     """
 
@@ -55,13 +54,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended, as reported by its worker or by the pool; fields as in :class:`~.trials.Trial`.
+    """The end of a trial, as reported by its worker or by the pool; fields as in :class:`~.trials.Trial`.
 
     Attributes:
-        cost: NaN where the trial failed.
-        checkpoint: As returned by the training method; None where it does not exist.
-        steps: As returned by the training method, None for the whole budget; where it raised, the ``steps`` of the
-            exception, None where it has none.
+        cost: NaN if the trial failed.
+        checkpoint: As returned by the training method; None if it does not exist.
+        steps: As returned by the training method, None for the whole budget; if it raised, the ``steps`` of the
+            exception, None if that has none.
         has_model: Whether the training method returned a model, which stays in the worker.
     """
 
@@ -90,11 +89,10 @@ def require_training_method(method: Any) -> None:
             f"the training method {method!r:.100} cannot be called; give a function train(config, seed, budget) that "
             "returns a cost, or an object with such a __call__"
         )
-    try:
-        signature = inspect.signature(method)
-    except (TypeError, ValueError):  # of some compiled functions
+    if _parameters(method) is None:
         return
-    by_name, by_place = _arguments(method, dict.fromkeys(_GIVEN), dict.fromkeys(optional_arguments(method)))
+    by_place, by_name = _arguments(method, dict.fromkeys(_GIVEN), dict.fromkeys(optional_arguments(method)))
+    signature = inspect.signature(method)
     try:
         signature.bind(*by_place, **by_name)
     except TypeError as error:
@@ -108,10 +106,10 @@ def require_training_method(method: Any) -> None:
 def call(method: TrainingMethod, job: Job) -> Any:
     """Call a training method for a trial; it is given ``checkpoint`` and ``folder`` where it accepts them.
 
-    Configuration, seed and budget are given by name where the signature has these three names, else by their places.
+    Configuration, seed and budget are passed by name where the signature has these three names, else by position.
     """
-    accepted = optional_arguments(method)
     optional: dict[str, Any] = {}
+    accepted = optional_arguments(method)
     if "checkpoint" in accepted:
         if job.checkpoint is not None:
             await_files([job.checkpoint], _APPEAR_SECONDS)
@@ -120,36 +118,39 @@ def call(method: TrainingMethod, job: Job) -> Any:
         job.folder.mkdir(parents=True, exist_ok=True)
         optional["folder"] = job.folder
     given = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
-    by_name, by_place = _arguments(method, given, optional)
+    by_place, by_name = _arguments(method, given, optional)
     return method(*by_place, **by_name)
+
+
+def _parameters(method: TrainingMethod) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a training method; None for compiled functions without a signature."""
+    try:
+        return inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return None
 
 
 def _arguments(
     method: TrainingMethod, given: Mapping[str, Any], optional: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[Any]]:
-    """Return the arguments that a training method takes by name, and those by place."""
-    named = set()
-    with suppress(TypeError, ValueError):  # of some compiled functions
-        parameters = inspect.signature(method).parameters.values()
-        named = {own.name for own in parameters if own.kind in (own.POSITIONAL_OR_KEYWORD, own.KEYWORD_ONLY)}
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments that a training method takes by position, and those by name."""
+    parameters = (_parameters(method) or {}).values()
+    named = {own.name for own in parameters if own.kind in (own.POSITIONAL_OR_KEYWORD, own.KEYWORD_ONLY)}
     if named.issuperset(given):
-        return {**given, **optional}, []
-    return dict(optional), list(given.values())
+        return [], {**given, **optional}
+    return list(given.values()), dict(optional)
 
 
 def optional_arguments(method: TrainingMethod) -> frozenset[str]:
     """Return which of ``checkpoint`` and ``folder`` a training method accepts."""
-    try:
-        parameters = inspect.signature(method).parameters
-    except (TypeError, ValueError):  # of some compiled functions
-        return frozenset()
+    parameters = _parameters(method) or {}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return frozenset(_OPTIONAL)
     return frozenset(_OPTIONAL) & parameters.keys()
 
 
 def run_job(method: TrainingMethod, job: Job, plugins: Sequence[str] = ()) -> Outcome:
-    """Run one trial and return how it ended; an exception of the training method makes it a failed trial.
+    """Run one trial and return its outcome; an exception of the training method makes it a failed trial.
 
     Args:
         method: The training method.
@@ -190,7 +191,7 @@ def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
 
 
 def status_of(error: BaseException) -> Status:
-    """Return the kind of failure that an exception, or the one it was raised from, stands for."""
+    """Return the kind of failure of an exception, or of the one it was raised from."""
     cause: BaseException | None = error
     while cause is not None:
         if _is_out_of_memory(cause):
@@ -202,7 +203,7 @@ def status_of(error: BaseException) -> Status:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Decide by name and message, without importing torch: its CPU allocator raises plain RuntimeErrors."""
+    """Decide by name and message, without importing torch, whose CPU allocator raises plain RuntimeErrors."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     if isinstance(error, OSError):

@@ -146,7 +146,7 @@ def test_mistakes_exit_with_2_and_a_remedy(words, message, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_options_of_a_search_are_refused_where_a_report_is_drawn_anew(tmp_path, capsys):
+def test_options_of_a_search_are_refused_where_a_report_is_written_again(tmp_path, capsys):
     (tmp_path / "result.json").write_text("{}")
     for words, named in (
         (["--trials", "9"], "leave out --trials, or name the dataset and --output"),
@@ -176,7 +176,7 @@ def test_a_budget_that_was_not_reached_is_told_in_the_terminal_and_in_json_and_t
     assert record["scores"]["val"]["f1"] == pytest.approx(found["incumbent"]["score"])
 
 
-def test_a_damaged_result_is_told_where_a_report_is_drawn_anew(tmp_path, capsys):
+def test_a_damaged_result_is_an_error_where_a_report_is_written_again(tmp_path, capsys):
     (tmp_path / "result.json").write_text('{"schema": 1, ')
     with pytest.raises(SystemExit) as end:
         main(["tune", str(tmp_path)])

@@ -156,7 +156,7 @@ def test_a_missing_checkpoint_is_told_once_and_noted(tmp_path: Path, caplog: pyt
     told = [record.getMessage() for record in caplog.records if "/nowhere" in record.getMessage()]
     assert told == [
         "trial 0: the checkpoint /nowhere/state does not exist, so that larger budgets start from scratch; "
-        "further notes stand in the result"
+        "further notes are in the result"
     ]
     assert all(trial.succeeded and "/nowhere/state does not exist" in trial.note for trial in best.trials)
     assert all("/nowhere/state" in trial["note"] for trial in _trials(tmp_path))

@@ -124,7 +124,7 @@ def test_arguments_of_the_method_reach_it(tmp_path):
         (
             {"space": {"training.seed": {"type": "int", "range": [0, 9]}}, "min_budget": 3, "max_budget": 9},
             ConfigError,
-            "training.seed cannot be tuned or set here: the seed is the search's",
+            "training.seed cannot be tuned or set here: the search sets the seed",
         ),
     ],
 )

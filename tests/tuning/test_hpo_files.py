@@ -242,7 +242,7 @@ def test_without_a_model_names_are_free(tmp_path: Path) -> None:
         ("model.dropout", "model.embedding", 9, r"'model\.embedding' is no key of gin_small"),
         ("model.dropout", "model.positional", 9, r"'model\.positional' is a section of gin_small, not a key"),
         ("model.dropout", "model.dropout.rate", 9, r"'model\.dropout' holds a value and no keys of its own"),
-        ("training.lr", "training.steps", 5, r"this key cannot be tuned: the budget says how long"),
+        ("training.lr", "training.steps", 5, r"this key cannot be tuned: the budgets say how long"),
         ("training.lr", "training.val_split", 5, r"this key cannot be tuned: costs of trials must be comparable"),
         ("[0.0, 0.5]", "[0.0, 1.5]", 9, r"model\.dropout: the value 1\.5 is refused: .*less than 1"),
         (

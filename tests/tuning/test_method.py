@@ -202,7 +202,7 @@ def test_a_damaged_checkpoint_costs_its_steps_and_nothing_else(make, tmp_path, c
     path = tmp_path / "seed0" / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     second = method(LR, 0, 27, first.checkpoint, tmp_path)
-    assert second.steps == 27 and "trained from the beginning: the checkpoint" in caplog.text
+    assert second.steps == 27 and "training starts from the beginning: the checkpoint" in caplog.text
     assert second.cost == method(LR, 0, 27, None, tmp_path / "other").cost
 
 
@@ -273,7 +273,7 @@ def test_the_warm_up_of_the_file_keeps_its_share_of_the_largest_budget_on_every_
         ({"lr": 1e-3}, "override 'lr' must start with 'model.' or 'training.'; did you mean 'training.lr'"),
         ({"training.leaning_rate": 1e-3}, "unknown key 'training.leaning_rate'"),
         ({"training.steps": 10}, "training.steps cannot be tuned or set here: the budgets say how long is trained"),
-        ({"training.seed": 1}, "training.seed cannot be tuned or set here: the seed is the search's"),
+        ({"training.seed": 1}, "training.seed cannot be tuned or set here: the search sets the seed"),
         ({"training.schedule_steps": 10}, "training.schedule_steps cannot be tuned"),
         ({"model.hidden": 32}, "model.hidden is tuned and set to 16 at once; leave one of the two out"),
         ({"training.val_split": "test"}, "training.val_split=test is refused"),

@@ -141,6 +141,13 @@ def test_a_space_file_says_what_its_budgets_count(tmp_path: Path, root: Path) ->
     message = re.escape(f"{path}:6: fidelity: the budget of algoreas/random_forest counts samples; write samples")
     with pytest.raises(ConfigError, match=message):
         search("random_forest", root, tmp_path / "run", space=path)
+    path.write_text(
+        f"{text}  training.lr: {{type: float, range: [0.1, 0.2]}}\nbudget: {{min: 5, max: 20}}\nfidelity: samples\n"
+    )
+    with pytest.raises(
+        ConfigError, match=re.escape(f"{path}:5: training.lr: 'training.lr' is no key of algoreas/random")
+    ):
+        search("random_forest", root, tmp_path / "run", space=path)
 
 
 def test_the_learner_says_what_a_budget_counts() -> None:

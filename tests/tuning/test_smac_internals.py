@@ -5,14 +5,54 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from smac.acquisition.maximizer.local_and_random_search import LocalAndSortedRandomSearch
+from smac.acquisition.maximizer.local_search import LocalSearch
+from smac.initial_design import AbstractInitialDesign
+from smac.intensifier.hyperband import Hyperband
+from smac.main.config_selector import ConfigSelector
 
 from graphbench.tuning import smac_internals
-from graphbench.tuning.smac_internals import INTERNALS, VERSION, Internal
 
+VERSION = "2.4"
+"""The versions of SMAC for which the file was written; ``pyproject.toml`` allows no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Internal:
+    """A member of a class of SMAC that is not public.
+
+    Attributes:
+        owner: The class.
+        name: The member.
+        parameters: Names of its parameters after ``self``, where it is overridden; None for one that is only used.
+    """
+
+    owner: type
+    name: str
+    parameters: tuple[str, ...] | None = None
+
+
+_START_POINTS = "_get_init_points_from_previous_configs"
+INTERNALS = (
+    Internal(AbstractInitialDesign, "_configspace"),
+    Internal(AbstractInitialDesign, "_seed"),
+    Internal(AbstractInitialDesign, "_n_configs"),
+    Internal(AbstractInitialDesign, "_select_configurations", ()),
+    Internal(Hyperband, "_seed"),
+    Internal(Hyperband, "_tf_seeds"),
+    Internal(Hyperband, "_s_max"),
+    Internal(Hyperband, "_get_next_bracket"),
+    Internal(ConfigSelector, "_collect_data", ()),
+    Internal(ConfigSelector, "_considered_budgets"),
+    Internal(ConfigSelector, "_previous_entries"),
+    Internal(LocalSearch, _START_POINTS, ("previous_configs", "n_points", "additional_start_points")),
+    Internal(LocalAndSortedRandomSearch, "_local_search"),
+)
 PACKAGE = Path(inspect.getfile(smac_internals)).parent.parent
 
 

@@ -260,11 +260,11 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
         ),
         (
             {"type": "categorical", "choices": ["a", "b", "a"]},
-            r"lr\.choices: .* is refused: the value 'a' stands there twice",
+            r"lr\.choices: .* is refused: the value 'a' is listed twice",
         ),
         (
             {"type": "categorical", "choices": [True, 1]},
-            r"lr\.choices: .* is refused: the value 1 stands there twice \(true equals 1\)",
+            r"lr\.choices: .* is refused: the value 1 is listed twice \(true equals 1\)",
         ),
         (
             {"type": "categorical", "choices": ["a", len]},

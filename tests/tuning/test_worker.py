@@ -1,7 +1,10 @@
 """What a worker makes of a call of a training method: its arguments, its result, and how it fails."""
 
 import math
+import os
 import re
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -14,6 +17,7 @@ import pytest
 from graphbench.core.errors import ConfigError, TrainingError
 from graphbench.reports.tuning.trials import Status
 from graphbench.tuning import worker
+from graphbench.tuning.execution import trial_function
 from graphbench.tuning.trials import TrialResult
 from graphbench.tuning.worker import Job, optional_arguments, reason_of, require_training_method, run_job, status_of
 
@@ -190,3 +194,23 @@ def test_an_allocation_that_torch_refuses_is_out_of_memory(tmp_path: Path) -> No
     torch = pytest.importorskip("torch")
     outcome = run_job(lambda config, seed, budget: torch.empty(2**55), _job(tmp_path))
     assert outcome.status is Status.OUT_OF_MEMORY, outcome.reason
+
+
+def test_a_worker_loads_the_plug_ins_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_plugin.py").write_text("")
+    monkeypatch.setattr("graphbench.tuning.execution.plugin_targets", lambda: ("own_plugin",))
+    (tmp_path / "function").write_bytes(trial_function(lambda config, seed, budget: "own_plugin" in sys.modules))
+    code = (
+        "import sys; from pathlib import Path; import cloudpickle; from graphbench.tuning.worker import Job\n"
+        "function = cloudpickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "print(function(Job(0, {}, 0, 1, None, Path('x'))).cost)"
+    )
+    folders = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "function")],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "1.0\n", done.stderr

@@ -1,4 +1,4 @@
-"""What is expected on the dataset of a tuning run: scores of trivial predictors, solvers and papers, beside its own."""
+"""Expected scores on the dataset of a tuning run: those of trivial predictors, solvers and papers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SPLIT_KEY = "training.val_split"
 
 @dataclass(frozen=True)
 class Expected:
-    """The scores beside which those of a tuning run stand.
+    """The scores that those of a tuning run are compared with.
 
     Attributes:
         card: The card of the dataset.
         metric: The metric of validation.
-        split: The split the run validates on, of which the scores of trivial predictors and solvers are.
-        model: Name under which papers print scores of the tuned architecture.
+        split: The split of validation, which the scores of trivial predictors and solvers are for.
+        model: Name of the tuned architecture in papers.
         published: Published scores of the metric on the test split, in the order of their tables.
     """
 
@@ -43,24 +43,24 @@ class Expected:
 
     @property
     def floor(self) -> tuple[str, float] | None:
-        """Name and score of the best trivial predictor on the validation split; None where none was measured."""
+        """Name and score of the best trivial predictor on the validation split; None if none was measured."""
         found = best_floor(self.card, self.split, self.metric)
         return None if found is None else (found[0].replace("_", " "), found[1])
 
     @property
     def of_model(self) -> list[PublishedScore]:
-        """The published scores of the tuned architecture; where there are none, the best published score alone."""
+        """The published scores of the tuned architecture; if there are none, the best published score."""
         own = [score for score in self.published if score.model == self.model]
         sign = 1 if METRICS[self.metric].higher_is_better else -1
         return own or sorted(self.published, key=lambda score: -sign * (score.value or 0.0))[:1]
 
 
 def expected_of(history: History) -> Expected | None:
-    """Return what is expected on the dataset of a run.
+    """Return the expected scores on the dataset of a run.
 
     Returns:
-        None for a training method of the user's own, for a dataset that no catalogue knows any more, for data of
-        another version than the card's, and where the metric of validation is no metric of the card, such as a loss.
+        None for a training method of the user, for a dataset that is not in the catalogue any more, for data of another
+        version than the card's, and if the metric of validation is not a registered metric, such as a loss.
     """
     what = history.what
     metric = history.measure.metric
@@ -79,7 +79,7 @@ def expected_of(history: History) -> Expected | None:
 
 
 def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
-    """Return the incumbent and the default configuration beside the scores that are expected."""
+    """Return a table of the incumbent, the default configuration and the expected scores."""
     names = (found.metric,)
     own = [("incumbent", best), *(("default configuration", trial) for trial in history.default_trials[-1:])]
     rows: list[tuple[str, ...]] = [
@@ -98,11 +98,11 @@ def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
 
 
 def expected_notes(history: History, found: Expected) -> list[str]:
-    """Return what to know before scores of a run are compared with those that are expected."""
+    """Return remarks on the comparison of a run's scores with the expected ones."""
     notes = []
     if found.published:
         notes.append(
-            "Published scores are of the test split, scores of this run of the validation split: train the incumbent "
+            "Published scores are on the test split, scores of this run on the validation split: train the incumbent "
             "and evaluate it on the test split to compare them."
         )
     limit = history.what.get("val_limit") or history.what.get("limit")
@@ -115,7 +115,7 @@ def expected_notes(history: History, found: Expected) -> list[str]:
 
 
 def below_floor_text(history: History, found: Expected | None) -> str:
-    """Return a warning where the best configuration is no better than a trivial predictor; else nothing."""
+    """Return a warning if the best configuration is no better than a trivial predictor; else an empty text."""
     best, floor = history.incumbent, None if found is None else found.floor
     if best is None or floor is None:
         return ""

@@ -1,4 +1,4 @@
-"""The history of a tuning run, read from its ``result.json``: what tables and figures of the report are made from."""
+"""The history of a tuning run, read from its ``result.json``; tables and figures of the report are made from it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from math import isclose
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,20 +18,21 @@ from graphbench.training.fidelity import Fidelity, recorded_fidelity
 
 RESULT = "result.json"
 SCHEMA = 1
+DEFAULT_ID = 0  # of the default configuration, which every search tries first
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What was done at one budget.
+    """The trials at one budget.
 
     Attributes:
         budget: Budget of a configuration in total.
-        trials: Trials that ended there.
-        failed: Those of them that failed.
-        steps: Budget spent there.
-        saved: Budget that continuing from smaller budgets saved there.
-        seconds: Time of its trials, added up.
-        best: Lowest cost; None where no trial succeeded.
+        trials: Number of trials that ended.
+        failed: Number of failed trials.
+        steps: Budget spent.
+        saved: Budget saved by continuing from smaller budgets.
+        seconds: Total time of the trials.
+        best: Lowest cost; None if no trial succeeded.
         median: Median cost of the successful trials.
     """
 
@@ -48,13 +48,13 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The end of a trial, and how far the run had come by then.
+    """The end of a trial, and the state of the run at that time.
 
     Attributes:
         trial: The trial.
         steps: Budget spent in all trials that had ended.
         seconds: Time in which at least one trial was running.
-        incumbent: The best trial by then; None before the first success.
+        incumbent: The best trial so far; None before the first success.
     """
 
     trial: Trial
@@ -65,7 +65,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class History:
-    """A tuning run as its ``result.json`` tells it.
+    """A tuning run as recorded in its ``result.json``.
 
     Attributes:
         result: The content of the file.
@@ -118,18 +118,13 @@ class History:
 
     @cached_property
     def incumbent(self) -> Trial | None:
-        """The best trial; None where none succeeded."""
+        """The best trial; None if none succeeded."""
         return incumbent_of(self.trials)
 
     @property
     def budgets(self) -> list[int]:
         """The budgets of trials, rising."""
         return sorted({trial.budget for trial in self.trials})
-
-    @property
-    def default_config(self) -> dict[str, Any]:
-        """The default value of every parameter that has one."""
-        return {parameter.name: parameter.default for parameter in self.parameters if parameter.has_default}
 
     @property
     def default_trials(self) -> list[Trial]:
@@ -142,17 +137,16 @@ class History:
         return [trial for trial in self._of_default() if not trial.succeeded]
 
     def _of_default(self) -> list[Trial]:
-        defaults = self.default_config
-        own = [t for t in self.trials if all(_equal(defaults.get(key), value) for key, value in t.config.items())]
+        own = [trial for trial in self.trials if trial.config_id == DEFAULT_ID]
         return sorted(own, key=lambda trial: trial.budget)
 
     def rungs(self) -> list[Rung]:
-        """Return what was done at each budget, the smallest first."""
+        """Return the trials at each budget, the smallest budget first."""
         return rungs_of(self.trials)
 
     @cached_property
     def moments(self) -> tuple[Moment, ...]:
-        """The ends of all trials, in time."""
+        """The ends of all trials, in chronological order."""
         ended = sorted(self.trials, key=lambda trial: (_start(trial) + trial.seconds, trial.number))
         periods = _busy_periods(ended)
         found: list[Moment] = []
@@ -164,12 +158,12 @@ class History:
         return tuple(found)
 
     def ranking(self, most: int) -> list[Trial]:
-        """Return the best configurations' furthest trials: those of larger budgets first, at each budget by cost."""
+        """Return the last trials of the best configurations: larger budgets first, at each budget by cost."""
         ranked = sorted(self.furthest(), key=lambda trial: (-trial.budget, trial.measured, trial.number))
         return ranked[:most]
 
     def furthest(self) -> list[Trial]:
-        """Return of each configuration the successful trial with the largest budget."""
+        """Return the successful trial with the largest budget of each configuration."""
         found: dict[int, Trial] = {}
         for trial in sorted(self.successes, key=lambda trial: (trial.budget, -trial.measured)):
             found[trial.config_id] = trial
@@ -177,7 +171,7 @@ class History:
 
 
 def read_history(folder: Path) -> History:
-    """Return what the ``result.json`` in the folder of a run tells.
+    """Return the history in the ``result.json`` of a run's folder.
 
     Raises:
         TuningError: If there is none, or it is malformed.
@@ -186,12 +180,12 @@ def read_history(folder: Path) -> History:
 
 
 def busy_seconds(trials: Sequence[Trial]) -> float:
-    """Return for how long at least one of the trials was running."""
+    """Return how long at least one of the trials was running, in seconds."""
     return sum(end - start for start, end in _busy_periods(trials))
 
 
 def rungs_of(trials: Sequence[Trial]) -> list[Rung]:
-    """Return what trials did at each budget, the smallest first."""
+    """Return the trials at each budget, the smallest budget first."""
     budgets = sorted({trial.budget for trial in trials})
     return [_rung(budget, [trial for trial in trials if trial.budget == budget]) for budget in budgets]
 
@@ -211,12 +205,12 @@ def _rung(budget: int, trials: Sequence[Trial]) -> Rung:
 
 
 def _start(trial: Trial) -> float:
-    """Return when a trial started, in seconds since 1970; 0 where the record does not say."""
+    """Return the start of a trial in seconds since 1970; 0 if it is not recorded."""
     return datetime.fromisoformat(trial.started).timestamp() if trial.started else 0.0
 
 
 def _busy_periods(trials: Sequence[Trial]) -> list[tuple[float, float]]:
-    """Return start and end of every period without a pause in which trials were running, in time."""
+    """Return start and end of every uninterrupted period in which trials were running, in chronological order."""
     periods: list[tuple[float, float]] = []
     for start, end in sorted((_start(trial), _start(trial) + trial.seconds) for trial in trials):
         if periods and start <= periods[-1][1]:
@@ -228,8 +222,3 @@ def _busy_periods(trials: Sequence[Trial]) -> list[tuple[float, float]]:
 
 def _busy_until(periods: Sequence[tuple[float, float]], until: float) -> float:
     return sum(min(end, until) - start for start, end in periods if start < until)
-
-
-def _equal(first: Any, second: Any) -> bool:
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, second))
-    return isclose(first, second, rel_tol=1e-9) if numbers else bool(first == second)

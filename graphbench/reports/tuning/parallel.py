@@ -27,9 +27,9 @@ _LONGEST = 14  # characters of a mark
 _APART = 0.09  # of an axis, between two marks
 _GOLDEN = 0.618034
 _SPREAD = 0.05  # of an axis, over which lines through the same value of a list are spread
-_FENCE = 3.0  # interquartile ranges; scores further out stand at the end of their axis
+_FENCE = 3.0  # interquartile ranges; scores further out are drawn at the end of their axis
 _INACTIVE = -0.12
-_CROWDED = 8  # parameters from which on every other name stands a line higher
+_CROWDED = 8  # parameters; with more, every other name is a line higher
 _SPACING = 0.95  # inches between two axes
 
 
@@ -38,7 +38,7 @@ def parallel_figure(history: History) -> Figure | None:
 
     One vertical axis per hyperparameter, on its own scale, and the score at the run's largest budget as the last. The
     colour is that score; configurations that were stopped at a smaller budget are grey and have none. The incumbent is
-    drawn on top. A hyperparameter that is inactive in a configuration stands below its axis.
+    drawn on top. A hyperparameter that is inactive in a configuration is drawn below its axis.
     """
     parameters = [parameter for parameter in history.parameters if parameter.varies]
     incumbent = history.incumbent
@@ -88,7 +88,7 @@ def _add_legend(figure: Figure, axes: Axes, *, stopped: bool, others: bool) -> N
 
 
 class _ScoreScale:
-    """Places of scores on their axis, 0 at its foot, 1 at its head; far outliers stand at the worse end."""
+    """Positions of scores on their axis, 0 at the bottom, 1 at the top; far outliers are drawn at the worse end."""
 
     def __init__(self, scores: Sequence[float], higher_is_better: bool) -> None:
         self.log = not higher_is_better and min(scores) > 0 and max(scores) > MAGNITUDES * min(scores)
@@ -119,7 +119,7 @@ class _ScoreScale:
         values = np.linspace(self.low, self.high, 5 if self.high > self.low else 1)
         scores = (np.exp(values) if self.log else values).tolist()
         marks = [(self.place(score), text) for score, text in zip(scores, distinct_texts(scores), strict=True)]
-        if self.cut:  # what stands at the worse end may be worse than its mark says
+        if self.cut:  # scores at the worse end may be worse than its mark
             end = 0 if self._higher else -1
             place, text = marks[end]
             marks[end] = (place, f"{'≤' if self._higher else '≥'} {text}")
@@ -130,7 +130,7 @@ class _ScoreScale:
 
 
 def _places(parameters: Sequence[Parameter], trial: Trial, spread: float = 0.0) -> list[float]:
-    """Return where a configuration crosses the axes; those of lists are left apart by up to half of ``spread``."""
+    """Return where a configuration crosses the axes; on axes of lists it is shifted by up to half of ``spread``."""
     shift = spread * ((trial.config_id * _GOLDEN) % 1 - 0.5)
     return [
         _INACTIVE + shift

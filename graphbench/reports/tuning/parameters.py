@@ -1,4 +1,4 @@
-"""Hyperparameters as reports need them: on a scale from 0 to 1, as a number for a model, and as text.
+"""Hyperparameters in reports: on a scale from 0 to 1, as a number for a model, and as text.
 
 They are read from the plain form in which results keep a space (:func:`graphbench.tuning.space.describe`), so that a
 report needs neither the run nor the library the space came from.
@@ -26,11 +26,11 @@ _MOST_LISTED = 8  # values of a longer list are shortened
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Where a parameter exists: where its parent has one of some values, or lies on one side of a limit.
+    """The condition for a parameter: its parent has one of some values, or is on one side of a limit.
 
     Attributes:
-        parent: Name of the parameter it hangs on.
-        values: Values of the parent; None where a limit decides.
+        parent: Name of the parent.
+        values: Values of the parent; None if there is a limit.
         above: The parent's value must be larger; None for no such limit.
         below: The parent's value must be smaller; None for no such limit.
     """
@@ -60,8 +60,8 @@ class Parameter:
         high: Upper bound of a range, included.
         whole: Whether a range holds integers alone.
         log: Whether a range is searched on a logarithmic scale.
-        ordered: Whether the order of the values means something.
-        conditions: Where it exists; all must hold.
+        ordered: Whether the values have an order.
+        conditions: Its conditions; all must hold.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Parameter:
 
     @property
     def range_text(self) -> str:
-        """The values it may have, e.g. ``1e-06 to 0.1, logarithmic``, and where it exists."""
+        """Its values, e.g. ``1e-06 to 0.1, logarithmic``, and its conditions."""
         if self.values:
             shown = _listed(self.values)
         else:
@@ -114,7 +114,7 @@ class Parameter:
         return (self.code(value) - low) / (high - low) if high > low else 0.5
 
     def codes_at(self, shares: Floats) -> Floats:
-        """Return the codes of values drawn evenly: float64 for ``shares`` in [0, 1), of the same shape."""
+        """Return the codes at quantiles of a uniform distribution: float64 of the shape of ``shares`` in [0, 1)."""
         if self.values:
             return np.floor(shares * len(self.values))
         if not self.whole:
@@ -133,7 +133,7 @@ def read_parameters(described: Mapping[str, Any], configurations: Iterable[Mappi
 
     Args:
         described: ``{"space": name -> hyperparameter, "conditions": [...]}``, or the hyperparameters alone.
-        configurations: The configurations tried; they tell the range of a hyperparameter whose bounds are not given.
+        configurations: The configurations tried; they give the range of a hyperparameter without bounds.
     """
     plain = "space" in described and "conditions" in described
     entries: Mapping[str, Any] = described["space"] if plain else described
@@ -167,7 +167,7 @@ def active_codes(parameters: Sequence[Parameter], codes: Floats) -> Floats:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Return each dotted name's shortest ending that no other name shares: ``lr`` for ``training.lr``."""
+    """Return the shortest unique ending of each dotted name: ``lr`` for ``training.lr``."""
     parts = {name: name.split(".") for name in names}
     found = {}
     for name in names:
@@ -178,7 +178,7 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """Return a configuration in one line, with the shortest names that are clear."""
+    """Return a configuration in one line, with the shortest unambiguous names."""
     names = short_names(list(config))
     return ", ".join(f"{names[key]} {value_text(value)}" for key, value in config.items())
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _SMALLEST, _LARGEST = "#97a3b4", COLOURS[0]  # of the budgets' colours
 _BEST = COLOURS[1]
 _FEWEST_DIGITS, _MOST_DIGITS, _MOST_TICKS = 3, 12, 6
-MAGNITUDES = 30  # scores that are errors and differ by more than so many times stand on a logarithmic axis
+MAGNITUDES = 30  # ratio of the largest to the smallest error above which their axis is logarithmic
 
 
 def best_figure(history: History, expected: Expected | None = None) -> Figure | None:
     """Return the figure of the best so far over the budget spent and over time, or None if no trial succeeded.
 
-    The line is the incumbent's: a new one begins where a larger budget is first reached. Failed trials stand at the
-    worse end. Horizontal lines are the scores that are expected.
+    The line is the incumbent's score; a new one begins where a larger budget is first reached. Failed trials are drawn
+    at the worse end. Horizontal lines are expected scores.
     """
     if not history.successes:
         return None
@@ -103,7 +103,7 @@ def _draw_best(axes: Axes, history: History, at: Sequence[float]) -> None:
 
 
 def distinct_texts(values: Sequence[float]) -> list[str]:
-    """Return numbers as text with as many digits as tell those that differ apart, at least three."""
+    """Return numbers as text with enough digits to distinguish different ones, at least three."""
     different = len(set(values))
     texts: list[str] = []
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS + 1):
@@ -122,7 +122,7 @@ def use_whole_ticks(axis: Axis) -> None:
 
 
 def use_score_ticks(axis: Axis) -> None:
-    """Mark few scores on a linear axis, each written in full: no number is to be added to what stands there."""
+    """Mark few scores on a linear axis, each in full, without an offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     axis.set_major_locator(MaxNLocator(_MOST_TICKS))
@@ -192,7 +192,7 @@ def importance_figure(importance: Importance) -> Figure | None:
 
 
 def blend(first: str, second: str, share: float) -> str:
-    """Return the colour that lies between two, by the second one's share."""
+    """Return a mixture of two colours, by the share of the second."""
     from matplotlib.colors import to_hex, to_rgb
 
     mixed = [(1 - share) * a + share * b for a, b in zip(to_rgb(first), to_rgb(second), strict=True)]

@@ -1,4 +1,4 @@
-"""The report of a tuning run: how the best configuration was found and what it cost, as Markdown and as one page."""
+"""The report of a tuning run, as Markdown and as one self-contained page."""
 
 from __future__ import annotations
 
@@ -127,19 +127,19 @@ def write_incumbent(history: History, folder: Path) -> None:
 def incumbent_text(history: History, incumbent: Trial) -> str:
     """Return the incumbent as YAML, with a comment on how it was found.
 
-    For a model of ours it is the result's ``baseline``, a file such as those in ``baselines/<domain>/``: the tuned
-    configuration with the overrides of the run and the incumbent's values, trained to the budget it was scored at. For
-    other training methods it is the plain configuration.
+    For a model of this package it is the result's ``baseline``, a file such as those in ``baselines/<domain>/``: the
+    tuned configuration with the overrides of the run, the incumbent's values and the budget it was scored at. For other
+    training methods it is the plain configuration.
     """
     sections = history.result.get("baseline")
-    style = None if sections else False  # lists and inner mappings of sections stand in one line, as in our files
+    style = None if sections else False  # lists and inner mappings of sections are in one line, as in baselines/
     content = dict(sections or incumbent.config)
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110, default_flow_style=style)
     return "".join(f"# {line}\n" for line in _comment(history, incumbent)) + body
 
 
 def train_command(history: History) -> str | None:
-    """Return the command that trains the incumbent's file; None where the training method is not ours."""
+    """Return the command that trains the incumbent; None for training methods of the user."""
     what = history.what
     if not _is_ours(history) or "baseline" not in history.result:
         return None

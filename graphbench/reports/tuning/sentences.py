@@ -1,4 +1,4 @@
-"""What a tuning run came to, in sentences: the same for its pages, the command line and the log."""
+"""Sentences on the result of a tuning run, for its pages, the command line and the log."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from graphbench.core.words import counted, duration
 from graphbench.reports.tables import hardware_text, signed
 from graphbench.reports.tuning.budgets import budgets_of
 from graphbench.reports.tuning.expected import below_floor_text, expected_of
-from graphbench.reports.tuning.history import History
+from graphbench.reports.tuning.history import DEFAULT_ID, History
 from graphbench.reports.tuning.importance import TRUSTED_R2, Importance
 from graphbench.reports.tuning.trials import Trial
 from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
 
 
 def warnings_of(history: History) -> list[str]:
-    """Return what makes the result of a run doubtful: a largest budget not reached, a score at the trivial ones."""
+    """Return warnings about the result: a largest budget not reached, a score no better than a trivial one."""
     found = (unreached_text(history.result), below_floor_text(history, expected_of(history)))
     return [warning for warning in found if warning]
 
 
 def title_of(what: Mapping[str, Any]) -> str:
-    """Return what is tuned, in a line."""
+    """Return what is tuned, in one line."""
     if what.get("dataset") and what.get("model"):
         return f"Tuning {what['model']} on {what['dataset']}"
     return f"Tuning {what.get('training_method', '')}".strip()
 
 
 def unreached_text(result: Mapping[str, Any]) -> str:
-    """Return a warning where no trial that succeeded reached the largest budget; else nothing."""
+    """Return a warning if no successful trial reached the largest budget; else an empty text."""
     about = result.get("largest_budget") or {}
     if not 0 < about.get("reached", 0) < about.get("budget", 0):
         return ""
@@ -52,7 +52,7 @@ def search_text(what: Mapping[str, Any]) -> str:
 
 
 def summary(history: History) -> list[str]:
-    """Return what came out and how it was obtained, in sentences."""
+    """Return the result and how it was obtained, in sentences."""
     what, result, best = history.what, history.result, history.incumbent
     if best is None:
         found = f"No trial succeeded in {counted(len(history.trials), 'trial')}."
@@ -78,13 +78,10 @@ def summary(history: History) -> list[str]:
 
 
 def comparison_text(history: History, best: Trial) -> str:
-    """Return how the default configuration did beside the incumbent, at the largest budget that both have."""
+    """Return a comparison of the incumbent with the default configuration, at the largest budget that both have."""
     own = {trial.budget: trial.measured for trial in history.successes if trial.config_id == best.config_id}
     own[best.budget] = best.measured
     default = {trial.budget: trial.measured for trial in history.default_trials}
-    told = history.result.get("default") or {}
-    if isinstance(told.get("cost"), int | float) and told.get("budget") is not None:
-        default.setdefault(int(told["budget"]), float(told["cost"]))
     shared = [budget for budget in default if budget in own]
     lost = history.default_failures
     failed = (
@@ -97,7 +94,7 @@ def comparison_text(history: History, best: Trial) -> str:
     budget, measure = max(shared), history.measure
     difference = signed(measure.score(own[budget]) - measure.score(default[budget]))
     scores = f"{measure.text(own[budget])}, the default {measure.text(default[budget], named=False)} ({difference})"
-    if default[budget] == own[budget] and best.config_id in {t.config_id for t in history.default_trials}:
+    if default[budget] == own[budget] and best.config_id == DEFAULT_ID:
         at = history.fidelity.text(best.budget)
         return f"The default configuration is the incumbent: {measure.text(best.measured)} at {at}."
     if budget == best.budget:
@@ -114,7 +111,7 @@ def comparison_text(history: History, best: Trial) -> str:
 
 
 def saved_text(history: History) -> str:
-    """Return what continuing promoted configurations from their checkpoints saved."""
+    """Return how many steps were saved by continuing promoted configurations from their checkpoints."""
     steps: Mapping[str, Any] = history.result.get("steps") or {}
     done, alone = steps.get("done"), steps.get("without_continuing")
     if not done or not alone or alone <= done:
@@ -126,7 +123,7 @@ def saved_text(history: History) -> str:
 
 
 def importance_notes(found: Importance, fidelity: Fidelity = STEPS) -> list[str]:
-    """Return what to know about the importance of the hyperparameters, or why it was not computed."""
+    """Return remarks on the importance of the hyperparameters, or why it was not computed."""
     if found.refusal:
         return [f"Not computed: {found.refusal}."]
     known = f"{counted(found.trials, 'successful trial')} of {counted(found.configurations, 'configuration')}"

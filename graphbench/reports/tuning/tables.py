@@ -1,4 +1,4 @@
-"""The tuning report's tables as rows of ready-made text, the same for Markdown and HTML."""
+"""The tuning report's tables as rows of text, the same for Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEST = 10
 
 
 def incumbent_grid(history: History, incumbent: Trial) -> Grid:
-    """Return the incumbent beside the default configuration."""
+    """Return a table of the incumbent and the default configuration."""
     rows = [
         (
             parameter.name,
@@ -33,7 +33,7 @@ def incumbent_grid(history: History, incumbent: Trial) -> Grid:
 
 
 def rung_grid(history: History, rungs: Sequence[Rung]) -> Grid:
-    """Return what was done at each budget, and in all."""
+    """Return a table of the trials at each budget, with totals."""
     measure, fidelity = history.measure, history.fidelity
     saved = (f"{fidelity.name} saved",) if fidelity.is_continued else ()
     heads = ("budget", "trials", "failed", fidelity.spent, *saved, "time", f"best {measure.head}", "median")
@@ -59,7 +59,7 @@ def _shared_cells(counts: Sequence[int], seconds: float) -> tuple[str, ...]:
 
 
 def best_grid(history: History) -> Grid:
-    """Return the ten best configurations at the largest budget of each, larger budgets first."""
+    """Return a table of the ten best configurations, each at its largest budget, larger budgets first."""
     parameters = [parameter for parameter in history.parameters if parameter.varies]
     names = short_names([parameter.name for parameter in parameters])
     heads = ("rank", history.measure.head, "budget", "configuration", *(names[p.name] for p in parameters), "time")
@@ -78,7 +78,7 @@ def best_grid(history: History) -> Grid:
 
 
 def failure_grid(history: History) -> Grid:
-    """Return all trials that failed, with the reason."""
+    """Return a table of the failed trials with their reasons."""
     heads = ("trial", "configuration", "budget", "what happened", "reason", "values", "time")
     rows = [
         (
@@ -96,7 +96,7 @@ def failure_grid(history: History) -> Grid:
 
 
 def failure_text(history: History) -> str:
-    """Return how many trials failed and how, in a sentence."""
+    """Return how many trials failed, by kind of failure, in a sentence."""
     counts = Counter(_words(trial.status) for trial in history.failures)
     parts = ", ".join(f"{count} {words}" for words, count in counts.most_common())
     return f"{len(history.failures)} of {counted(len(history.trials), 'trial')} failed: {parts}."
@@ -109,7 +109,7 @@ def importance_grid(importance: Importance) -> Grid:
 
 
 def provenance_grid(history: History) -> Grid:
-    """Return how the result was obtained: search, budget, data, machine and code."""
+    """Return a table of the provenance: search, budget, data, machine and code."""
     what, result = history.what, history.result
     seconds: Mapping[str, Any] = result.get("seconds") or {}
     overhead = seconds.get("overhead_per_trial")

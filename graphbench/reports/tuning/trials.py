@@ -1,4 +1,4 @@
-"""A finished trial of a tuning run, as ``result.json`` holds it, and how its cost is shown to people."""
+"""A finished trial of a tuning run, as in ``result.json``, and how its cost is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphbench.evaluation.metrics.registry import METRICS
 
 
 class Status(StrEnum):
-    """How a trial ended; every value but ``SUCCESS`` is a failure, which has no cost."""
+    """The outcome of a trial; every value but ``SUCCESS`` is a failure, which has no cost."""
 
     SUCCESS = "success"
     RAISED = "raised"
@@ -25,25 +25,25 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """One finished trial: one configuration trained to one budget.
+    """One finished trial: one configuration trained with one budget.
 
     Attributes:
-        number: 0, 1, ... in the order the search asked for trials.
-        config_id: 0, 1, ... in the order configurations first appear.
+        number: 0, 1, ... in the order in which trials were proposed.
+        config_id: 0, 1, ... in the order in which configurations first appear.
         config: Hyperparameters by name, active ones only; plain JSON values.
         budget: Budget in total for this configuration.
-        continued_from: Budget of the checkpoint the trial started from; 0 where it started from scratch.
-        seed: What the training method was given.
+        continued_from: Budget of the checkpoint the trial started from; 0 if it started from scratch.
+        seed: Seed of the training method.
         status: How the trial ended.
-        cost: Lower is better; None where the trial failed (the search is told of a worst-case cost instead).
+        cost: Lower is better; None if the trial failed (the search algorithm gets a worst-case cost instead).
         reason: Why it failed: error type, message and the last line of the traceback; empty after success.
-        metrics: What the training method reported besides the cost.
+        metrics: Further values that the training method reported.
         seconds: Wall time in the worker.
         steps: Budget spent in this trial; of one that failed what is known to be spent.
         started: When it started, ISO 8601, UTC.
-        worker: Who ran it.
-        tries: How often it was started; above 1 where a worker was lost.
-        note: What is wrong with a trial that succeeded, such as a checkpoint that does not exist; else empty.
+        worker: Host and process that ran it.
+        tries: How often it was started; above 1 if a worker was lost.
+        note: A defect of a trial that succeeded, such as a checkpoint that does not exist; else empty.
     """
 
     number: int
@@ -89,7 +89,7 @@ class Trial:
         """Return the trial that :meth:`to_json` wrote.
 
         Raises:
-            TuningError: If keys are missing or unknown, or the status is none of ours.
+            TuningError: If keys are missing or unknown, or the status is unknown.
         """
         try:
             metrics = {name: math.nan if value is None else value for name, value in record.get("metrics", {}).items()}
@@ -104,7 +104,7 @@ def incumbent_of(trials: Sequence[Trial]) -> Trial | None:
     """Return the best trial so far.
 
     It has the lowest cost among the trials at the largest budget that any successful trial reached; of equal ones the
-    earlier (by number). None where no trial succeeded.
+    earlier (by number). None if no trial succeeded.
     """
     successes = [trial for trial in trials if trial.succeeded]
     if not successes:
@@ -116,7 +116,7 @@ def incumbent_of(trials: Sequence[Trial]) -> Trial | None:
 
 
 def cost_of(score: float, metric: str) -> float:
-    """Return what is minimised for a score: ``1 - score``, ``-score``, or the score itself of errors and losses.
+    """Return the cost that is minimised for a score: ``1 - score``, ``-score``, or errors and losses themselves.
 
     Args:
         score: The score in its natural direction.
@@ -130,10 +130,10 @@ def cost_of(score: float, metric: str) -> float:
 
 @dataclass(frozen=True)
 class Measure:
-    """What people read instead of a cost.
+    """How costs are shown: as scores of the metric of validation, where it is known.
 
     Attributes:
-        metric: The metric of validation, or ``loss``; None where the cost is all that is known.
+        metric: The metric of validation, or ``loss``; None for costs of an unknown metric.
     """
 
     metric: str | None = None
@@ -154,7 +154,7 @@ class Measure:
         return f"{self.name} {'↑' if self.higher_is_better else '↓'}"
 
     def score(self, cost: float) -> float:
-        """Return the score in its natural direction that has a cost."""
+        """Return the score, in its natural direction, of a cost."""
         return cost if self.metric is None else cost_of(cost, self.metric)  # its own inverse
 
     def text(self, cost: float, named: bool = True) -> str:

@@ -48,7 +48,7 @@ def test_the_table_shows_the_trivial_predictors_and_the_published_scores() -> No
     assert rows["gin", "published"][1:] == ("test", "GraphBench, Table 16, 3 seeds")
     assert ("gt", "published") in rows
     notes = " ".join(expected_notes(run, found))
-    assert "Published scores are of the test split" in notes and "its first 1,000 samples." in notes
+    assert "Published scores are on the test split" in notes and "its first 1,000 samples." in notes
 
 
 def test_the_figure_shows_both_as_lines() -> None:
@@ -121,7 +121,7 @@ def test_where_nothing_can_be_expected_the_report_is_written_without(what: dict[
     run = history(cost=0.9, **what)
     assert expected_of(run) is None and warnings_of(run) == []
     write_report(run.result, tmp_path)
-    assert "Beside what is expected" not in (tmp_path / "report.md").read_text()
+    assert "Expected scores" not in (tmp_path / "report.md").read_text()
 
 
 def test_a_search_logs_the_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

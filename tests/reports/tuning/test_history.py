@@ -9,7 +9,7 @@ from graphbench.reports.tuning.parameters import active_codes, read_parameters, 
 from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.space import describe, space_from
 
-from .synthetic import CONDITIONS, DEFAULT, SPACE, make_result, make_trials
+from .synthetic import CONDITIONS, SPACE, make_result, make_trials
 
 
 def trial(number, cost, budget=9, start=0, seconds=1.0, status=Status.SUCCESS, before=0, config_id=None):
@@ -150,7 +150,6 @@ def test_rungs_add_up():
 
 def test_trials_of_the_default_configuration_are_found():
     run = History(make_result())
-    assert run.default_config == DEFAULT
     assert run.default_trials[0].number == 0
     assert {own.config_id for own in run.default_trials} == {0}
 

@@ -21,7 +21,7 @@ from .synthetic import BUDGETS, DEFAULT, make_result, make_trials
 
 HEADINGS = [
     "Incumbent",
-    "Beside what is expected",
+    "Expected scores",
     "Best so far",
     "Use of the budget",
     "Parallel coordinates",
