@@ -97,7 +97,7 @@ def _check(part: tuple[str, str, int, int]) -> int:
     from pathlib import Path
 
     from graphbench import card
-    from graphbench.data.samples import find_generator
+    from graphbench.data.domain import find_generator
     from graphbench.data.shards import stored_samples
 
     path, split, first, last = part

@@ -81,7 +81,7 @@ def rate(card: Any, split: str) -> dict[str, float]:
     all shards (duplicates, joining, hashing); ``bytes``: in the finished file; ``shard``: samples in a shard;
     ``samples``: how many were measured.
     """
-    from graphbench.data.samples import find_generator, find_labeller
+    from graphbench.data.domain import find_generator, find_labeller
 
     maker = find_generator(card.generator) if card.labeller is None else find_labeller(card.labeller)
     seconds = SECONDS if card.labeller is None else LABEL_SECONDS

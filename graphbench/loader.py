@@ -14,7 +14,8 @@ from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
 from graphbench.core.errors import CardError
 from graphbench.data.generation import ensure_split
-from graphbench.data.sources import GENERATED, Reader, sourced_card
+from graphbench.data.source_choice import GENERATED, sourced_card
+from graphbench.data.sources import Reader
 from graphbench.data.store import default_root
 from graphbench.data.workers import require_one_place, worker_count
 

@@ -20,7 +20,7 @@ from graphbench.catalog import names, resources
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.families import load_family
 from graphbench.catalog.resources import baselines_dir
-from graphbench.data.samples import find_generator
+from graphbench.data.domain import find_generator
 from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import read_record

@@ -15,8 +15,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.core.errors import ResultError
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
-from graphbench.data.samples import find_generator
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import aggregate, load_records
 from graphbench.evaluation.shares import class_shares, share_names

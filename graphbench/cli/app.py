@@ -151,7 +151,7 @@ def generate(
     from graphbench.catalog.names import catalog
     from graphbench.cli.generated import generate_one, generated
     from graphbench.core.processes.cluster import connected
-    from graphbench.data.sources import sourced_card
+    from graphbench.data.source_choice import sourced_card
     from graphbench.data.workers import require_one_place
 
     require_one_place(workers, None, cluster)
@@ -194,7 +194,7 @@ def verify(
     """
     from graphbench.catalog.names import catalog
     from graphbench.cli import show
-    from graphbench.data.sources import sourced_card
+    from graphbench.data.source_choice import sourced_card
     from graphbench.verification import update_measured
     from graphbench.verification import verify as run_checks
 

@@ -68,7 +68,7 @@ def _with_files(
     dataset: str, model: str | None, source: str, folder: Path | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the options of a run on published files: the loaded data, in place of what says where others are."""
-    from graphbench.data.sources import sourced_card
+    from graphbench.data.source_choice import sourced_card
     from graphbench.loader import Loader
     from graphbench.tasks.registry import task_of
     from graphbench.training.config import load_config

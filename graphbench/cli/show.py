@@ -126,7 +126,7 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
     """Print one card, after checking that it fits its generator and metrics; ``files`` as for ``sourced_card``."""
-    from graphbench.data.sources import sourced_card
+    from graphbench.data.source_choice import sourced_card
     from graphbench.reports.published import published
     from graphbench.verification import check_card
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -15,10 +15,6 @@ from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.data.runs import offsets
 from graphbench.data.texts import Texts, take_rows
 from graphbench.data.trajectories import Trajectories
-from graphbench.data.trajectory_batch import move
-
-if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
 
 Array = NDArray[Any]
 _INTEGER_KINDS = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION)
@@ -227,11 +223,33 @@ def _set_slices(
     batch._store.__dict__["_num_nodes"] = (ptr[1:] - ptr[:-1]).tolist()
 
 
+def move(tensor: torch.Tensor, device: torch.device | str) -> torch.Tensor:
+    """Return a tensor on a device; the copy from the CPU to a GPU is asynchronous."""
+    target = torch.device(device)
+    if target.type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(target, non_blocking=True)
+    return tensor.to(target)
+
+
+class Batchable(Protocol):
+    """A dataset of which batches can be made."""
+
+    @property
+    def graph_numbers(self) -> NDArray[np.int64] | None:
+        """Numbers of the chosen graphs in the split; None for all of them."""
+
+    def __len__(self) -> int:
+        """Return the number of graphs."""
+
+    def make_batch(self, numbers: NDArray[np.int64] | slice, device: torch.device | str | None) -> Batch:
+        """Return the batch of some graphs of the split."""
+
+
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
     """A sized, repeatable iterable of batches; :meth:`.GraphDataset.batches` explains the attributes."""
 
-    dataset: GraphDataset
+    dataset: Batchable
     batch_size: int
     shuffle: bool
     seed: int

@@ -141,3 +141,42 @@ def all_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
     for domain in list_domains():
         for short, part in find_domain(domain).parts(kind).items():
             yield f"{domain}.{short}", part
+
+
+def find_labeller(name: str) -> Labeller:
+    """Return a registered labeller by the name a card gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the labeller does not exist.
+    """
+    found: Labeller = find_part("labeller", name)
+    return found
+
+
+def find_generator(name: str) -> Generator:
+    """Return a registered generator by the name a card gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the generator does not exist.
+    """
+    found: Generator = find_part("generator", name)
+    return found
+
+
+def find_problem(name: str) -> Problem:
+    """Return a problem by its name on cards, ``<domain>.<name>``, or without the domain if only one domain has it.
+
+    Raises:
+        CardError: If there is no such problem, or several domains have one of that name.
+    """
+    if "." in name:
+        found: Problem = find_part("problem", name)
+        return found
+    known = dict(all_parts("problem"))
+    fitting = [full for full in known if full.partition(".")[2] == name]
+    if len(fitting) == 1:
+        chosen: Problem = known[fitting[0]]
+        return chosen
+    if fitting:
+        raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
+    raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")

@@ -20,7 +20,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import GraphBenchError, StoreError
 from graphbench.data.compacting import compact
-from graphbench.data.samples import Labeller, Samples, find_labeller
+from graphbench.data.domain import find_labeller
+from graphbench.data.samples import Labeller, Samples
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import interrupted, stored_samples
 

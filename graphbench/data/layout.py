@@ -13,8 +13,8 @@ from typing import Any
 
 from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.core.files import is_file
+from graphbench.data.domain import find_generator
 from graphbench.data.labels import labeller_of
-from graphbench.data.samples import find_generator
 from graphbench.data.store import Manifest
 
 

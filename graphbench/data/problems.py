@@ -9,9 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.errors import CardError, DecodingError
+from graphbench.core.errors import DecodingError
 from graphbench.core.suggestions import closest
-from graphbench.data.domain import all_parts, find_part
 
 Array = NDArray[Any]
 
@@ -80,22 +79,3 @@ class Problem:
             hint = closest(unknown[0], self.options) or f"; it has {', '.join(self.options)}"
             raise DecodingError(f"the decoder of {self.short_name} has no option {unknown[0]!r}{hint}")
         self.check_options(**options)
-
-
-def find_problem(name: str) -> Problem:
-    """Return a problem by its name on cards, ``<domain>.<name>``, or without the domain if only one domain has it.
-
-    Raises:
-        CardError: If there is no such problem, or several domains have one of that name.
-    """
-    if "." in name:
-        found: Problem = find_part("problem", name)
-        return found
-    known = dict(all_parts("problem"))
-    fitting = [full for full in known if full.partition(".")[2] == name]
-    if len(fitting) == 1:
-        chosen: Problem = known[fitting[0]]
-        return chosen
-    if fitting:
-        raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
-    raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")

@@ -17,7 +17,6 @@ from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError
 from graphbench.core.kernels import is_cached
 from graphbench.core.validation import explain
-from graphbench.data.domain import find_part
 from graphbench.data.runs import offsets
 from graphbench.data.seeds import stream_key
 from graphbench.data.texts import stored_arrays, take_rows
@@ -252,23 +251,3 @@ class Labeller:
             return self.effort.model_validate({**spec.effort, **spec.splits.get(split, {})})
         except ValidationError as error:
             raise CardError(f"{card.path} ({card.id}, labels {self.name}): {explain(error, self.effort)}") from error
-
-
-def find_labeller(name: str) -> Labeller:
-    """Return a registered labeller by the name a card gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the labeller does not exist.
-    """
-    found: Labeller = find_part("labeller", name)
-    return found
-
-
-def find_generator(name: str) -> Generator:
-    """Return a registered generator by the name a card gives, ``<domain>.<name>``.
-
-    Raises:
-        CardError: If the domain or the generator does not exist.
-    """
-    found: Generator = find_part("generator", name)
-    return found

@@ -18,8 +18,9 @@ from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.plugins import load_targets
 from graphbench.data.compacting import compact
+from graphbench.data.domain import find_generator
 from graphbench.data.hashing import sample_hashes, samples_hash
-from graphbench.data.samples import Generator, Labeller, Samples, find_generator
+from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, pointer_dtype, write_arrays
 from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.trajectories import PREFIX, Trajectories

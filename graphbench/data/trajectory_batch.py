@@ -13,11 +13,11 @@ from torch import Tensor
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import GraphBenchError
+from graphbench.data.batching import FlatGraphs, move
 from graphbench.data.runs import take_runs
 from graphbench.data.trajectories import HintLayout, Trajectories
 
 if TYPE_CHECKING:
-    from graphbench.data.batching import FlatGraphs
     from graphbench.data.samples import Samples
 
 Array = NDArray[Any]
@@ -76,14 +76,6 @@ class TrajectoryBatch:
                 return part[name]
         known = ", ".join([*self.inputs, *self.hints, *self.outputs])
         raise KeyError(f"the batch has no feature {name!r}; it has {known}")
-
-
-def move(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """Return a tensor on a device; the copy from the CPU to a GPU is asynchronous."""
-    target = torch.device(device)
-    if target.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(target, non_blocking=True)
-    return tensor.to(target)
 
 
 def make_trajectory_batch(flat: FlatGraphs, graphs: Array | slice) -> TrajectoryBatch:

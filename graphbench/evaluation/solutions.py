@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import CardError, DecodingError, EvaluationError
-from graphbench.data.problems import Problem, find_problem
+from graphbench.data.domain import find_problem
+from graphbench.data.problems import Problem
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.inputs import ScoreScale, as_array
 from graphbench.evaluation.metrics import METRICS, metric

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
@@ -13,7 +12,7 @@ from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
 from graphbench.evaluation.texts import grouped_split, split_and_size
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
-from graphbench.reports.ood_plots import Reference, Series, SizeAxis, kinds_figure, size_figure
+from graphbench.reports.ood_plots import OODRow, Reference, Series, SizeAxis, kinds_figure, size_figure
 from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
 from graphbench.reports.published import PublishedScore
 from graphbench.tasks.registry import task_of
@@ -26,27 +25,6 @@ if TYPE_CHECKING:
 _NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
 _IN_WORDS = {"lengths": "facts"}  # labels of parameters with unclear names
 _NODES = "n"  # before a number of nodes
-
-
-@dataclass(frozen=True, slots=True)
-class OODRow:
-    """One split of an out-of-distribution table.
-
-    Attributes:
-        split: Split name; ``test`` comes first.
-        nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if unknown.
-        mean: Mean score over runs; None if the split was not evaluated.
-        std: Standard deviation over runs; None for one run.
-        published: The same architecture's published score under the same protocol; None if there is none.
-        floor: Score of the best trivial predictor; None if not measured.
-    """
-
-    split: str
-    nodes: float | None
-    mean: float | None
-    std: float | None
-    published: float | None
-    floor: float | None
 
 
 def ood_table(

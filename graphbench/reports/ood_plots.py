@@ -15,13 +15,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from graphbench.reports.ood import OODRow
 
 _MOST_TICKS = 12
 _DASHES: tuple[Any, ...] = ((0, (8, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (7, 2, 1.5, 2, 1.5, 2)), (0, (2, 3)))
 _GREY = "#8b93a0"  # of references: legible on white and on dark grey
 _MARKERS = ("s", "^", "D", "v")  # of published scores for all models
 _GROUP = 0.8  # width of the bars of a split
+
+
+@dataclass(frozen=True, slots=True)
+class OODRow:
+    """One split of an out-of-distribution table.
+
+    Attributes:
+        split: Split name; ``test`` comes first.
+        nodes: Number of nodes of its graphs, mean if they differ, or the problem size of its texts; None if unknown.
+        mean: Mean score over runs; None if the split was not evaluated.
+        std: Standard deviation over runs; None for one run.
+        published: The same architecture's published score under the same protocol; None if there is none.
+        floor: Score of the best trivial predictor; None if not measured.
+    """
+
+    split: str
+    nodes: float | None
+    mean: float | None
+    std: float | None
+    published: float | None
+    floor: float | None
 
 
 @dataclass(frozen=True, slots=True)

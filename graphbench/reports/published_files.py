@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.sections import SplitSpec
-from graphbench.data.sources import FileSource, source_with_protocol
+from graphbench.data.source_choice import source_with_protocol
+from graphbench.data.sources import FileSource
 from graphbench.evaluation.results import Aggregate
 from graphbench.reports.pages import ABSENT, Grid
 

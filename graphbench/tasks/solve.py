@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
-from graphbench.data.problems import Problem, find_problem
+from graphbench.data.domain import find_problem
+from graphbench.data.problems import Problem
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics import metric

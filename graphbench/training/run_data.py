@@ -13,7 +13,7 @@ from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
 from graphbench.data.layout import data_fingerprint
-from graphbench.data.sources import GENERATED, find_source, source_name, source_of
+from graphbench.data.source_choice import GENERATED, find_source, source_name, source_of
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
 

@@ -14,10 +14,11 @@ from graphbench.catalog.families import measured_path
 from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import write_json
 from graphbench.core.progress import Progress, progress_bar
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
-from graphbench.data.samples import Generator, Labeller, Samples, find_generator
+from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.tasks.registry import task_of
 
 FIRST = 64  # samples whose bytes, and whose labels, the card pins

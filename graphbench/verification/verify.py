@@ -17,13 +17,14 @@ from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.core.progress import progress_bar
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import sample_hashes
 from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
-from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.samples import Generator, Samples
 from graphbench.data.shards import SplitTask, stored_samples
-from graphbench.data.sources import source_of, sourced_card
+from graphbench.data.source_choice import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of

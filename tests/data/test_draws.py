@@ -13,9 +13,9 @@ import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import CardError
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.layout import dataset_folder
-from graphbench.data.samples import find_generator
 from graphbench.data.seeds import redrawn_seed, stream_key
 from graphbench.data.store import Manifest
 from graphbench.data.stream import TrajectoryStream

@@ -20,9 +20,10 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import ArgumentError, CardError, GenerationError
 from graphbench.data import generation, shards
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.layout import dataset_folder, library_versions
-from graphbench.data.samples import Generator, Samples, find_generator
+from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import sample_generator, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest

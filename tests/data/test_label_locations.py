@@ -14,10 +14,11 @@ import torch
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import StoreError
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_labeller
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.labels import with_labels
 from graphbench.data.layout import label_folder
-from graphbench.data.samples import Samples, find_labeller
+from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_samples
 from graphbench.domains.co import labellers
 from graphbench.verification.measuring import measure_labels

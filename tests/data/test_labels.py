@@ -20,10 +20,11 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import CardError, GraphBenchError, MissingDependency, StoreError
 from graphbench.data import generation
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_labeller
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.labels import label_samples, with_labels
 from graphbench.data.layout import data_fingerprint, label_folder
-from graphbench.data.samples import Samples, find_labeller
+from graphbench.data.samples import Samples
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest

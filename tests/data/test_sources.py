@@ -20,10 +20,11 @@ import torch
 import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, CardError, PluginError, StoreError
-from graphbench.data.domain import Domain, find_domain, register, unregister
+from graphbench.data.domain import Domain, find_domain, find_generator, register, unregister
 from graphbench.data.downloads import Download
-from graphbench.data.samples import Samples, find_generator
-from graphbench.data.sources import file_source, source_name, source_of
+from graphbench.data.samples import Samples
+from graphbench.data.source_choice import source_name, source_of
+from graphbench.data.sources import file_source
 from graphbench.verification import verify
 
 SPLITS = {"train": 6, "val": 2, "test": 3, "far": 2}

@@ -20,9 +20,10 @@ from graphbench.catalog.features import Feature
 from graphbench.core.errors import CardError, EvaluationError, GenerationError, StoreError
 from graphbench.data import shards
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import ensure_split
 from graphbench.data.runs import offsets
-from graphbench.data.samples import Samples, find_generator
+from graphbench.data.samples import Samples
 from graphbench.data.store import Manifest
 from graphbench.data.texts import Texts
 from graphbench.evaluation.floors import most_frequent_answer, trivial_scores

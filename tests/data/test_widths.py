@@ -18,8 +18,9 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import CardError, GenerationError
 from graphbench.data import shards
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.samples import Samples, find_generator
+from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_samples
 from graphbench.data.trajectory_batch import batch_of_samples
 from graphbench.tasks.registry import task_of

@@ -6,7 +6,8 @@ from graphbench.catalog.names import list_datasets
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Budget, aggregate
 from graphbench.reports.comparison import architecture
-from graphbench.reports.ood import OODRow, dataset_card, ood_splits, ood_table, plot_ood, size_axis
+from graphbench.reports.ood import dataset_card, ood_splits, ood_table, plot_ood, size_axis
+from graphbench.reports.ood_plots import OODRow
 from graphbench.reports.plots import inline_svg, png_bytes
 from graphbench.reports.published import published
 

@@ -22,7 +22,7 @@ from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors
 from graphbench.core.progress import progress_bar
 from graphbench.data.answers import exact_match, room_for
-from graphbench.data.samples import find_generator
+from graphbench.data.domain import find_generator
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.sets import Prompt, prompts
 

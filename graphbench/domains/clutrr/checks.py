@@ -21,7 +21,7 @@ from graphbench.domains.clutrr.solvers import ClauseTable, EndsGuess, exact_answ
 from graphbench.domains.clutrr.templates import TextError, tokens_of
 
 if TYPE_CHECKING:
-    from graphbench.domains.clutrr.generators import StoryParameters
+    from graphbench.domains.clutrr.parameters import StoryParameters
 
 
 @dataclass(frozen=True)

@@ -3,87 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import redrawn_seed
+from graphbench.domains.clutrr.parameters import StoryParameters
 
 if TYPE_CHECKING:
     from graphbench.domains.clutrr.arrays import PuzzlesWithStories
-    from graphbench.domains.clutrr.puzzles import PuzzleParameters, Puzzles
+    from graphbench.domains.clutrr.puzzles import Puzzles
 
 _SHARD = 2048
-
-
-class FamilySettings(BaseModel):
-    """What families to draw.
-
-    Attributes:
-        generations: How many, 2 to 5.
-        min_children: Fewest children of a couple.
-        max_children: Most children of a couple.
-        marriage: Probability that somebody born into the family marries.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    generations: int
-    min_children: int
-    max_children: int
-    marriage: float
-
-
-class StoryParameters(BaseModel):
-    """Which puzzles to draw, and in which words to tell them.
-
-    Attributes:
-        lengths: Facts on the path, in turn: puzzle i has ``lengths[i % len(lengths)]`` of them.
-        rules: ``sound``, or ``paper``: then stories tell what the paper's sixteen rules say of its family.
-        noise: ``none``, ``supporting``, ``irrelevant`` or ``disconnected``.
-        held_out: Which clauses: ``avoid`` those held out of training, ``only`` those, or ``any``.
-        share: Share of the clauses (of two facts: of the walks) that is held out.
-        held_out_seed: Seed of their choice.
-        wording: Which templates: ``train`` or ``test``.
-        wording_seed: Seed of the choice of those of ``test``; 0 for the choice of the file.
-        family: What families to draw; those of the set of rules if left out.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    lengths: tuple[int, ...] = Field(min_length=1)
-    rules: Literal["sound", "paper"] = "sound"
-    noise: Literal["none", "supporting", "irrelevant", "disconnected"] = "none"
-    held_out: Literal["any", "avoid", "only"] = "any"
-    share: float = 0.1
-    held_out_seed: int = 0
-    wording: Literal["train", "test"]
-    wording_seed: int = 0
-    family: FamilySettings | None = None
-
-    @field_validator("lengths")
-    @classmethod
-    def _differ(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if len(set(value)) < len(value):
-            raise ValueError("a length stands there twice")
-        return value
-
-    @model_validator(mode="after")
-    def _can_be_drawn(self) -> StoryParameters:
-        for k in self.lengths:
-            self.puzzles(k)
-        return self
-
-    def puzzles(self, k: int) -> PuzzleParameters:
-        """Return the parameters of the puzzles with k facts."""
-        from graphbench.domains.clutrr.families import FamilyParameters
-        from graphbench.domains.clutrr.puzzles import PuzzleParameters
-
-        family = None if self.family is None else FamilyParameters(**self.family.model_dump())
-        return PuzzleParameters(k, self.rules, self.noise, family, self.held_out, self.share, self.held_out_seed)
 
 
 def _drawn(

@@ -16,7 +16,7 @@ from graphbench.domains.clutrr.relations import NEUTRAL, WORDS
 from graphbench.domains.clutrr.templates import PARTS, templates_of
 
 if TYPE_CHECKING:
-    from graphbench.domains.clutrr.generators import StoryParameters
+    from graphbench.domains.clutrr.parameters import StoryParameters
 
 _WHO, _KIN = "<who>", "<kin>"
 _ENTITY = re.compile(r"@ent\d+")

@@ -10,8 +10,8 @@ from graphbench.catalog.features import Kind, Stage
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, GraphBenchError
 from graphbench.data.dataset import GraphDataset
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.samples import find_generator
 from graphbench.data.stream import TrajectoryStream
 from graphbench.data.trajectory_batch import batch_of_samples
 from graphbench.domains.clrs import sample, trace

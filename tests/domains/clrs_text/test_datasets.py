@@ -8,8 +8,8 @@ import pytest
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import CardError
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
-from graphbench.data.samples import find_generator
 from graphbench.data.texts import Texts
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.algorithms import NAMES

@@ -11,8 +11,8 @@ import pytest
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import CardError, StoreError
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
-from graphbench.data.samples import find_generator
 from graphbench.data.seeds import stream_key
 from graphbench.data.texts import Texts
 from graphbench.domains.clutrr.checks import StoredQuestions, check_stories, solver_scores

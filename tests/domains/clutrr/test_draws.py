@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.names import card
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
-from graphbench.data.samples import find_generator
 from graphbench.data.seeds import redrawn_seed
 from graphbench.domains.clutrr.checks import check_stories
 from graphbench.domains.clutrr.clauses import held_out
