@@ -36,7 +36,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
 
 
 def _names() -> list[str]:
-    from graphbench.domains.clrs.algorithms import NAMES
+    from graphbench.domains.clrs.names import NAMES
 
     return list(NAMES)
 

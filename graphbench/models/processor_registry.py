@@ -13,10 +13,11 @@ tokens   (no built-in one)                                 sequences of tokens
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args
 
 from graphbench.core.errors import PluginError, UnknownModel
-from graphbench.core.plugins import about_broken
+from graphbench.core.plugins import BUILT_IN, about_broken, owner_of
 from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
 
@@ -24,6 +25,9 @@ Consumes = Literal["sparse", "dense", "tokens"]
 
 _REGISTRIES: dict[str, Registry[type[Any]]] = {kind: Registry("processor", UnknownModel) for kind in get_args(Consumes)}
 """What processors consume -> the registry of their classes."""
+
+_BUILT_IN = ("graphbench.models.processors", "graphbench.models.trajectory.processors")
+"""Packages that register the built-in processors; they are imported when a name is first looked up or registered."""
 
 _P = TypeVar("_P", bound=type[Any])
 
@@ -44,6 +48,8 @@ def register_processor(name: str, consumes: Consumes = "sparse") -> Callable[[_P
         raise PluginError(f"consumes={consumes!r} is unknown; a processor consumes {' or '.join(_REGISTRIES)}")
 
     def register(cls: _P) -> _P:
+        if owner_of(cls.__module__) != BUILT_IN:
+            _import_built_in()
         known = _REGISTRIES[consumes]
         if known.owner(name) is not None and _place(known[name]) != _place(cls):
             raise PluginError(f"processor name {name!r} is taken by {'.'.join(_place(known[name]))}; choose another")
@@ -81,12 +87,19 @@ def processor_class(name: str, *consumes: Consumes) -> type[Any]:
 
 def processor_forms(name: str) -> list[str]:
     """Return the kinds of input that the processors of a name consume; none where there is no such processor."""
+    _import_built_in()
     return [kind for kind, known in _REGISTRIES.items() if name in known]
 
 
 def processor_names(*consumes: Consumes) -> list[str]:
     """Return the names of the processors that consume one of some kinds of input, sorted."""
+    _import_built_in()
     return sorted({name for kind in consumes for name in _REGISTRIES[kind]})
+
+
+def _import_built_in() -> None:
+    for package in _BUILT_IN:
+        import_module(package)
 
 
 def _place(cls: type[Any]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from graphbench.core.errors import ConfigError, GraphBenchError
 from graphbench.data.generation import draw_samples
 from graphbench.data.trajectory_batch import batch_of_samples
 from graphbench.data.trajectory_inputs import InputRule, random_positions
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 
 CONSTANT = {
     "binary_search",

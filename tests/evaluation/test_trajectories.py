@@ -10,7 +10,7 @@ import torch
 from graphbench import card
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 from graphbench.evaluation.traces import TraceEvaluator, trivial_outputs
 from graphbench.tasks.evaluator import Evaluator
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.kernels import kernel
-from graphbench.domains.clrs.algorithms import MODULES, NAMES
 from graphbench.domains.clrs.arguments import Prepared
+from graphbench.domains.clrs.names import MODULES, NAMES
 
 Array = NDArray[Any]
 _PACKAGE = "graphbench.domains.clrs.algorithms"

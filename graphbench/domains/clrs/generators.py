@@ -15,7 +15,7 @@ from graphbench.data.runs import offsets, take_runs
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import redrawn_seed
 from graphbench.data.trajectories import Trajectories
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 
 if TYPE_CHECKING:
     from graphbench.domains.clrs.algorithm import Algorithm

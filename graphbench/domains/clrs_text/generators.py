@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import redrawn_seed
 from graphbench.data.texts import Texts
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 
 
 class PromptParameters(BaseModel):

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GenerationError
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs.samplers import sample
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.rendering import Renderer

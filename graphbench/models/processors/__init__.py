@@ -1,9 +1,8 @@
-"""Processors: the part of a model between encoder and decoders. Importing this package registers the built-in ones."""
+"""Processors of sparse graphs. Importing this package registers the built-in ones."""
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
 from graphbench.models.processors import deepsets, gat, gin, gt, mlp
 from graphbench.models.processors.base import Context, Processed, Processor, State
-from graphbench.models.trajectory import processors as dense
 
 __all__ = [
     "Context",
@@ -11,7 +10,6 @@ __all__ = [
     "Processor",
     "State",
     "deepsets",
-    "dense",
     "gat",
     "gin",
     "gt",

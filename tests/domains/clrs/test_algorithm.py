@@ -4,8 +4,8 @@ import pytest
 
 from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import AlgorithmError, algorithm, find_algorithm
-from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.arguments import ArgumentError
+from graphbench.domains.clrs.names import NAMES
 
 
 def register(name="own", **features):

@@ -16,8 +16,8 @@ from graphbench.data.stream import TrajectoryStream
 from graphbench.data.trajectory_batch import batch_of_samples
 from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import find_algorithm
-from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.generators import RENAMED
+from graphbench.domains.clrs.names import NAMES
 from graphbench.verification.measuring import arrays_hash
 
 MULTIPLIERS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphbench.domains.clrs import trace
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 
 LOOSE = {}  # algorithm -> absolute tolerance of its floats, where the order of a summation is free
 

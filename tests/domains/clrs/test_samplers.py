@@ -11,9 +11,9 @@ from numpy.random import RandomState
 
 from graphbench.domains.clrs import samplers, trace
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
-from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.distributions import has_collinear_triple, points_of_a_disc, truncate
+from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs.samplers import Sampler, draw, draw_multi_size, least_length, sample, sampler
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,7 +12,7 @@ from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
 from graphbench.data.texts import Texts
 from graphbench.domains.clrs.algorithm import find_algorithm
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs_text import prompts
 from graphbench.domains.clrs_text.checks import check_prompts, printed_inputs, printed_values
 from graphbench.domains.clrs_text.generators import PromptParameters

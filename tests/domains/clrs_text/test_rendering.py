@@ -7,8 +7,8 @@ from graphbench.catalog.features import Kind
 from graphbench.data.trajectories import Changes, Trajectories
 from graphbench.domains.clrs import sample
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm, find_algorithm
-from graphbench.domains.clrs.algorithms import NAMES
 from graphbench.domains.clrs.arguments import ArgumentError
+from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs_text import Renderer, render, writing
 from graphbench.domains.clrs_text.rendering import traced_hints
 from graphbench.domains.clrs_text.writing import CELL, Format, pattern, pieces, text_table, written

@@ -7,7 +7,7 @@ import pytest
 
 from graphbench.core.errors import GenerationError, StoreError
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm
-from graphbench.domains.clrs.algorithms import NAMES
+from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs_text import exact_match, export, paper_prompts, paper_protocol, prompts, render
 from graphbench.domains.clrs_text.sets import Prompt
 
