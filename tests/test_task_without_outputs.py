@@ -113,24 +113,16 @@ class GenerationEvaluator(BaseEvaluator):
         self.metrics = (metric(card.metrics.primary),)
         self.reset()
 
-    def reset(self):
-        self.sums = Densities()
+    def start(self):
+        return Densities()
 
-    def evaluate(self, y_true, y_pred, batch=None):
-        own, self.sums = self.sums, Densities()
-        try:
-            self.update(y_true, y_pred)
-            return self.compute()
-        finally:
-            self.sums = own
+    def add(self, sums, y_true, y_pred, batch=None):
+        sums.update(densities(y_true).numpy(), np.asarray(y_pred))
 
-    def update(self, y_true, y_pred, batch=None):
-        self.sums.update(densities(y_true).numpy(), np.asarray(y_pred))
-
-    def compute(self):
-        self.check_graphs(self.sums.graphs)
-        values = {m.name: m.value(self.sums) for m in self.metrics}
-        return Score(values, self.primary_name, items=self.sums.graphs, graphs=self.sums.graphs)
+    def finish(self, sums):
+        self.check_graphs(sums.graphs)
+        values = {m.name: m.value(sums) for m in self.metrics}
+        return Score(values, self.primary_name, items=sums.graphs, graphs=sums.graphs)
 
 
 @graphbench.register_task

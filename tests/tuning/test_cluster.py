@@ -172,8 +172,8 @@ def test_a_folder_that_workers_do_not_see_is_a_clear_error(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
-    def unseen(folder: Path, measure: Any, parts: tuple[str, ...]) -> Iterator[Requirements]:
-        yield Requirements(measure(parts), measure, parts, folder / "elsewhere" / "token")
+    def unseen(folder: Path, measure: Any) -> Iterator[Requirements]:
+        yield Requirements(measure(), folder / "elsewhere" / "token", measure)
 
     monkeypatch.setattr(dask_pool, "shared_folder", unseen)
     monkeypatch.setattr(cluster, "_RETRY_SECONDS", (0.0,))
