@@ -64,7 +64,7 @@ def describe_labels(labeller: Labeller, samples: Samples) -> Statistics:
 
 
 def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
-    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items() if len(v)}
+    return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items() if np.size(v)}
 
 
 def measure(card: Card, *, progress: bool | None = None) -> Measured:
