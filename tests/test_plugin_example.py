@@ -8,10 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from graphbench.catalog.families import measured_path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = Path(__file__).parent / "plugin_example"
@@ -103,6 +106,15 @@ def test_the_plug_in_is_listed_and_described(trained):
     assert re.search(r"train\s+60", said["generate"])
     assert "FAILED" not in said["verify"] and "failed" not in said["verify"]
     assert re.search(r"n48\s+structure and labels\s+ok", said["verify"])
+
+
+def test_its_project_file_installs_cards_and_measurements():
+    tools = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert tools["packages"] == [PACKAGE.name]
+    patterns = tools["package-data"][PACKAGE.name]
+    files = [path for path in PACKAGE.rglob("*.*") if path.suffix not in (".py", ".pyc")]
+    files.append(measured_path(PACKAGE / "datasets" / "portfolio" / "cover.yaml", "cover"))
+    assert all(any(path.match(pattern) for pattern in patterns) for path in files)
 
 
 def test_its_models_are_trained_scored_and_tuned(trained):

@@ -343,3 +343,22 @@ graphbench.train(data=data, model="gin_toy", output={str(run_folder)!r}, progres
     told = " ".join(log.replace("│", " ").split())
     assert "source='my_files.paths'), which this process does not know" in told
     assert "GRAPHBENCH_PLUGINS" in told and "pass data=" in told
+
+
+def test_a_failure_of_a_plug_ins_generator_names_the_plug_in_and_the_line(package, tmp_path):
+    broken = DOMAIN.replace("    count = len(indices)\n", "    count = len(indices) // 0\n")
+    (package / "domain.py").write_text(broken)
+    line = broken.splitlines().index("    count = len(indices) // 0") + 1
+    words = ["generate", "toys/paths", "--splits", "val", "--workers", "1", "--root", tmp_path / "data"]
+    _, logged = command(package, *words, expect=2)
+    logged = " ".join(logged.split())
+    assert f"this is a fault of the plug-in 'toys_benchmark' ({package / 'domain.py'}:{line})" in logged
+    assert "ZeroDivisionError" in logged and "please report it" not in logged
+
+
+def test_too_few_rows_of_a_plug_ins_generator_are_reported_with_the_remedy(package, tmp_path):
+    (package / "domain.py").write_text(DOMAIN.replace("marks.reshape(-1)", "marks.reshape(-1)[1:]"))
+    words = ["generate", "toys/paths", "--splits", "val", "--workers", "1", "--root", tmp_path / "data"]
+    _, logged = command(package, *words, expect=2)
+    end = "return one row per node; this is a fault of the plug-in 'toys_benchmark'"
+    assert end in " ".join(logged.split())

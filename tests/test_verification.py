@@ -10,7 +10,7 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import CardError, VerificationError
+from graphbench.core.errors import CardError, GenerationError, VerificationError
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Samples
@@ -124,6 +124,27 @@ def test_shifted_statistics_and_bytes_are_found(monkeypatch, tmp_path):
     changed = card.model_copy(update={"measured": measured.model_copy(update={"statistics": shifted})})
     monkeypatch.setitem(catalog().cards, card.id, changed)
     assert failed_checks("mst_easy", tmp_path) == {"statistics"}
+
+
+@pytest.mark.parametrize("part", ["check", "statistics", "hold_outs"])
+def test_an_error_in_a_function_of_the_domain_is_a_failed_row(part, monkeypatch, tmp_path):
+    def fail(*arguments):
+        raise IndexError("index 20 is out of bounds")
+
+    changed = {**generators.GENERATORS, "mst": replace(generators.GENERATORS["mst"], **{part: fail})}
+    monkeypatch.setattr(generators, "GENERATORS", changed)
+    outcome = verify("algoreas/mst_easy", root=tmp_path, samples=4, splits=("val",), progress=False)
+    (row,) = outcome.failures
+    what = {"statistics": "statistics of algoreas.mst", "check": "check of algoreas.mst"}
+    words = what.get(part, "check of what algoreas.mst holds out")
+    assert row.detail == f"the {words} raised IndexError: index 20 is out of bounds"
+
+
+def test_a_generator_of_too_few_graphs_is_named(monkeypatch, tmp_path):
+    real = generators.GENERATORS["mst"].generate
+    with_generator(monkeypatch, "mst", lambda parameters, key, i, a: real(parameters, key, i[1:], a[1:]))
+    with pytest.raises(GenerationError, match=r"algoreas\.mst returned wrong graphs: .* 64 graphs are asked for"):
+        verify("algoreas/mst_easy", root=tmp_path, samples=4, splits=("val",), progress=False)
 
 
 def test_leakage_between_splits_is_found(monkeypatch, tmp_path):

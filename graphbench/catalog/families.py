@@ -14,6 +14,7 @@ from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
 from graphbench.catalog.sections import LabelSpec, Measured, NamedTask
 from graphbench.core.errors import CardError
+from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain, keys_at
 
 MEASURED_FOLDER = "measured"
@@ -80,9 +81,13 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
     shared = _mapping(content.pop("parameters", {}), where, "parameters")
     for section in ("splits", "ood"):
         _mapping(content.get(section, {}), where, section)
-    for section in ("splits", "ood"):
-        if section in content:
-            content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
+    try:
+        for section in ("splits", "ood"):
+            if section in content:
+                content[section] = {split: _resolve_split(split, content, shared, where) for split in content[section]}
+    except CardError:  # a split may be missing because the key of its section is misspelt
+        _refuse_unknown_keys(content, where)
+        raise
     try:
         content |= _first_task_keys(content)
         return Card(
@@ -98,6 +103,13 @@ def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str |
         raise CardError(f"{where}: {explain(error, Card, keys=_author_keys)}") from error
     except (TypeError, ValueError) as error:
         raise CardError(f"{where}: {error}") from error
+
+
+def _refuse_unknown_keys(content: Mapping[str, Any], where: str) -> None:
+    known = _author_keys(("",))
+    unknown = [f"unknown key {key!r}{closest(key, known)}" for key in content if key not in known]
+    if unknown:
+        raise CardError(f"{where}: {'; '.join(unknown)} (keys: {', '.join(known)})")
 
 
 class _Tasks(BaseModel):

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.cli.printing import new_table, print_json, print_line, print_table, root_folder
+from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.words import human_bytes
 from graphbench.data.store import Manifest
 
@@ -25,6 +26,7 @@ def generate_one(
     from graphbench.data.generation import ensure_split
     from graphbench.data.opened import find_labels, hash_of_first
 
+    _check_names(card)
     rows = []
     for name in names:
         started = time.perf_counter()
@@ -47,6 +49,23 @@ def generate_one(
             }
         )
     return rows
+
+
+def _check_names(card: Card) -> None:
+    """Refuse an unknown kind of task or metric before any work; whether a metric fits the outputs is checked later.
+
+    Raises:
+        CardError: If the card names one; the message suggests the nearest.
+    """
+    from graphbench.evaluation.metrics import metric
+    from graphbench.tasks.registry import task_class
+
+    task_class(card.task.type)
+    try:
+        for name in (card.metrics.primary, *card.metrics.also):
+            metric(name)
+    except EvaluationError as error:
+        raise CardError(f"{card.path} ({card.address}): metrics: {error}") from error
 
 
 def _about_labels(path: Path) -> dict[str, Any]:

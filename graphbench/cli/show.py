@@ -171,6 +171,9 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *_label_facts(c),
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
+        ("generator", c.generator),
+        ("task type", c.task.type),
+        *(("parameters", line) for line in _parameters(c)),
         ("shift", _shifts(c)),
         *_different_ones(c),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
@@ -252,6 +255,32 @@ def _shifts(c: Card) -> str:
         if spec.shift:
             shifts.setdefault(spec.shift, []).append(name)
     return "; ".join(f"{', '.join(names)}: {shift}" for shift, names in shifts.items()) or "none"
+
+
+def _parameters(c: Card) -> list[str]:
+    """Return the generator's parameters of every split: in full, or how they differ from those of another split."""
+    flat = {name: _flat(spec.parameters) for name, spec in c.all_splits.items()}
+    texts: dict[str, list[str]] = {}
+    for position, (name, own) in enumerate(flat.items()):
+        changes = {"": list(own.items())}
+        for other, known in list(flat.items())[:position]:
+            changes[other] = [
+                (key, own.get(key, "absent")) for key in {**own, **known} if own.get(key) != known.get(key)
+            ]
+        model = min(changes, key=lambda other: len(changes[other]))
+        text = ", ".join(f"{key} {value}" for key, value in changes[model]) or ("" if model else "none")
+        start = f"like {model}" + (", with " if text else "") if model else ""
+        texts.setdefault(start + text, []).append(name)
+    return [f"{', '.join(names)}: {text}" for text, names in texts.items()]
+
+
+def _flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return parameters as texts by their keys, those of nested mappings with dots."""
+    found: dict[str, str] = {}
+    for key, value in parameters.items():
+        inner = isinstance(value, Mapping) and value
+        found |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": json.dumps(value, default=str)}
+    return found
 
 
 def _file_words(facts: Mapping[str, Any] | None) -> str:

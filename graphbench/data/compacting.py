@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import GenerationError
+from graphbench.data.domain import fault_of
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import smallest_integer
 from graphbench.data.trajectories import HintLayout, Trajectories
@@ -26,7 +27,10 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
     """
     names = {f.name for f in card.stored_features}
     if set(samples.values) != names:
-        raise GenerationError(f"{maker.name} returned {sorted(samples.values)}, the card has {sorted(names)}")
+        raise GenerationError(
+            f"{maker.name} returned {sorted(samples.values)}, the card has {sorted(names)}; return the values of "
+            f"exactly these features; {fault_of(maker)}"
+        )
     largest = int(samples.num_nodes.max(initial=1)) - 1
     rows = {
         Location.NODE: int(samples.num_nodes.sum()),
@@ -38,7 +42,10 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
         value = samples.values[feature.name]
         expected = rows[feature.location]
         if len(value) != expected:
-            raise GenerationError(f"{maker.name}: {feature.name} has {len(value)} rows, not {expected}")
+            raise GenerationError(
+                f"{maker.name}: {feature.name} has {len(value)} rows, not {expected}; return one row per "
+                f"{'stored edge' if feature.location is Location.EDGE else feature.location.value}; {fault_of(maker)}"
+            )
         if feature.kind is Kind.TEXT:
             values[feature.name] = value
             continue
@@ -47,15 +54,10 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
             feature, value, largest, -1 if maker.masks_cells else 0
         )
         if problem is not None:
-            raise GenerationError(f"{maker.name}: {feature.name} {problem}; this is a fault of the generator")
+            raise GenerationError(f"{maker.name}: {feature.name} {problem}; {fault_of(maker)}")
         values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
-    if samples.edges.shape != (0 if card.complete else rows[Location.EDGE], 2):
-        raise GenerationError(
-            f"{maker.name}: edges has the shape {samples.edges.shape}, but num_edges says that there are "
-            f"{rows[Location.EDGE]}{' and complete graphs list none' if card.complete else ''}"
-        )
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
-    hints = _compact_hints(card, samples, largest + 1)
+    hints = _compact_hints(card, samples, maker, largest + 1)
     return Samples(samples.num_nodes, samples.num_edges, edges, values, hints, samples.facts)
 
 
@@ -72,11 +74,13 @@ def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str |
     return f"{what} has the shape {list(values.shape)}; the card asks for {shapes}"
 
 
-def _compact_hints(card: Card, samples: Samples, nodes: int) -> Trajectories | None:
+def _compact_hints(card: Card, samples: Samples, maker: Generator | Labeller, nodes: int) -> Trajectories | None:
     if not card.hints:
         return None
     if samples.hints is None or len(samples.hints) != len(samples):
-        raise GenerationError(f"{card.generator} did not return hints for each graph, but the card has hints")
+        raise GenerationError(
+            f"{card.generator} did not return hints for each graph, but the card has hints; {fault_of(maker)}"
+        )
     return samples.hints.compact(HintLayout(card.hints, nodes))
 
 

@@ -18,10 +18,11 @@ from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.plugins import load_targets
 from graphbench.data.compacting import compact
-from graphbench.data.domain import find_generator
+from graphbench.data.domain import fault_of, find_generator
 from graphbench.data.hashing import sample_hashes, samples_hash
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import ArrayFile, ArraySpec, file_attribute, map_arrays, pointer_dtype, write_arrays
+from graphbench.data.structure import graph_problem
 from graphbench.data.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.trajectories import PREFIX, Trajectories
 
@@ -54,7 +55,7 @@ class SplitTask:
         """Return the samples of the given indices, in the dtypes of the store.
 
         Raises:
-            GenerationError: If the generator fails, or returns arrays that do not match the card.
+            GenerationError: If the generator fails, or returns graphs or arrays that do not match the card.
         """
         generator = self.maker
         try:
@@ -66,8 +67,18 @@ class SplitTask:
                 raise KeyboardInterrupt from error
             raise GenerationError(
                 f"the generator {generator.name} failed on samples {indices[0]} to "
-                f"{indices[-1]} ({type(error).__name__}: {error}); this is a fault of the generator, please report it"
+                f"{indices[-1]} ({type(error).__name__}: {error}); {fault_of(generator, error)}"
             ) from error
+        if not isinstance(samples, Samples):
+            raise GenerationError(
+                f"the generator {generator.name} returned {type(samples).__name__}, not "
+                f"graphbench.data.samples.Samples; {fault_of(generator)}"
+            )
+        problem = graph_problem(self.card, samples, indices)
+        if problem:
+            raise GenerationError(
+                f"the generator {generator.name} returned wrong graphs: {problem}; {fault_of(generator)}"
+            )
         return compact(self.card, samples, generator)
 
 

@@ -24,6 +24,7 @@ from graphbench.data.checks import Row
 from graphbench.data.downloads import Download
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples
+from graphbench.data.structure import graph_problem
 
 Reader = Callable[[Path], Mapping[str, Samples]]
 """``folder -> {split: samples}``, with ``train``, ``val`` and ``test``; other splits are out-of-distribution splits."""
@@ -134,7 +135,7 @@ def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = ()
         features = _given_features(card, splits["train"])
         drawn = tuple(f for f in features if f.name not in {label.name for label in card.label_features})
         for split, samples in splits.items():
-            problem = _wrong_values(drawn, samples) or _wrong_graphs(card, samples)
+            problem = _wrong_values(drawn, samples) or graph_problem(card, samples)
             if problem:
                 raise StoreError(f"the reader {name} gives wrong samples for {split} of {place}: {problem}")
         hashes = generator.remember(splits)
@@ -193,33 +194,6 @@ def _wrong_values(features: Sequence[Feature], samples: Samples) -> str:
     return (
         f"it has the values {', '.join(sorted(given)) or 'none'}; expected are {', '.join(sorted(expected)) or 'none'}"
     )
-
-
-def _wrong_graphs(card: Card, samples: Samples) -> str:
-    """Return the problem with the graphs of a reader; an empty string if they can be stored."""
-    nodes, edges = samples.num_nodes, samples.edges
-    if len(nodes) != len(samples.num_edges) or (nodes < 1).any():
-        return "num_nodes and num_edges have one entry per graph, and every graph has a node"
-    if card.complete:
-        sparse = np.flatnonzero(samples.num_edges != nodes**2)
-        return f"graph {sparse[0]} is complete, so its num_edges is {nodes[sparse[0]] ** 2}" if sparse.size else ""
-    if edges.shape != (int(samples.num_edges.sum()), 2):
-        return f"edges have the shape {list(edges.shape)}, and num_edges add up to {int(samples.num_edges.sum())}"
-    graph = np.repeat(np.arange(len(nodes)), samples.num_edges)
-    tail, head = edges[:, 0].astype(np.int64), edges[:, 1].astype(np.int64)
-    outside = (tail < 0) | (head < 0) | (tail >= nodes[graph]) | (head >= nodes[graph])
-    looking_back = np.zeros(len(edges), bool) if card.directed else tail >= head
-    later = (np.diff(tail) > 0) | ((np.diff(tail) == 0) & (np.diff(head) > 0))
-    unsorted = np.concatenate([[False], (np.diff(graph) == 0) & ~later])[: len(edges)]
-    for wrong, words in (
-        (outside, "names a node that the graph does not have"),
-        (looking_back, "is not of the form u < v; an undirected edge is stored once"),
-        (unsorted, "is given twice or out of order; sort the edges of every graph by (u, v)"),
-    ):
-        if wrong.any():
-            edge = int(wrong.argmax())
-            return f"edge {tail[edge]}-{head[edge]} of graph {graph[edge]} {words}"
-    return ""
 
 
 def _refuse_generation(parameters: Any, key: Any, indices: Any, attempts: Any) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from graphbench.evaluation.shares import means_text
 from graphbench.verification.measuring import Statistics
 
 _SIGMAS = 5.0
+_UPDATE = " yet; `graphbench verify --update` writes it"
 _ROUNDING = 1e-6  # the card's numbers have six digits
 
 Check = tuple[str, Callable[[], str]]
@@ -30,6 +32,25 @@ def rows_of(split: str, checks: Iterable[Check]) -> Iterator[Row]:
             yield Row(split, name, False, str(failure))
 
 
+def ask(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function that a domain brings.
+
+    Args:
+        what: What the function is, e.g. ``check of algoreas.mst``.
+        function: The function.
+        arguments: Its arguments.
+
+    Raises:
+        CheckFailed: If the function raises an exception.
+    """
+    try:
+        return function(*arguments)
+    except GraphBenchError:
+        raise
+    except Exception as error:
+        raise CheckFailed(f"the {what} raised {type(error).__name__}: {error}") from error
+
+
 def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -> str:
     """Compare the hash of the first graphs, or of their labels, with that of the card.
 
@@ -40,7 +61,7 @@ def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -
         may_follow: Whether ``graphbench verify --update`` would write a hash that is missing.
     """
     if pinned is None:
-        raise CheckSkipped(f"{count} graphs, no hash on the card{' yet' if may_follow else ''}")
+        raise CheckSkipped(f"{count} graphs, no hash on the card{_UPDATE if may_follow else ''}")
     if pinned != found:
         raise CheckFailed(f"hash {found[:12]} of the first {count} graphs, the card has {pinned[:12]}")
     return f"{count} graphs, bit for bit as on the card ({found[:12]})"

@@ -17,7 +17,7 @@ from graphbench.data.layout import find_file, label_folder
 from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
-from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of
+from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.measuring import FIRST, describe_labels, first_samples, labels_hash
 
 _LABEL_NODES = 4_000  # nodes of stored graphs that are labelled again, per split: a solver takes seconds for these
@@ -68,7 +68,8 @@ class LabelChecks:
             raise CheckFailed(f"the labeller failed on {failed} of {len(samples)} graphs")
         for i in range(len(samples)):
             one = samples.part(self.card, i, i + 1)
-            problems = self.labeller.check(one.part(self.card.graphs, 0, 1), _values_of(self.card, one))
+            graph, values = one.part(self.card.graphs, 0, 1), _values_of(self.card, one)
+            problems = ask(f"check of {self.labeller.name}", self.labeller.check, graph, values)
             if problems:
                 raise CheckFailed(f"graph {i}: {problems[0]}")
         return f"{len(samples)} graphs checked independently of the solver"
@@ -96,7 +97,8 @@ class LabelChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found, known = describe_labels(self.labeller, self.first), self.measured.statistics.get(self.split)
+        found = ask(f"statistics of {self.labeller.name}", describe_labels, self.labeller, self.first)
+        known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
         return compare_statistics(self.card, found, len(self.first), known, known_count)
 

@@ -27,7 +27,7 @@ from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.source_choice import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
 from graphbench.tasks.registry import task_of
-from graphbench.verification.comparing import compare_hash, compare_statistics, rows_of
+from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks
 from graphbench.verification.measuring import FIRST, arrays_hash, describe, first_samples, statistics_size
 
@@ -231,7 +231,7 @@ class _SplitChecks:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
             raise CheckSkipped("taken as published, not checked")
-        problems = self.generator.check(self.parameters, self.sample)
+        problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, self.sample)
         if problems:
             raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
         return f"{len(self.sample)} graphs checked against independent implementations"
@@ -240,8 +240,13 @@ class _SplitChecks:
         """Yield one row per thing that the split holds out of training."""
         if self.generator.hold_outs is None:
             return
-        count = len(self.sample)
-        for what, (claim, problems) in self.generator.hold_outs(self.parameters, self.sample).items():
+        try:
+            count, name = len(self.sample), f"check of what {self.generator.name} holds out"
+            found = ask(name, self.generator.hold_outs, self.parameters, self.sample)
+        except (CheckFailed, GraphBenchError) as failure:
+            yield Row(self.split, "hold-outs", False, str(failure))
+            return
+        for what, (claim, problems) in found.items():
             detail = (
                 f"{len(problems)} of {count} graphs do otherwise, e.g. {problems[0]}" if problems else f"{count} graphs"
             )
@@ -261,7 +266,8 @@ class _SplitChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found, known = describe(self.generator, self.parameters, self.many), self.measured.statistics.get(self.split)
+        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, self.many)
+        known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
         return compare_statistics(self.card, found, len(self.many), known, known_count)
 

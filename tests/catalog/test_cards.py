@@ -218,6 +218,13 @@ def test_circular_like(write_family: Callable[..., tuple[Card, ...]], splits: di
         write_family(splits=splits)
 
 
+def test_a_misspelt_section_is_reported_before_the_splits_that_it_hides(tmp_path: Path) -> None:
+    path = tmp_path / "toy.yaml"
+    path.write_text("splitz: {train: {count: 3}, test: {count: 1}}\nood: {n40: {count: 2, like: test}}\n")
+    with pytest.raises(CardError, match=r"unknown key 'splitz'; did you mean 'splits'\? \(keys: version, "):
+        load_family(path)
+
+
 def test_like_of_a_missing_split(write_family: Callable[..., tuple[Card, ...]]) -> None:
     with pytest.raises(CardError, match="split 'val' is like 'trian', which does not exist"):
         write_family(splits={**SPLITS, "val": {"count": 1, "like": "trian"}})

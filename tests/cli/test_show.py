@@ -76,6 +76,33 @@ def test_info_refuses_a_card_that_does_not_fit(toy, tmp_path, changes, words):
         show.card(card.id, tmp_path, as_json=False)
 
 
+def test_generation_refuses_an_unknown_metric_or_kind_of_task_before_any_work(toy, tmp_path):
+    card = toy(metrics={"primary": "f11"})
+    with pytest.raises(CardError, match=r"metrics: unknown metric 'f11'; did you mean 'f1'"):
+        generated.generate_one(card, ["train"], tmp_path / "data", None, 1)
+    card = toy(task={"type": "predikt"})
+    with pytest.raises(CardError, match=r"unknown type of task 'predikt'; did you mean 'predict'"):
+        generated.generate_one(card, ["train"], tmp_path / "data", None, 1)
+    assert not (tmp_path / "data").exists()
+
+
+def test_generator_task_and_parameters_are_shown(capsys, tmp_path):
+    show.card("clrs/bfs", tmp_path, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    for line in (
+        "generator  clrs.bfs",
+        "task type  trace",
+        "parameters train: length 16, seed 1",
+        "parameters val: like train, with seed 2",
+        "parameters n128: like test, with length 128",
+    ):
+        assert line in lines
+    show.card("clrs/bfs", tmp_path, as_json=True)
+    content = json.loads(capsys.readouterr().out)
+    assert (content["generator"], content["task"]["type"]) == ("clrs.bfs", "trace")
+    assert content["splits"]["val"]["parameters"] == {"length": 16, "seed": 2}
+
+
 def test_types_are_whole_in_a_terminal_of_80_columns(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     show.datasets(["clutrr"], tmp_path, as_json=False)

@@ -28,6 +28,7 @@ from graphbench.data.seeds import sample_generator, stream_key
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.data.stream import TrajectoryStream
+from graphbench.data.structure import graph_problem
 from graphbench.verification import verify
 
 Facts = Callable[[Path], dict[str, Any]]
@@ -312,6 +313,80 @@ def test_faults_of_a_generator_are_reported(
     for word in words:
         assert word in str(caught.value)
     assert not Manifest(dataset_folder(make_card(30), tmp_path)).read()["files"]
+
+
+def edges_changed(change: Callable[[Any], Any]) -> Callable[[Samples], Samples]:
+    def apply(samples: Samples) -> Samples:
+        edges = samples.edges.astype(np.int64)
+        change(edges)
+        return replace(samples, edges=edges)
+
+    return apply
+
+
+def swapped(edges: Any) -> None:
+    edges[[3, 4]] = edges[[4, 3]]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: None, ["algoreas.mst returned NoneType, not graphbench.data.samples.Samples"]),
+        (lambda s: replace(s, num_nodes=s.num_nodes[:-1], num_edges=s.num_edges[:-1]), ["[7]", "8 graphs are asked"]),
+        (lambda s: replace(s, num_nodes=s.num_nodes.tolist()), ["num_nodes has the type list", "array of integers"]),
+        (lambda s: replace(s, num_nodes=s.num_nodes * 0), ["graph 0 has num_nodes 0", "every graph has a node"]),
+        (lambda s: replace(s, num_edges=-s.num_edges), ["graph 0 has num_nodes", "fewer than 0 edges"]),
+        (lambda s: replace(s, edges=s.edges + 0.5), ["edges has the dtype float64"]),
+        (lambda s: replace(s, edges=s.edges[:-1]), ["edges has the shape", "but num_edges says that there are"]),
+        (edges_changed(lambda e: e.__setitem__((0, 1), 999)), ["edge 0-999 of graph 0 names a node", "it has 8 nodes"]),
+        (edges_changed(lambda e: e.__setitem__((-1, 0), -1)), ["edge -1-", "of graph 7 names a node"]),
+        (edges_changed(lambda e: e.__setitem__(0, (4, 4))), ["edge 4-4 of graph 0 is not of the form u < v", "a loop"]),
+        (edges_changed(lambda e: e.__setitem__(0, (4, 2))), ["edge 4-2 of graph 0 is not of the form u < v"]),
+        (
+            edges_changed(lambda e: e.__setitem__(1, e[0])),
+            ["of graph 0 is given twice or out of order; sort the edges"],
+        ),
+        (edges_changed(swapped), ["of graph 0 is given twice or out of order"]),
+    ],
+)
+def test_wrong_graphs_of_a_generator_are_refused(
+    make_card: MakeCard,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Samples], Samples],
+    words: list[str],
+) -> None:
+    with_generator(monkeypatch, change)
+    with pytest.raises(GenerationError) as caught:
+        ensure_split(make_card(30), "train", tmp_path, workers=1, shard_size=8)
+    for word in [*words, "the generator algoreas.mst returned", "this is a fault of the generator, please report it"]:
+        assert word in str(caught.value)
+
+
+def test_wrong_graphs_are_named_by_their_index_in_the_split(
+    make_card: MakeCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_generator(monkeypatch, edges_changed(lambda e: e.__setitem__((0, 1), 999)))
+    with pytest.raises(GenerationError, match=r"edge 0-999 of graph 17 names a node"):
+        draw_samples(make_card(30), "train", [17, 4])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", ">i8", "uint64"])
+def test_arcs_may_be_loops_and_go_both_ways_in_any_dtype(make_card: MakeCard, dtype: str) -> None:
+    arcs = np.array([[0, 0], [0, 1], [1, 0], [0, 1]]).astype(dtype)
+    samples = Samples(np.array([2, 3]), np.array([3, 1]), arcs)
+    card = make_card()
+    assert graph_problem(card.model_copy(update={"directed": True}), samples) == ""
+    assert "edge 0-0 of graph 0 is not" in graph_problem(card, samples)
+    complete = card.model_copy(update={"directed": True, "complete": True})
+    assert "graph 0 is complete, so its num_edges is 4" in graph_problem(complete, samples)
+    assert graph_problem(complete, replace(samples, num_edges=np.array([4, 9]), edges=np.empty((0, 2)))) == ""
+    assert "complete graphs list none" in graph_problem(complete, replace(samples, num_edges=np.array([4, 9])))
+
+
+@pytest.mark.parametrize("dataset", ["algoreas/topological_sort_easy", "clrs/bfs", "clrs_text/bfs", "clutrr/gen_23"])
+def test_shipped_graphs_are_as_their_cards_say(dataset: str) -> None:
+    assert len(draw_samples(card_of(dataset).graphs, "test", range(20))) == 20
 
 
 def interrupted(samples: Samples) -> Samples:

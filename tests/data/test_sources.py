@@ -145,7 +145,7 @@ def test_what_a_source_is_called(files, tmp_path, registered):
         (lambda read: read["val"].edges.__setitem__(0, (7, 8)), "edge 7-8 of graph 0 names a node that the graph does"),
         (lambda read: read["val"].edges.__setitem__(0, (1, 0)), "edge 1-0 of graph 0 is not of the form u < v"),
         (lambda read: read["val"].edges.__setitem__(1, (0, 1)), "edge 0-1 of graph 0 is given twice or out of order"),
-        (lambda read: read["val"].num_edges.__setitem__(0, 1), "edges have the shape"),
+        (lambda read: read["val"].num_edges.__setitem__(0, 1), "edges has the shape"),
         (lambda read: read["val"].num_nodes.__setitem__(0, 0), "every graph has a node"),
         (lambda read: read["nowhere"], "KeyError: 'nowhere'"),
         (
