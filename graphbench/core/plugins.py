@@ -182,9 +182,8 @@ def _is_of_user(module: str, file: str) -> bool:
     root = module.partition(".")[0]
     if root == BUILT_IN or root in sys.stdlib_module_names or file.startswith("<"):
         return False
-    return root in {target.split(":")[0].split(".")[0] for target in _STATE.loaded} or not _LIBRARIES & {
-        *PurePath(file).parts
-    }
+    plugins = {target.partition(":")[0].partition(".")[0] for target in _STATE.loaded}
+    return root in plugins or _LIBRARIES.isdisjoint(PurePath(file).parts)
 
 
 def _named_plugins() -> Iterator[Plugin]:

@@ -238,7 +238,7 @@ def scores_of_run(
     found: dict[str, SplitScores] = {}
     for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
         scores = found.setdefault(own.card.address, {})
-        chosen = run.splits(own, splits)
+        chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card)
