@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -362,3 +364,75 @@ def test_too_few_rows_of_a_plug_ins_generator_are_reported_with_the_remedy(packa
     _, logged = command(package, *words, expect=2)
     end = "return one row per node; this is a fault of the plug-in 'toys_benchmark'"
     assert end in " ".join(logged.split())
+
+
+def test_own_predictions_on_a_dataset_for_which_nothing_is_published(package, tmp_path):
+    model = package / "baselines" / "toys" / "gin_toy.yaml"
+    model.write_text("model: {hidden: 8}\ntraining: {steps: 300, batch_size: 1000}\n")
+    common = ("evaluate", "toys/paths", "--root", str(tmp_path), "--predictions")
+    values = np.zeros(50)
+    np.save(tmp_path / "right.npy", values)
+    stated = ("--model-name", "mine", "--records", str(tmp_path / "records"), "--steps", "3", "--batch-size", "2")
+    command(package, *common, str(tmp_path / "right.npy"), *stated)
+    (path,) = (tmp_path / "records").rglob("*.json")
+    budget = json.loads(path.read_text())["budget"]
+    assert budget == {"small": None, "label": "3 steps of 2 samples, as stated"}
+    for wrong, words in ((-3.0, "add --scores logit"), (np.nan, "nan")):
+        values[7] = wrong
+        np.save(tmp_path / "wrong.npy", values)
+        _, log = command(package, *common, str(tmp_path / "wrong.npy"), expect=2)
+        assert "wrong.npy (test): y_pred holds" in log and words in log.lower() and "Evaluator(" not in log
+
+
+def test_errors_of_a_users_code_are_one_line_that_says_where(package, tmp_path):
+    raising = OWN_MODEL.replace("return Processed(", "return torch.ones(2, 3) @ torch.ones(2, 3), (")
+    home = other_plugin(package, "my_models", raising)
+    config = tmp_path / "my_gnn.yaml"
+    config.write_text("model: {processor: doubling, hidden: 8, options: {factor: 2}}\ntraining: {steps: 3}\n")
+    words = ("train", "toys/paths", "--model", str(config), "--root", str(tmp_path), "--output", str(tmp_path / "run"))
+    plugins = ("toys_benchmark", "my_models")
+    _, log = command(package, *words, plugins=plugins, expect=1)
+    line = 1 + raising.splitlines().index(
+        "        return torch.ones(2, 3) @ torch.ones(2, 3), (self.factor * state.nodes)"
+    )
+    assert "Traceback" not in log
+    assert re.search(
+        rf"^error: RuntimeError: mat1 and mat2 .*; raised in {re.escape(str(home))}.*\.py:{line} in forward; set "
+        r"GRAPHBENCH_TRACEBACK=1 for the full traceback$",
+        log,
+        re.MULTILINE,
+    )
+    _, log = run(package, ["-m", "graphbench", *words], *plugins, expect=1, GRAPHBENCH_TRACEBACK="1")
+    assert "Traceback" in log and "error: " not in log
+    config.write_text("model: {processor: doubling, hidden: 8}\ntraining: {steps: 3}\n")
+    _, log = command(package, *words, plugins=plugins, expect=1)
+    assert "error: KeyError: 'factor'; raised in " in log and " in __init__; set" in log and "Traceback" not in log
+
+
+def test_a_value_outside_the_range_of_a_metric_is_refused_when_it_is_scored(package, tmp_path):
+    other_plugin(
+        package,
+        "my_metrics",
+        """
+import dataclasses
+import graphbench
+from graphbench.evaluation.metrics import METRICS
+
+graphbench.register_metric(
+    dataclasses.replace(METRICS["accuracy"], name="doubtful", highest=1.0, value=lambda sums: 2.5)
+)
+""",
+    )
+    (package / "datasets" / "toys" / "paths.yaml").write_text(CARD.replace("primary: f1", "primary: doubtful"))
+    words = ("train", "toys/paths", "--model", "gin_toy", "--root", str(tmp_path), "--output", str(tmp_path / "run"))
+    _, log = command(package, *words, plugins=("my_metrics", "toys_benchmark"), expect=2)
+    assert "doubtful is 2.5, outside its range from 0 to 1; the metric is registered by the plug-in 'my_metrics'" in log
+    assert "Traceback" not in log
+
+
+def test_a_plugin_that_raises_is_named_with_file_and_line(package):
+    parts = other_plugin(package, "my_tools", "import my_tools.parts\n") / "parts.py"
+    parts.write_text("import json\n\n\ndef start():\n    json.loads('{')\n\n\nstart()\n")
+    _, log = run(package, LISTING, "my_tools")
+    assert "is broken: JSONDecodeError: Expecting property name" in log
+    assert f"({parts}:5 in start); it is left out" in log

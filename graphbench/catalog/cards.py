@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,20 +222,26 @@ class Card(BaseModel):
             raise CardError(f"{self.address} has no split {name!r}; it has {', '.join(self.all_splits)}")
         return found
 
-    def select_splits(self, names: str | Iterable[str] | None) -> list[str]:
+    def select_splits(self, names: str | Iterable[str] | None, others: Collection[str] = ()) -> list[str]:
         """Return the splits that names stand for, each once.
 
         ``ood`` stands for every out-of-distribution split and ``all`` for every split; None and ``none`` alone stand
         for no split. A string may hold several names, separated by commas.
 
+        Args:
+            names: The names.
+            others: Splits of other datasets; the name of one that this dataset does not have stands for no split.
+
         Raises:
-            CardError: If the dataset has no such split.
+            CardError: If neither this dataset nor another has such a split.
         """
         listed = names.split(",") if isinstance(names, str) else list(names or ())
         groups = {"ood": list(self.ood), "all": list(self.all_splits)}
         found: dict[str, None] = {}
         for name in [] if listed == ["none"] else [name.strip() for name in listed]:
             if name not in groups and name not in self.all_splits:
+                if name in others:
+                    continue
                 known = ", ".join(self.all_splits)
                 raise CardError(f"{self.address} has no split {name!r}; it has {known} (and ood, all)")
             found |= dict.fromkeys(groups.get(name, [name]))

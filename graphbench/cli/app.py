@@ -1,6 +1,6 @@
 """Commands. Each is a thin layer over the library; heavy imports happen inside the command that needs them.
 
-Exit codes: 0 success, 1 a check failed, 2 wrong usage or a clear error, 130 interrupted.
+Exit codes: 0 success, 1 a check failed or an unexpected error, 2 wrong usage or a clear error, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from graphbench.cli.options import (
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.plugins import place_of
+
+TRACEBACK = "GRAPHBENCH_TRACEBACK"
 
 
 class _Commands(TyperGroup):
@@ -241,11 +244,30 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None:
             words = f"cannot write the output: {error.strerror or error}"
             _drop_output()
-        if _State.verbose:
-            traceback.print_exception(error)
-        else:
-            typer.secho(f"error: {words}", err=True, fg=typer.colors.RED)
+        _print_error(error, words)
         sys.exit(2)
+    except Exception as error:
+        _print_error(error, _described(error))
+        sys.exit(1)
+
+
+def _print_error(error: Exception, words: str) -> None:
+    """Print the traceback of an error if it is asked for, otherwise one line."""
+    if _State.verbose or os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    else:
+        typer.secho(f"error: {words}", err=True, fg=typer.colors.RED)
+
+
+def _described(error: Exception) -> str:
+    """Return an unexpected error and the place that raised it, in one line."""
+    message = " ".join(str(error).split())
+    place = place_of(error)
+    if place is None:
+        own = place_of(error, built_in=True)
+        place = f"{own}; this is a fault of graphbench, please report it" if own else "an unknown place"
+    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{what}; raised in {place}; set {TRACEBACK}=1 for the full traceback"
 
 
 def _drop_output() -> None:

@@ -11,8 +11,10 @@ from graphbench.core.errors import EvaluationError
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
+    from graphbench.tasks.base import Task
 
 _ENDINGS = (".npz", ".npy", ".jsonl", ".txt")
 
@@ -69,15 +71,33 @@ def score_predictions(
     task = task_of(data.card)
     found: dict[str, Score] = {}
     for name, file in files.items():
-        found |= task.score_file(file, data[name], scores)
+        found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
         return found, None
     from graphbench.evaluation.results import RunRecord, save_record
+    from graphbench.reports.published import published
     from graphbench.training.config import published_samples
 
-    about = {**vars(stated), "published_samples": published_samples(data.card.domain, data.card.family)}
+    is_published = bool(published(data.card.address))
+    least = published_samples(data.card.domain, data.card.family) if is_published else None
+    about = {**vars(stated), "published_samples": least}
     record = RunRecord.from_scores({name: data[name] for name in files}, found, **about)
     return found, save_record(record, records)
+
+
+def _scores_of_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:
+    """Return the scores of one file.
+
+    Raises:
+        EvaluationError: If the predictions are refused; the message names the file, and options of the command line.
+    """
+    from graphbench.evaluation.inputs import AS_LOGITS
+
+    try:
+        return task.score_file(file, split, scores)
+    except EvaluationError as error:
+        words = str(error).replace(AS_LOGITS, "add --scores logit")
+        raise type(error)(words if str(file) in words else f"{file} ({split.split}): {words}") from error
 
 
 def _files(path: Path, splits: str | None, card: Card) -> dict[str, Path]:

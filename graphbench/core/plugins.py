@@ -16,10 +16,12 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import PurePath
 from types import ModuleType
 
 from graphbench.core.errors import GraphBenchError
@@ -28,6 +30,7 @@ GROUP = "graphbench.plugins"
 VARIABLE = "GRAPHBENCH_PLUGINS"
 BUILT_IN = "graphbench"
 MAIN = "__main__"
+_LIBRARIES = {"site-packages", "dist-packages"}
 
 _LOG = logging.getLogger(__name__)
 
@@ -151,6 +154,38 @@ def owner_in_words(owner: str) -> str:
     return f"the plug-in {owner!r}" if is_plugin(owner) else f"the module {owner!r}"
 
 
+def place_of(error: BaseException, *, built_in: bool = False) -> str | None:
+    """Return file, line and function of the innermost frame of an error that belongs to a plug-in or a script.
+
+    Args:
+        error: The error, with its traceback.
+        built_in: Return that of the innermost frame of this package instead.
+
+    Returns:
+        ``file.py:33 in forward``; ``file.py:33`` outside a function. None if there is no such frame.
+    """
+    belongs = _is_of_package if built_in else _is_of_user
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if belongs(str(frame.f_globals.get("__name__", "")), code.co_filename):
+            found = f"{code.co_filename}:{line}" + ("" if code.co_name == "<module>" else f" in {code.co_name}")
+    return found
+
+
+def _is_of_package(module: str, file: str) -> bool:
+    return owner_of(module) == BUILT_IN
+
+
+def _is_of_user(module: str, file: str) -> bool:
+    """Return whether a module is neither of this package nor of Python or a library, other than those of plug-ins."""
+    root = module.partition(".")[0]
+    if root == BUILT_IN or root in sys.stdlib_module_names or file.startswith("<"):
+        return False
+    plugins = {target.partition(":")[0].partition(".")[0] for target in _STATE.loaded}
+    return root in plugins or _LIBRARIES.isdisjoint(PurePath(file).parts)
+
+
 def _named_plugins() -> Iterator[Plugin]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         package = "an installed package" if point.dist is None else f"{point.dist.name} {point.dist.version}"
@@ -173,7 +208,8 @@ def _load(plugin: Plugin) -> None:
             if not isinstance(target, ModuleType):
                 target()
         except (Exception, SystemExit) as error:
-            mark_broken(plugin.name, f"{type(error).__name__}: {error}")
+            place = None if isinstance(error, SyntaxError) else place_of(error)  # a SyntaxError names its own
+            mark_broken(plugin.name, f"{type(error).__name__}: {error}" + (f" ({place})" if place else ""))
 
 
 @contextmanager

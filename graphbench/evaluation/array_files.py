@@ -47,6 +47,8 @@ def _require_numpy_file(path: Path) -> None:
         with path.open("rb") as file:
             start = file.read(max(map(len, _NUMPY_STARTS)))
         by_torch = start.startswith(_PICKLE_START) or (start.startswith(b"PK") and _is_of_torch(path))
+    except FileNotFoundError:
+        raise EvaluationError(f"cannot read predictions from {path}: the file does not exist") from None
     except (OSError, ValueError, BadZipFile) as error:
         raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
     if not start:

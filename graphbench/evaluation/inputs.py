@@ -18,6 +18,7 @@ from graphbench.data.answers import exact_match
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]
+AS_LOGITS = 'use Evaluator(..., scores="logit")'  # a remedy, which the command line gives as its own option
 _NUMPY_FLOATS = ("float16", "float32", "float64")
 _LARGEST = 1e140  # of scalars: sums of their squares stay finite
 _MOST_INTEGER = 2**62  # of node numbers and graph indices, which are int64
@@ -352,7 +353,7 @@ def mask_labels(feature: Feature, table: Table, scale: ScoreScale) -> Array:
         return values.astype(bool)
     if scale is ScoreScale.LOGIT:
         return values >= 0.0
-    allowed = 'a probability lies in [0, 1]; if these are logits, use Evaluator(..., scores="logit")'
+    allowed = f"a probability lies in [0, 1]; if these are logits, {AS_LOGITS}"
     refuse(table, (values < 0.0) | (values > 1.0), allowed)
     return values >= 0.5
 

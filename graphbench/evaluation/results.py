@@ -40,6 +40,7 @@ PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
+_MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
 
 
@@ -102,7 +103,7 @@ class RunRecord(_Strict):
     data_fingerprint: str = ""
     data_hashes: dict[str, str] = {}
     data_seed: int = Field(default=0, ge=0)
-    model: str = Field(pattern=r"^[A-Za-z0-9_.\-]+$")
+    model: str
     config: dict[str, Any]
     parameters: int | None = Field(default=None, ge=0)
     seed: int
@@ -125,6 +126,13 @@ class RunRecord(_Strict):
     best_step: int | None = None
     published_reference: str | None = None
     notes: str = ""
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, model: str) -> str:
+        if not _MODEL_NAME.fullmatch(model):
+            raise ValueError("the name of a model has letters (A-Z, a-z), digits, dots, dashes and underscores alone")
+        return model
 
     @field_validator("scores")
     @classmethod
@@ -161,7 +169,7 @@ class RunRecord(_Strict):
             batch_size: Samples per step; None where not stated.
             parameters: Trained numbers; None where not stated.
             published_samples: Training samples (steps times batch size) of the smallest published budget to compare
-                with.
+                with; None where no score is published for the dataset.
             config: What tells configurations of one name apart.
             notes: What a reader must know.
 
@@ -179,6 +187,10 @@ class RunRecord(_Strict):
         if steps is not None and batch_size is not None:
             label = f"{steps} steps of {batch_size} samples, as stated"
             small = None if published_samples is None else steps * batch_size < published_samples
+        elif steps is not None:
+            label = f"{steps} steps as stated, {_not_stated(steps, batch_size)}"
+        elif batch_size is not None:
+            label = f"{batch_size} samples per step as stated, {_not_stated(steps, batch_size)}"
         if partly:
             small, label = True, f"{label}, {PARTLY_SCORED}"
         counts |= {name: score.graphs for name, score in scores.items() if isinstance(score, Score) and score.graphs}
@@ -243,6 +255,13 @@ class RunRecord(_Strict):
         """Return the record as indented JSON, one point of a curve per line."""
         text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
         return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
+
+
+def _not_stated(steps: int | None, batch_size: int | None) -> str:
+    """Return what is not stated of a budget, in words; empty where all is."""
+    if steps is None and batch_size is None:
+        return BUDGET_NOT_STATED
+    return "steps not stated" if steps is None else "batch size not stated" if batch_size is None else ""
 
 
 def _hash(value: Any) -> str:
@@ -420,7 +439,7 @@ class Aggregate:
         if self.small:
             return "small run"
         first = self.records[0]
-        return BUDGET_NOT_STATED if None in (first.steps, first.batch_size) else "no published budget"
+        return _not_stated(first.steps, first.batch_size) or "no published budget"
 
     def score(self, split: str, metric: str) -> Stat | None:
         """Return the statistics of one metric on one split, or None if no run has it."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from graphbench.evaluation.metrics import METRICS
+from graphbench.core.errors import EvaluationError
+from graphbench.core.plugins import owner_in_words
+from graphbench.evaluation.metrics import METRICS, range_problem
 
 
 class Score(Mapping[str, float]):
@@ -28,8 +30,17 @@ class Score(Mapping[str, float]):
         graphs: int | None = None,
         undefined: Mapping[str, str] | None = None,
     ) -> None:
-        """Hold the values; ``primary_name`` is one of them."""
+        """Hold the values; ``primary_name`` is one of them.
+
+        Raises:
+            EvaluationError: If a value is not finite, or outside the range of its metric.
+        """
         self._values = dict(values)
+        for name, value in self._values.items():
+            if problem := range_problem(name, value):
+                owner = METRICS.owner(name)
+                by = f"; the metric is registered by {owner_in_words(owner)}" if owner else ""
+                raise EvaluationError(f"{problem}{by}")
         self.primary_name = primary_name
         self.higher_is_better = METRICS[primary_name].higher_is_better
         self.items_scored = items

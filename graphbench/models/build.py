@@ -21,7 +21,7 @@ from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
-from graphbench.models.processors import Context, Processed, Processor, State
+from graphbench.models.processors import Context, Processed, Processor, State, run_processor
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
 
@@ -70,6 +70,7 @@ class Model(TaskModel):
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
+        self.reads_graph_token = self.pooling == "cls" and any(f.location is Location.GRAPH for f in outputs)
         inputs = _inputs_read(config, features)
         _warn_of_unmarked_query(config, features, outputs)
         self.encoder = InputEncoder(
@@ -117,7 +118,8 @@ class Model(TaskModel):
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
-        processed: Processed = processor(State(nodes, edges, tokens, seen))
+        state = State(nodes, edges, tokens, seen)
+        processed = run_processor(processor, self.config.processor, state, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
         outputs = {}
         for decoder in self.decoders:

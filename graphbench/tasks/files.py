@@ -80,6 +80,8 @@ def read_texts(path: Path) -> list[str]:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
         lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except FileNotFoundError:
+        raise EvaluationError(f"cannot read answers from {path}: the file does not exist") from None
     except (OSError, ValueError) as error:
         raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
     if lines == [""]:

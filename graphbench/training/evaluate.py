@@ -128,16 +128,26 @@ class FinishedRun:
         folder: The folder.
         config: Its configuration.
         learner: What was trained, with its best weights.
+        cards: The cards of its datasets, by id.
     """
 
     folder: Path
     config: RunConfig
     learner: Any
+    cards: Mapping[str, Card]
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The datasets that it was trained on."""
         return self.config.datasets or (self.config.dataset,)
+
+    def splits(self, data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
+        """Return splits of one of its datasets by name; a name that only others of them have stands for none.
+
+        Raises:
+            CardError: If none of its datasets has such a split.
+        """
+        return choose_splits(data, names, {name for card in self.cards.values() for name in card.all_splits})
 
     def task(self, card: Card) -> Task:
         """Return the task of one of its datasets, with the run's settings."""
@@ -170,7 +180,7 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     facts = read_run_data(where)
     mark = facts.run_fingerprint if facts is not None else ""
     learner = learner_class(config).load(where, config, cards, mark, choose_device(device))
-    return FinishedRun(where, config, learner)
+    return FinishedRun(where, config, learner, cards)
 
 
 def load_run(folder: str | Path, card: Card | None = None) -> Any:
@@ -194,7 +204,8 @@ def evaluate_run(
     Args:
         path: The run's folder, with ``config.json`` and ``best.safetensors`` (or ``checkpoint.safetensors`` where the
             run never validated).
-        splits: Names of splits; ``ood`` stands for all out-of-distribution splits.
+        splits: Names of splits; ``ood`` stands for all out-of-distribution splits. Of a run on several datasets, each
+            is scored on those of them that it has.
         data: The dataset, if it is loaded already; one with other parameters than the run's gets a warning. Of a run on
             several datasets, one of them.
         root: Folder of the datasets.
@@ -227,7 +238,7 @@ def scores_of_run(
     found: dict[str, SplitScores] = {}
     for run, own in opened(path, data=data, root=root, limit=limit, device=device, progress=progress):
         scores = found.setdefault(own.card.address, {})
-        chosen = choose_splits(own, splits)
+        chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
             task = run.task(split.card)
@@ -298,7 +309,7 @@ def write_run_predictions(
     Args:
         path: The run's folder.
         output: Folder of the files, ``<split>.npz`` or ``<split>.jsonl``; of a run on several datasets a folder each.
-        splits: Names of splits.
+        splits: Names of splits. Of a run on several datasets, each is predicted on those of them that it has.
         root: Folder of the datasets.
         limit: Samples per split.
         device: Where to compute.
@@ -308,7 +319,7 @@ def write_run_predictions(
     for run, own in opened(path, root=root, limit=limit, device=device, progress=progress):
         address = own.card.address
         place = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
-        for name, split in choose_splits(own, splits).items():
+        for name, split in run.splits(own, splits).items():
             task = run.task(split.card)
             batches = run.learner.predictions(task, address, split, name, progress)
             written.append(task.write_predictions(place / name, batches))

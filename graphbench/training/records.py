@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
+from graphbench.core.validation import explain
 from graphbench.evaluation.machine import hardware
 from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.score import Score
@@ -43,6 +46,9 @@ def record_of(
         summary: What training was.
         splits: The splits that were scored.
         scores: Their scores, by name.
+
+    Raises:
+        ResultError: If a value is refused, such as one that is not finite.
     """
     run, config, several = context.runs[id_], context.config, len(context.runs) > 1
     card = run.card
@@ -59,7 +65,7 @@ def record_of(
     }
     earlier = _earlier_record(record_path(context.folder, id_ if several else None), **weights)
     results = _merged_results(card, splits, scores, earlier)
-    return RunRecord(
+    about: dict[str, Any] = dict(
         **weights,
         scores=results["scores"],
         graphs_scored=results["graphs_scored"],
@@ -81,6 +87,10 @@ def record_of(
         protocol=run.task.protocol(config.training.train_split),
         notes=_notes(context, run, learner, summary, results, earlier),
     )
+    try:
+        return RunRecord(**about)
+    except ValidationError as error:
+        raise ResultError(f"the record of the run on {id_} is refused: {explain(error, RunRecord)}") from error
 
 
 def _merged_results(
@@ -128,8 +138,14 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
     if config.reference_steps is None and summary.steps is not None:
         words.append("a configuration of one's own")
     elif config.overridden:
-        words.append(f"a configuration of one's own ({config.model_name} with another {', '.join(config.overridden)})")
+        changed = ", ".join(_without_parts(config.overridden))
+        words.append(f"a configuration of one's own ({config.model_name} with another {changed})")
     return Budget(small=config.is_small or bool(partly_used or partly_scored), label=", ".join(words))
+
+
+def _without_parts(keys: Sequence[str]) -> list[str]:
+    """Return the dotted keys without those that lie in another one of them."""
+    return [key for key in keys if not any(key.startswith(f"{other}.") for other in keys)]
 
 
 def partial_splits(card: Card, graphs: Mapping[str, int]) -> dict[str, str]:

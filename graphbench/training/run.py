@@ -140,7 +140,8 @@ def train(
     if len(cards) > 1:
         config = config.model_copy(update={"datasets": tuple(cards)})
     tasks = checked_tasks(config, cards)
-    scored = {id_: card.select_splits(evaluate) for id_, card in cards.items()}
+    known = {name for card in cards.values() for name in card.all_splits}
+    scored = {id_: card.select_splits(evaluate, known) for id_, card in cards.items()}
     folder = Path(output) if output is not None else default_output(config, group if len(cards) > 1 else None)
     require_folder(folder)
     with join_world(device) as world, seeded_generators(config.training.seed, world), locked(folder, world.leads):

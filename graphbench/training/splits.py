@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.cards import Card
@@ -69,9 +69,9 @@ def _group_name(dataset: Selector, ids: Sequence[str]) -> str:
     return f"{ids[0].replace('/', '-').replace(':', '-')}-and-more"
 
 
-def choose_splits(data: Splits, names: str | Sequence[str]) -> dict[str, GraphDataset]:
+def choose_splits(data: Splits, names: str | Sequence[str], others: Collection[str] = ()) -> dict[str, GraphDataset]:
     """Return splits by name, with labels, generated if they are not there yet. See ``Card.select_splits``."""
-    return {name: data.labelled(name) for name in data.card.select_splits(names)}
+    return {name: data.labelled(name) for name in data.card.select_splits(names, others)}
 
 
 def validate_train_val_splits(config: RunConfig, task: Task) -> None:

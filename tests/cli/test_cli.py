@@ -120,6 +120,15 @@ def test_verbose_shows_the_traceback_of_a_mistake():
     assert "UnknownDataset: unknown dataset 'zz'" in done.stderr
 
 
+def test_an_unexpected_error_without_a_users_code_is_a_fault_of_the_package(monkeypatch, capsys):
+    monkeypatch.setattr("graphbench.cli.show.datasets", int)  # which does not take three arguments
+    with pytest.raises(SystemExit) as end:
+        main(["list"])
+    told = capsys.readouterr().err
+    assert end.value.code == 1 and told.count("\n") == 1 and told.startswith("error: TypeError: int() takes at most 2")
+    assert "in list_command; this is a fault of graphbench, please report it; set GRAPHBENCH_TRACEBACK=1" in told
+
+
 def test_an_unreadable_manifest_is_told(tmp_path):
     run("generate", "bridges_easy", "--limit", "4", "--splits", "val", "--workers", "1", root=tmp_path)
     (manifest,) = tmp_path.rglob("manifest.json")

@@ -146,7 +146,8 @@ def test_wrong_files_are_refused_with_the_remedy(folder, root, tmp_path, capsys)
     assert "has 9 rows, clutrr/gen_23 test has 10 items of its graphs; write one row per item, graph after" in told
     np.save(folder / "test.npy", np.zeros(LIMIT + 1, int))
     assert "has 11 rows, clutrr/gen_23 test has 10 items of its graphs" in error_of(capsys, *common, folder)
-    assert "cannot read predictions from" in error_of(capsys, *common, tmp_path / "absent.npy")
+    for absent in ("absent.npy", "absent.jsonl"):
+        assert f"{absent}: the file does not exist" in error_of(capsys, *common, tmp_path / absent)
     told = error_of(capsys, "evaluate", "clutrr/gen_23")
     assert "to score predictions of a dataset add --predictions FILE" in told
 
@@ -196,7 +197,8 @@ def test_the_budget_that_is_stated_decides_what_the_report_says(root, tmp_path, 
     assert least is not None and least > 100
     cases = {
         "unknown": ({}, None, "budget not stated"),
-        "half": ({"steps": 5}, None, "budget not stated"),
+        "half": ({"steps": 5}, None, "batch size not stated"),
+        "other half": ({"batch_size": 5}, None, "steps not stated"),
         "below": ({"steps": 2, "batch_size": 4}, True, "small run"),
         "enough": ({"steps": least, "batch_size": 1}, False, ""),
     }
@@ -210,6 +212,8 @@ def test_the_budget_that_is_stated_decides_what_the_report_says(root, tmp_path, 
         text = report_of(capsys, tmp_path / name, tmp_path / f"report_{name}")
         assert ("| my_model | ours | 0.5000 |" in text) == (not caveat), name
         assert (f"my_model **[{caveat}]**" in text) == bool(caveat), name
+    assert stated_record(root, steps=300).budget.label == "300 steps as stated, batch size not stated"
+    assert stated_record(root, batch_size=32).budget.label == "32 samples per step as stated, steps not stated"
     stated = stated_record(root, steps=2, batch_size=4)
     assert stated.budget.label == "2 steps of 4 samples, as stated"
     of_nothing = stated.budget.model_copy(update={"small": None})  # no budget is published to compare with
@@ -246,7 +250,8 @@ def test_a_name_and_a_folder_go_together(folder, root, tmp_path, capsys):
         told = error_of(capsys, *common, *lone)
         assert "--records and --model-name go together: a record needs a folder and a name" in told
     told = error_of(capsys, *common, "--model-name", "my model", "--records", tmp_path / "r")
-    assert "model" in told and not (tmp_path / "r").exists()
+    assert "model = 'my model' is refused: the name of a model has letters (A-Z, a-z), digits, dots, dashes" in told
+    assert not (tmp_path / "r").exists()
     shutil.copytree(RUNS / "clutrr_gat", tmp_path / "run")
     told = error_of(capsys, "evaluate", tmp_path / "run", "--records", tmp_path / "r", "--model-name", "m")
     assert "a run has a record of its own; --records and --model-name are for --predictions" in told

@@ -43,6 +43,30 @@ def test_a_user_can_add_a_processor() -> None:
         processor_registry._REGISTRIES["sparse"].remove("doubling")
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda nodes: nodes, "returned a value of type Tensor; return Processed"),
+        (lambda nodes: Processed(nodes[:, :3]), r"returned nodes of shape \[\d+, 3\]; expected .* shape \[\d+, 8\]"),
+        (lambda nodes: Processed(nodes[1:]), r"returned nodes of shape \[\d+, 8\]; expected"),
+        (lambda nodes: Processed(None), r"returned nodes = None; expected"),
+    ],
+)
+def test_what_a_processor_must_return(answer: Any, message: str) -> None:
+    @register_processor("faulty")
+    class Faulty(Processor):
+        def forward(self, state: State) -> Any:
+            return answer(state.nodes)
+
+    try:
+        config = ModelConfig(processor="faulty", hidden=8)
+        model = build_model(config, features_of("steiner_tree"), directed=False)
+        with pytest.raises(ConfigError, match=rf"^the processor 'faulty' \(.*Faulty\) {message}"):
+            model(random_batch("steiner_tree"))
+    finally:
+        processor_registry._REGISTRIES["sparse"].remove("faulty")
+
+
 def test_one_name_may_stand_for_several_kinds_of_input() -> None:
     assert set(processor_forms("gat")) == {"sparse", "dense"} and processor_forms("oak") == []
     assert processor_class("gat", "dense", "sparse") is not processor_class("gat", "sparse")

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import graphbench
-from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.errors import CardError, CheckpointError, ConfigError
 from graphbench.evaluation.results import read_record
 from graphbench.training import checkpoint, loop
-from graphbench.training.evaluate import evaluate_run
+from graphbench.training.evaluate import evaluate_run, write_run_predictions
 from graphbench.training.loop import TrainingLoop
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.run import train
@@ -102,6 +102,8 @@ def test_a_mixture_decides_how_often_a_dataset_is_trained_on(root, tmp_path, mon
     found = run(root, tmp_path, None, mixture=mixture, limit=None, data=data)
     assert Counter(seen) == counts
     assert all(note in result.record.notes for result in found.values())
+    words = next(iter(found.values())).record.budget.label
+    assert "training.mixture)" in words and "training.mixture." not in words
     assert all(result.record.config["training"]["mixture"] == mixture for result in found.values())
 
 
@@ -147,6 +149,19 @@ def test_a_finished_run_is_scored_again_and_keeps_its_scores(root, tmp_path):
         assert list(again[id_].scores) == ["test"] and set(again[id_].record.scores) == {"val", "test"}
     found = evaluate_run(tmp_path, ("val", "test"), root=root, limit=12, device="cpu", progress=False)
     assert found == {id_: {**first[id_].scores, **again[id_].scores} for id_ in TRACES}
+
+
+def test_a_split_that_one_of_the_datasets_has_is_scored_and_predicted_for_it_alone(root, tmp_path):
+    run(root, tmp_path / "run", MIXED, steps=2)
+    own = [set(graphbench.card(id_).all_splits) for id_ in MIXED]
+    (lone,) = sorted(own[1] - own[0])[:1]
+    options = {"root": root, "limit": 2, "device": "cpu", "progress": False}
+    found = evaluate_run(tmp_path / "run", lone, **options)
+    assert {id_: list(scores) for id_, scores in found.items()} == {MIXED[0]: [], MIXED[1]: [lone]}
+    (path,) = write_run_predictions(tmp_path / "run", tmp_path / "predictions", lone, **options)
+    assert path.relative_to(tmp_path / "predictions").parts[:2] == tuple(MIXED[1].split("/"))
+    with pytest.raises(CardError, match="has no split 'n7777'"):
+        write_run_predictions(tmp_path / "run", tmp_path / "predictions", "n7777", **options)
 
 
 def test_the_default_folder_of_a_group_has_its_name(root, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
 from graphbench.models.processors import deepsets, gat, gin, gt, mlp
-from graphbench.models.processors.base import Context, Processed, Processor, State
+from graphbench.models.processors.base import Context, Processed, Processor, State, require_shape, run_processor
 
 __all__ = [
     "Context",
@@ -17,4 +17,6 @@ __all__ = [
     "processor_class",
     "processor_names",
     "register_processor",
+    "require_shape",
+    "run_processor",
 ]

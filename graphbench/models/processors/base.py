@@ -19,11 +19,13 @@ common encoder and decoders. ``config.options`` is free for its own settings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from graphbench.core.errors import ConfigError
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 
@@ -98,3 +100,53 @@ class Processor(nn.Module):
     def forward(self, state: State) -> Processed:
         """Return the processed embeddings."""
         raise NotImplementedError
+
+
+def run_processor(processor: Processor, name: str, state: State, *, graph_token: bool = False) -> Processed:
+    """Return what a processor makes of a state, after checking its type and shapes.
+
+    Args:
+        processor: The processor.
+        name: Its name in configurations.
+        state: What it receives.
+        graph_token: Whether ``Processed.graph`` is read.
+
+    Raises:
+        ConfigError: If it returns no :class:`Processed`, or one with missing rows or another width than the model's.
+    """
+    found: Any = processor(state)
+    if not isinstance(found, Processed):
+        what = f"{_described(processor, name)} returned a value of type {type(found).__name__}"
+        raise ConfigError(f"{what}; return Processed(nodes)")
+    require_shape(processor, name, "nodes", found.nodes, state.nodes.shape)
+    if state.edge_tokens is not None:
+        require_shape(processor, name, "edge_tokens", found.edge_tokens, state.edge_tokens.shape)
+    if graph_token:
+        require_shape(processor, name, "graph", found.graph, (state.layout.num_graphs, state.nodes.shape[1]))
+    return found
+
+
+def require_shape(processor: nn.Module, name: str, what: str, value: Any, expected: Sequence[int]) -> None:
+    """Refuse what a processor returned if it is no tensor of the expected shape.
+
+    Args:
+        processor: The processor.
+        name: Its name in configurations.
+        what: What the value is, e.g. ``nodes``.
+        value: The value.
+        expected: The shape, whose last number is the model's width.
+
+    Raises:
+        ConfigError: With both shapes.
+    """
+    if isinstance(value, Tensor) and value.shape == tuple(expected):
+        return
+    found = f"of shape {list(value.shape)}" if isinstance(value, Tensor) else f"= {value!r:.80}"
+    raise ConfigError(
+        f"{_described(processor, name)} returned {what} {found}; expected a tensor of shape {list(expected)}, whose "
+        "rows have the model's width (model.hidden)"
+    )
+
+
+def _described(processor: nn.Module, name: str) -> str:
+    return f"the processor {name!r} ({type(processor).__module__}.{type(processor).__qualname__})"

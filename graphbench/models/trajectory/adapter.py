@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
-from graphbench.models.processors import Context, Processed, Processor, State
+from graphbench.models.processors import Context, Processor, State, run_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
 from graphbench.models.trajectory.processors import DenseProcessor, Step
@@ -23,6 +23,7 @@ class SparseAdapter(DenseProcessor):
     def __init__(self, config: TrajectoryModelConfig, processor: type[Processor]) -> None:
         """Create a processor of class ``processor`` and what feeds it."""
         super().__init__(config)
+        self.name = config.processor
         self.embed = linear(2 * config.hidden, config.hidden)
         self.processor = processor(sparse_config(config), Context(directed=True, edge_tokens=False, graph_token=False))
 
@@ -35,7 +36,7 @@ class SparseAdapter(DenseProcessor):
         ptr = torch.arange(0, (samples + 1) * size, size, device=nodes.device)
         owner = torch.arange(samples, device=nodes.device).repeat_interleave(size)
         layout = Layout(torch.stack([graphs * size + tails, graphs * size + heads]), owner, ptr, samples, True)
-        processed: Processed = self.processor(State(nodes.flatten(0, 1).float(), edges, None, layout))
+        processed = run_processor(self.processor, self.name, State(nodes.flatten(0, 1).float(), edges, None, layout))
         new: Tensor = self.norm(processed.nodes.view(samples, size, -1))
         return new
 

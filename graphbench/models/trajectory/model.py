@@ -15,7 +15,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.data.trajectory_batch import TrajectoryBatch
 from graphbench.data.trajectory_inputs import InputRule
 from graphbench.models.base import Predicted, TaskFeatures, TaskModel, module_key, of_task
-from graphbench.models.processors import Processor, processor_class
+from graphbench.models.processors import Processor, processor_class, require_shape
 from graphbench.models.trajectory.adapter import SparseAdapter
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.decoders import DecoderInput, head_of, postprocessed, postprocessed_order, soften
@@ -194,7 +194,9 @@ class TrajectoryModel(TaskModel):
         pairs = self._pairs(heads, fixed.columns, hints, len(before), before.shape[1])
         neighbours = _either(fixed.neighbours, adjacency(heads.hint_encoder.features, fed))
         joined = torch.cat([nodes, before], -1)
-        after = self.processor(Step(joined, pairs, graph, neighbours)).float()
+        after = self.processor(Step(joined, pairs, graph, neighbours))
+        require_shape(self.processor, self.config.processor, "nodes", after, before.shape)
+        after = after.float()
         now = DecoderInput(torch.cat([joined, after], -1), pairs, graph, self.processor)
         return after, now, heads.hint_decoders(now)
 
