@@ -354,7 +354,7 @@ def test_a_failure_of_a_plug_ins_generator_names_the_plug_in_and_the_line(packag
     words = ["generate", "toys/paths", "--splits", "val", "--workers", "1", "--root", tmp_path / "data"]
     _, logged = command(package, *words, expect=2)
     logged = " ".join(logged.split())
-    assert f"this is a fault of the plug-in 'toys_benchmark' ({package / 'domain.py'}:{line})" in logged
+    assert f"this is a fault of the plug-in 'toys_benchmark' ({package / 'domain.py'}:{line} in " in logged
     assert "ZeroDivisionError" in logged and "please report it" not in logged
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from graphbench.core.errors import CardError, PluginError
-from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin, owner_in_words
+from graphbench.core.plugins import BUILT_IN, calling_module, is_plugin, owner_in_words, place_of
 from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
 
@@ -124,21 +123,8 @@ def fault_of(maker: Generator | Labeller, error: Exception | None = None) -> str
     owner = _DOMAINS.owner(maker.name.partition(".")[0])
     if owner is None or owner == BUILT_IN:
         return "this is a fault of the generator, please report it"
-    function = getattr(maker, "generate", None) or getattr(maker, "label", None)
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
-    place = "" if error is None else _innermost_line(error, package)
-    return f"this is a fault of {owner_in_words(owner)}{place}"
-
-
-def _innermost_line(error: Exception, package: str) -> str:
-    """Return file and line of the innermost frame in a package, or else in no installed package, in brackets."""
-    places: dict[bool, str] = {}
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        file = frame.f_code.co_filename
-        if top == package or not (top == BUILT_IN or "site-packages" in file):
-            places[top == package] = f" ({file}:{line})"
-    return places.get(True) or places.get(False, "")
+    place = None if error is None else place_of(error)
+    return f"this is a fault of {owner_in_words(owner)}" + (f" ({place})" if place else "")
 
 
 def find_part(kind: Kind, name: str) -> Any:
