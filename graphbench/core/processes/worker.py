@@ -79,6 +79,7 @@ def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
             pipe.send(Unusable(f"{type(error).__name__}: {error}"))
             return
         pipe.send(Ready())
+        is_first = True
         while not _retirement.is_set() and pipe.poll(idle_seconds):
             try:
                 arguments = pipe.recv_bytes()
@@ -86,6 +87,9 @@ def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
                 return
             pipe.send_bytes(_portable(_run(function, arguments)))
             gc.collect()
+            if is_first:  # what the function imports stays, and later collections need not visit it
+                gc.freeze()
+                is_first = False
 
 
 def _run(function: Callable[..., Any], arguments: bytes) -> Reply:
