@@ -32,7 +32,7 @@ def tune(
         str | None,
         typer.Option(
             help="Name of a configuration in baselines/, or a YAML file.",
-            show_default="gin; clrs: mpnn, clrs_text: transformer_small, clutrr: gat",
+            show_default="the domain's, see `baselines/<domain>/`",
         ),
     ] = None,
     space: Annotated[
