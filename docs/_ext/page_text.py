@@ -17,8 +17,9 @@ from graphbench.catalog.resources import baselines_dir, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
+from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import aggregate, load_records
+from graphbench.evaluation.results import load_records
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.reports.published import published
 from graphbench.tasks.registry import task_class

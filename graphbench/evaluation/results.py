@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -32,8 +29,6 @@ from graphbench.evaluation.score import Score
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
-
-logger = logging.getLogger(__name__)
 
 SCHEMA = 1
 PARTLY_SCORED = "scored on part of the graphs"
@@ -188,9 +183,9 @@ class RunRecord(_Strict):
             label = f"{steps} steps of {batch_size} samples, as stated"
             small = None if published_samples is None else steps * batch_size < published_samples
         elif steps is not None:
-            label = f"{steps} steps as stated, {_not_stated(steps, batch_size)}"
+            label = f"{steps} steps as stated, {not_stated(steps, batch_size)}"
         elif batch_size is not None:
-            label = f"{batch_size} samples per step as stated, {_not_stated(steps, batch_size)}"
+            label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
         if partly:
             small, label = True, f"{label}, {PARTLY_SCORED}"
         counts |= {name: score.graphs for name, score in scores.items() if isinstance(score, Score) and score.graphs}
@@ -257,7 +252,7 @@ class RunRecord(_Strict):
         return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
 
 
-def _not_stated(steps: int | None, batch_size: int | None) -> str:
+def not_stated(steps: int | None, batch_size: int | None) -> str:
     """Return what is not stated of a budget, in words; empty where all is."""
     if steps is None and batch_size is None:
         return BUDGET_NOT_STATED
@@ -360,148 +355,3 @@ def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None 
 
 def _order(record: RunRecord) -> tuple[str, str, str, int, int]:
     return record.dataset, record.model, record.config_hash, record.seed, record.data_seed
-
-
-@dataclass(frozen=True, slots=True)
-class Stat:
-    """Mean and sample standard deviation of one number over runs.
-
-    Attributes:
-        mean: Arithmetic mean.
-        std: Standard deviation with ddof=1; None for a single run, whose spread is unknown.
-        n: Number of runs.
-    """
-
-    mean: float
-    std: float | None
-    n: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Stat:
-        """Return the statistics of at least one value."""
-        numbers = [float(value) for value in values]
-        if not numbers:
-            raise ResultError("there is no value to average")
-        mean = math.fsum(numbers) / len(numbers)
-        if len(numbers) == 1:
-            return cls(mean, None, 1)
-        variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-        return cls(mean, math.sqrt(variance), len(numbers))
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """Runs that differ in the seed and the draw of the data alone.
-
-    Attributes:
-        dataset: Dataset id.
-        dataset_version: Version of the dataset card.
-        model: Name of the model configuration.
-        config_hash: What the runs have in common, in eight hex digits.
-        small: Whether the budget is far below the published one; None where it is not known.
-        label: The budget in words.
-        protocol: Which data was trained on; None where the benchmark has one way.
-        seeds: Seeds of training, ascending.
-        data_seeds: Seeds of the data, ascending; 0 is the canonical draw.
-        partly_scored: Whether some of the runs are scored on fewer graphs of a split than others, or than there are.
-        scores: Split -> metric -> statistics over the runs that have it.
-        records: The runs, in the order of seed and data seed.
-    """
-
-    dataset: str
-    dataset_version: int
-    model: str
-    config_hash: str
-    small: bool | None
-    label: str
-    seeds: tuple[int, ...]
-    scores: Mapping[str, Mapping[str, Stat]]
-    records: tuple[RunRecord, ...]
-    protocol: str | None = None
-    data_seeds: tuple[int, ...] = (0,)
-    partly_scored: bool = False
-
-    @property
-    def comparable(self) -> bool:
-        """Whether the budget is known to be no smaller than the published one."""
-        return self.small is False
-
-    @property
-    def mark(self) -> str:
-        """What stands behind the name of runs that are not comparable, in parentheses; nothing behind others."""
-        return f" ({self.caveat})" if self.caveat else ""
-
-    @property
-    def caveat(self) -> str:
-        """Why the runs are not compared: ``small run``, or what is not known of their budget; empty where they are."""
-        if self.comparable:
-            return ""
-        if self.small:
-            return "small run"
-        first = self.records[0]
-        return _not_stated(first.steps, first.batch_size) or "no published budget"
-
-    def score(self, split: str, metric: str) -> Stat | None:
-        """Return the statistics of one metric on one split, or None if no run has it."""
-        return self.scores.get(split, {}).get(metric)
-
-    def measure(self, field: str) -> Stat | None:
-        """Return the statistics of a numeric field such as ``wall_seconds``, or None if no run has it."""
-        values = [getattr(record, field) for record in self.records]
-        present = [value for value in values if value is not None]
-        return Stat.of(present) if present else None
-
-
-def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
-    """Return mean and standard deviation over runs, grouped by data, model, configuration, budget and protocol.
-
-    Draws of one card are one group's data. Two records of a group with the same seeds are the same run repeated: the
-    one started last counts.
-    """
-    groups: dict[tuple[str, str, str, str], dict[tuple[int, int], RunRecord]] = {}
-    for record in sorted(records, key=lambda r: _utc(r.started)):
-        key = (record.dataset, record.model, record.config_hash, record.protocol or "")
-        runs, seeds = groups.setdefault(key, {}), (record.seed, record.data_seed)
-        if seeds in runs:
-            logger.warning("two records of %s %s seed %d: the later counts", record.dataset, record.model, record.seed)
-        runs[seeds] = record
-    return [_aggregate_group(groups[key]) for key in sorted(groups)]
-
-
-def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:
-    ordered = tuple(runs[seeds] for seeds in sorted(runs))
-    first = ordered[0]
-    values: dict[str, dict[str, list[float]]] = {}
-    for record in ordered:
-        for split, metrics in record.scores.items():
-            for metric, value in metrics.items():
-                values.setdefault(split, {}).setdefault(metric, []).append(value)
-    scores = {split: {m: Stat.of(v) for m, v in metrics.items()} for split, metrics in values.items()}
-    return Aggregate(
-        dataset=first.dataset,
-        dataset_version=first.dataset_version,
-        model=first.model,
-        config_hash=first.config_hash,
-        small=first.budget.small,
-        label=first.budget.label,
-        seeds=tuple(sorted({record.seed for record in ordered})),
-        data_seeds=tuple(sorted({record.data_seed for record in ordered})),
-        scores=scores,
-        records=ordered,
-        protocol=first.protocol,
-        partly_scored=_are_partly_scored(ordered),
-    )
-
-
-def _are_partly_scored(records: Iterable[RunRecord]) -> bool:
-    counts: dict[str, set[int]] = {}
-    labels = []
-    for record in records:
-        labels.append(record.budget.label)
-        for split, count in record.graphs_scored.items():
-            counts.setdefault(split, set()).add(count)
-    return any(len(found) > 1 for found in counts.values()) or any("scored on part of" in label for label in labels)
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
-from graphbench.evaluation.results import PARTLY_SCORED, Aggregate
+from graphbench.evaluation.aggregates import Aggregate
+from graphbench.evaluation.results import PARTLY_SCORED
 from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.pages import ABSENT, Grid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from graphbench.evaluation.results import Aggregate
+from graphbench.evaluation.aggregates import Aggregate
 from graphbench.reports.published import PublishedScore, published, published_score
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphbench.evaluation.results import Aggregate
+from graphbench.evaluation.aggregates import Aggregate
 
 
 class Labels:

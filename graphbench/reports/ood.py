@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
+from graphbench.evaluation.aggregates import Aggregate, aggregate
 from graphbench.evaluation.floors import best_floor
-from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
+from graphbench.evaluation.results import RunRecord
 from graphbench.evaluation.texts import grouped_split, split_and_size
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphbench.catalog.sections import SplitSpec
 from graphbench.data.source_choice import source_with_protocol
 from graphbench.data.sources import FileSource
-from graphbench.evaluation.results import Aggregate
+from graphbench.evaluation.aggregates import Aggregate
 from graphbench.reports.pages import ABSENT, Grid
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
 from graphbench.core.files import clear_errors
-from graphbench.evaluation.results import Aggregate, RunRecord, aggregate
+from graphbench.evaluation.aggregates import Aggregate, aggregate
+from graphbench.evaluation.results import RunRecord
 from graphbench.reports import tables
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbench.core.words import counted, duration
+from graphbench.evaluation.aggregates import Aggregate, Stat
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import OWN_MODEL, PARTLY_SCORED, Aggregate, Stat
+from graphbench.evaluation.results import OWN_MODEL, PARTLY_SCORED
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.reports.comparison import (
     architecture,

@@ -14,7 +14,8 @@ from graphbench.cli import main
 from graphbench.core.errors import EvaluationError, ResultError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
-from graphbench.evaluation.results import RunRecord, aggregate, load_records, save_record
+from graphbench.evaluation.aggregates import aggregate
+from graphbench.evaluation.results import RunRecord, load_records, save_record
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import published_samples

@@ -3,7 +3,8 @@
 import pytest
 
 from graphbench.catalog.names import card
-from graphbench.evaluation.results import Budget, aggregate
+from graphbench.evaluation.aggregates import aggregate
+from graphbench.evaluation.results import Budget
 from graphbench.reports import comparison
 from graphbench.reports.comparison import compared_with, notes_on, reference_scores, same_splits, scores_on_test
 from graphbench.reports.published import PublishedScore, published

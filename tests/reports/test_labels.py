@@ -2,7 +2,8 @@
 
 import re
 
-from graphbench.evaluation.results import Budget, aggregate
+from graphbench.evaluation.aggregates import aggregate
+from graphbench.evaluation.results import Budget
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import ood_table, plot_ood
