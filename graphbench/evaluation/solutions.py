@@ -17,6 +17,7 @@ from graphbench.core.errors import CardError, DecodingError, EvaluationError
 from graphbench.data.domain import find_problem
 from graphbench.data.problems import Problem
 from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.inputs import ScoreScale, as_array
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
@@ -294,10 +295,8 @@ def _as_logits(scores: Array, scale: str) -> Array:
 
 def _one_batch(batch: Any) -> Any:
     """Return a PyG ``Batch`` or ``Data``; a list of ``Data`` becomes a ``Batch``."""
-    if isinstance(batch, (list, tuple)) and batch and all(hasattr(data, "edge_index") for data in batch):
-        from torch_geometric.data import Batch
-
-        return Batch.from_data_list(list(batch))
+    if isinstance(batch, (list, tuple)) and is_graphs(batch):
+        return one_batch(batch)
     if isinstance(batch, (list, tuple)) and not batch:
         raise DecodingError("the list of graphs is empty; give one or more")
     if getattr(batch, "edge_index", None) is None:
