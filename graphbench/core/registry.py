@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from importlib import import_module
 from typing import TypeVar
 
@@ -26,7 +25,7 @@ class Registry(Mapping[str, T]):
     def __init__(
         self, kind: str, error: type[Exception] = UnknownName, built_in: Callable[[], Mapping[str, str]] = dict
     ) -> None:
-        self.kind, self.error, self.built_in = kind, error, cache(built_in)  # read once: finding them takes long
+        self.kind, self.error, self.built_in = kind, error, built_in
         self._entries: dict[str, tuple[T, str]] = {}  # name -> thing, owner
         on_broken(self._forget)
 

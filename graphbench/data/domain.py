@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from graphbench.core.errors import CardError, PluginError
@@ -60,8 +61,13 @@ class Domain:
 
 def _built_in() -> dict[str, str]:
     """Return the domains that are packages of ``graphbench.domains``, and where their objects are."""
-    package = importlib.import_module("graphbench.domains")
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    return _packages(tuple(importlib.import_module("graphbench.domains").__path__))
+
+
+@cache
+def _packages(folders: tuple[str, ...]) -> dict[str, str]:
+    """Return the packages in the folders; reading a folder takes long, and names are looked up often."""
+    names = [module.name for module in pkgutil.iter_modules(folders) if module.ispkg]
     return {name: f"graphbench.domains.{name}.domain:DOMAIN" for name in names}
 
 
