@@ -1,0 +1,151 @@
+"""Formulas in conjunctive normal form, as two flat arrays."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import inner, kernel
+
+_SHORT = 32  # literals up to which a clause is sorted by insertion
+
+
+@dataclass(frozen=True, eq=False)
+class Cnf:
+    """A formula in conjunctive normal form.
+
+    Attributes:
+        num_variables: Number n of variables; they are 1 .. n, and need not all occur.
+        literals: int32 ``[L]``, the literals of all clauses one after the other: ``v`` for a variable, ``-v`` for its
+            negation.
+        ptr: int64 ``[m + 1]``: the literals of clause ``j`` are ``literals[ptr[j]:ptr[j + 1]]``. A clause may be empty.
+    """
+
+    num_variables: int
+    literals: NDArray[np.int32]
+    ptr: NDArray[np.int64]
+
+    @classmethod
+    def from_clauses(cls, clauses: Iterable[Sequence[int]], num_variables: int | None = None) -> Cnf:
+        """Return the formula of clauses given as sequences of literals.
+
+        Args:
+            clauses: The clauses.
+            num_variables: Number of variables; None for the largest that occurs.
+
+        Raises:
+            ValueError: If a literal is 0, or its variable exceeds ``num_variables``.
+        """
+        lists = [list(clause) for clause in clauses]
+        ptr = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(clause) for clause in lists], out=ptr[1:])
+        literals = np.array([literal for clause in lists for literal in clause], np.int32)
+        largest = int(np.abs(literals).max(initial=0))
+        if not literals.all():
+            raise ValueError("a clause holds the literal 0; variables are numbered from 1")
+        if num_variables is not None and largest > num_variables:
+            raise ValueError(f"a clause holds the variable {largest}, but there are {num_variables}")
+        return cls(largest if num_variables is None else num_variables, literals, ptr)
+
+    @property
+    def num_clauses(self) -> int:
+        """The number m of clauses."""
+        return len(self.ptr) - 1
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64 ``[m]``: the number of literals of every clause."""
+        return np.diff(self.ptr)
+
+    def clauses(self) -> Iterator[list[int]]:
+        """Yield the clauses as lists of literals."""
+        literals, ptr = self.literals.tolist(), self.ptr.tolist()
+        for first, last in itertools.pairwise(ptr):
+            yield literals[first:last]
+
+    def canonical(self) -> Cnf:
+        """Return the formula in canonical form.
+
+        The literals of a clause are sorted by their variables and distinct, clauses with a literal and its negation are
+        left out, and the clauses keep their order.
+        """
+        return Cnf(self.num_variables, *_canonical(self.literals, self.ptr))
+
+    def without_unused_variables(self) -> Cnf:
+        """Return the formula with the variables that occur renumbered 1, 2, ... in the same order."""
+        used = np.zeros(self.num_variables + 1, bool)
+        used[np.abs(self.literals)] = True
+        number = np.cumsum(used).astype(np.int32)
+        return Cnf(int(used.sum()), np.sign(self.literals) * number[np.abs(self.literals)], self.ptr)
+
+    def is_satisfied_by(self, model: NDArray[np.bool_]) -> bool:
+        """Return whether every clause holds under an assignment, bool ``[n]``: ``model[v - 1]`` is the value of v.
+
+        Raises:
+            ValueError: If the assignment does not have one value per variable.
+        """
+        if np.shape(model) != (self.num_variables,):
+            raise ValueError(
+                f"the model has the shape {np.shape(model)}; the formula has {self.num_variables} variables"
+            )
+        return bool(_satisfies(self.literals, self.ptr, np.asarray(model, np.bool_)))
+
+    def __repr__(self) -> str:
+        """Return the sizes."""
+        return f"Cnf({self.num_variables:,} variables, {self.num_clauses:,} clauses, {len(self.literals):,} literals)"
+
+
+@kernel
+def _canonical(literals: NDArray[np.int32], ptr: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    found, starts = np.empty_like(literals), np.zeros(len(ptr), np.int64)
+    size = clauses = 0
+    for j in range(len(ptr) - 1):
+        first = size
+        ordered = _sorted(literals[ptr[j] : ptr[j + 1]])
+        tautology = False
+        for literal in ordered:
+            if size > first and abs(found[size - 1]) == abs(literal):
+                tautology = tautology or found[size - 1] != literal
+            else:
+                found[size] = literal
+                size += 1
+        if tautology:
+            size = first
+        else:
+            clauses += 1
+            starts[clauses] = size
+    return found[:size].copy(), starts[: clauses + 1].copy()
+
+
+@inner
+def _sorted(clause: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the literals sorted by their variables."""
+    if len(clause) > _SHORT:
+        result: NDArray[np.int32] = clause[np.argsort(np.abs(clause))]
+        return result
+    result = clause.copy()
+    for i in range(1, len(result)):
+        literal, place = result[i], i
+        while place > 0 and abs(result[place - 1]) > abs(literal):
+            result[place] = result[place - 1]
+            place -= 1
+        result[place] = literal
+    return result
+
+
+@kernel
+def _satisfies(literals: NDArray[np.int32], ptr: NDArray[np.int64], model: NDArray[np.bool_]) -> bool:
+    for j in range(len(ptr) - 1):
+        holds = False
+        for k in range(ptr[j], ptr[j + 1]):
+            if model[abs(literals[k]) - 1] == (literals[k] > 0):
+                holds = True
+                break
+        if not holds:
+            return False
+    return True
