@@ -58,6 +58,10 @@ class GenerationError(GraphBenchError, RuntimeError):
     """A generator failed or a worker died while building a dataset."""
 
 
+class SolverError(GraphBenchError, RuntimeError):
+    """An external solver exceeded a guard of memory or time, crashed or gave a wrong answer; its run has no result."""
+
+
 class ClusterError(GraphBenchError, RuntimeError):
     """A Dask cluster cannot be reached or used, or was lost; finished work is kept, and another run continues it."""
 

@@ -1,0 +1,225 @@
+"""SAT solvers whose effort is counted: the same formula takes the same effort on every machine.
+
+The effort of a run is modelled processor time: what the solver did (propagations, clause accesses) times frozen
+coefficients, in whole nanoseconds. The coefficients were fitted to processor time once (docs/domains/sat.md has the
+residuals), and are part of the meaning of labels. A run is limited by effort, never by a clock.
+
+Solvers of python-sat that count no propagations (MapleCM, MapleSAT) or report no counts (Kissat) are left out; Kissat
+is run as the executable of the package ``passagemath-kissat``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, version
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.arguments import whole_number
+from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
+from graphbench.core.suggestions import closest
+from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.solver_client import run_job
+
+Status = Literal["sat", "unsat", "unsolved"]
+_INSTALL = "pip install 'graphbench[sat]'"
+_NANOSECONDS = 1e-9
+_FIRST_CONFLICTS = 4000  # the first limit of solvers that can be limited by conflicts only
+_MARGIN = 1.15  # of the next limit over the one that the effort per conflict so far suggests
+_GROWTH = 40
+
+
+@dataclass(frozen=True)
+class SolverRun:
+    """The outcome of one run of a solver.
+
+    Attributes:
+        status: ``sat``, ``unsat``, or ``unsolved`` if the run needs more effort than it was allowed.
+        effort: Modelled processor time in seconds; at least the limit if unsolved. The same on every machine.
+        cpu_seconds: Processor time that was measured, in seconds.
+        model: bool ``[n]``, a satisfying assignment, if ``sat``: ``model[v - 1]`` is the value of variable v.
+        counts: What the solver counted.
+    """
+
+    status: Status
+    effort: float
+    cpu_seconds: float
+    model: NDArray[np.bool_] | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver with deterministic effort.
+
+    Attributes:
+        name: Name of the solver.
+        package: Distribution that holds it, whose version is the solver's.
+        nanoseconds: Coefficients of the modelled time: nanoseconds per count.
+        base: Nanoseconds of every run.
+        per_literal: Nanoseconds per literal of the formula, for reading it.
+        limited_by: Count of which the solver takes a limit.
+    """
+
+    name: str
+    package: str
+    nanoseconds: Mapping[str, float]
+    base: int
+    per_literal: int
+    limited_by: Literal["propagations", "conflicts"]
+
+    def effort(self, counts: Mapping[str, int], num_literals: int) -> float:
+        """Return the modelled processor time of a run in seconds, a whole number of nanoseconds."""
+        spent = self.base + self.per_literal * num_literals
+        spent += sum(int(rate * 1000) * counts.get(name, 0) // 1000 for name, rate in self.nanoseconds.items())
+        return spent * _NANOSECONDS
+
+    @property
+    def version(self) -> str:
+        """The installed version.
+
+        Raises:
+            MissingDependency: If the solver is not installed.
+        """
+        if self.package == _KISSAT:
+            return _kissat()[1]
+        try:
+            return version(self.package)
+        except PackageNotFoundError as error:
+            raise MissingDependency(f"the solver {self.name} needs {self.package}; {_INSTALL}") from error
+
+
+@cache
+def _kissat() -> tuple[str, str]:
+    """Return the path and the version of the Kissat executable.
+
+    Raises:
+        MissingDependency: If there is none.
+    """
+    places = []
+    with suppress(PackageNotFoundError):
+        files = distribution(_KISSAT).files or ()
+        places = [str(file.locate()) for file in files if file.name == "kissat" and file.parent.name == "bin"]
+    for place in filter(None, (*places, shutil.which("kissat"))):
+        found = subprocess.run([place, "--version"], capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            return place, found.stdout.strip()
+    raise MissingDependency(f"the solver kissat needs its executable; {_INSTALL}")
+
+
+_KISSAT, _PYTHON_SAT = "passagemath-kissat", "python-sat"
+
+SOLVERS: Mapping[str, Solver] = {
+    solver.name: solver
+    for solver in (
+        Solver(
+            "kissat",
+            _KISSAT,
+            {
+                "search_ticks": 25.3,
+                "probing_ticks": 26.2,
+                "propagations": 45.9,
+                "kitten_ticks": 32.4,
+                "factor_ticks": 32.4,
+            },
+            4_400_000,
+            0,
+            "conflicts",
+        ),
+        Solver("cadical195", _PYTHON_SAT, {"propagations": 333.0}, 0, 0, "conflicts"),
+        Solver("minisat22", _PYTHON_SAT, {"propagations": 169.0}, 0, 0, "propagations"),
+        Solver("glucose42", _PYTHON_SAT, {"propagations": 323.0}, 0, 0, "propagations"),
+        Solver("ergo", _PYTHON_SAT, {"propagations": 238.0}, 0, 0, "propagations"),
+        Solver("mergesat3", _PYTHON_SAT, {"propagations": 455.0}, 0, 0, "propagations"),
+    )
+}
+
+
+def find_solver(name: str) -> Solver:
+    """Return a solver by name.
+
+    Raises:
+        ArgumentError: If there is no such solver; the message suggests the nearest name.
+    """
+    if name not in SOLVERS:
+        raise ArgumentError(f"there is no solver {name!r}{closest(name, SOLVERS)} (there are {', '.join(SOLVERS)})")
+    return SOLVERS[name]
+
+
+def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 4096) -> SolverRun:
+    """Run a solver on a formula in a process of its own, with a limit on its effort.
+
+    Status and effort are functions of the formula (the order of clauses and literals included), the solver and its
+    version. A model is checked. A run that meets a guard (memory, or 20 times its effort in processor time, 100 times
+    in wall time) has no result.
+
+    Args:
+        name: Name of a solver of :data:`SOLVERS`.
+        cnf: The formula.
+        effort: Limit of the effort, in modelled seconds.
+        memory_mb: Guard of memory, in MiB.
+
+    Raises:
+        ArgumentError: If there is no such solver, or the effort is no number above 0.
+        MissingDependency: If the solver is not installed.
+        SolverError: If the run met a guard, crashed, or gave a wrong model; it can be repeated.
+    """
+    solver = find_solver(name)
+    if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort < 1e7:
+        raise ArgumentError(f"effort is {effort!r}; give modelled seconds, a number above 0")
+    job = {
+        "solver": name,
+        "executable": _kissat()[0] if solver.package == _KISSAT else "",
+        "cpu_seconds": 20 * effort + 30,
+        "wall_seconds": 100 * effort + 300,
+        "memory_bytes": whole_number("memory_mb", memory_mb, 64, error=ArgumentError) << 20,
+    }
+    assert solver.version
+    limit, cpu = _first_limit(solver, effort), 0.0
+    while True:
+        answer, model = run_job(cnf, {**job, **_limits(solver, limit)})
+        spent, cpu = solver.effort(answer["counts"], len(cnf.literals)), answer["cpu_seconds"]
+        done = answer["status"] != "unsolved"
+        if done or spent >= effort:
+            break
+        limit = _next_limit(limit, spent, effort)
+    if not done or spent > effort:
+        return SolverRun("unsolved", spent, cpu, counts=answer["counts"])
+    found = _assignment(solver, cnf, model) if answer["status"] == "sat" else None
+    return SolverRun(answer["status"], spent, cpu, found, answer["counts"])
+
+
+def _first_limit(solver: Solver, effort: float) -> int:
+    if solver.limited_by == "conflicts":
+        return _FIRST_CONFLICTS
+    return int(effort / (solver.nanoseconds["propagations"] * _NANOSECONDS)) + 1
+
+
+def _next_limit(limit: int, spent: float, effort: float) -> int:
+    """Return a limit that may suffice, given the effort that the run with the limit before has taken.
+
+    Every run begins from the start: continuing a run would change the search.
+    """
+    return int(limit * min(_GROWTH, max(_MARGIN, _MARGIN * effort / spent))) + 1
+
+
+def _limits(solver: Solver, limit: int) -> dict[str, Any]:
+    if solver.package == _KISSAT:
+        return {"options": ["-s", f"--conflicts={limit}"]}
+    return {"budgets": {{"propagations": "prop", "conflicts": "conf"}[solver.limited_by]: limit}}
+
+
+def _assignment(solver: Solver, cnf: Cnf, literals: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return the model as values of all variables; those that it leaves out are false."""
+    model = np.zeros(cnf.num_variables + 1, np.bool_)
+    model[literals[(literals > 0) & (literals <= cnf.num_variables)]] = True
+    if not cnf.is_satisfied_by(model[1:]):
+        raise SolverError(f"{solver.name} gave a wrong model of {cnf}; please report it")
+    return model[1:]
