@@ -169,7 +169,7 @@ class Loader:
             downloaded files are found again without ``folder``.
         data_seed: Which draw of the datasets: 0 is the canonical one; with any other number everything random in them
             is regenerated.
-        unlabelled: Splits whose labels are neither computed nor read, for tasks with a labeller: training with a loss
+        unlabelled: Splits whose labels are neither computed nor read, for tasks with labellers: training with a loss
             without targets needs no labels.
 
     Raises:
@@ -238,7 +238,7 @@ class Loader:
     def _load(self, id_: str, names: str | Sequence[str]) -> Splits:
         card = self._cards[id_]
         limits = dict.fromkeys(card.all_splits, self.limit) if isinstance(self.limit, int) else self.limit or {}
-        unlabelled = frozenset() if card.labeller is None else self._unlabelled
+        unlabelled = self._unlabelled if card.labellers else frozenset()
         splits = Splits(card, partial(self._open, card), _limits=limits, _unlabelled=unlabelled)
         for name in card.select_splits(names):  # unknown names are refused before any work
             splits[name]

@@ -82,6 +82,7 @@ class Card(BaseModel):
     measured: Measured | None = None
     path: Path = Field(exclude=True)
     data_seed: int = Field(default=0, exclude=True)
+    layer: str | None = Field(default=None, exclude=True)
 
     @field_validator("features", mode="before")
     @classmethod
@@ -117,14 +118,28 @@ class Card(BaseModel):
         return self.id if self.task_name is None else f"{self.id}:{self.task_name}"
 
     @property
-    def labeller(self) -> str | None:
-        """Name of the labeller that the task needs; None if the generator gives all features."""
-        return None if self.task_name is None else self.tasks[self.task_name].labels
+    def labellers(self) -> tuple[str, ...]:
+        """Names of the labellers that the task needs; empty if the generator gives all features."""
+        if self.layer is not None:
+            return (self.layer,)
+        return () if self.task_name is None else self.tasks[self.task_name].labels
 
     @property
     def label_features(self) -> tuple[Feature, ...]:
-        """Features of the labeller, as they are stored; the same for all tasks that share it."""
-        return () if self.labeller is None else self.labels[self.labeller].features
+        """Features of the labellers, as they are stored; the same for all tasks that share them."""
+        return tuple(feature for name in self.labellers for feature in self.labels[name].features)
+
+    @property
+    def layers(self) -> tuple[Card, ...]:
+        """One card per labeller of the task, with the features of the generator and of this labeller alone.
+
+        The labels of each labeller are in files of their own, which tasks share.
+        """
+        drawn = self._drawn_features
+        return tuple(
+            self.model_copy(update={"layer": name, "features": (*drawn, *self.labels[name].features)})
+            for name in self.labellers
+        )
 
     @property
     def graphs(self) -> Card:
@@ -137,13 +152,14 @@ class Card(BaseModel):
             "tasks": {},
             "task_name": None,
             "task": TaskSpec(),
+            "layer": None,
         }
         first = next(iter(self.tasks.values()))
         return self.model_copy(update={**own, "metrics": first.metrics})
 
     @property
     def only_labels(self) -> Card:
-        """The card of the labels without the graphs: the features of the labeller.
+        """The card of the labels without the graphs: the features of the labellers.
 
         Edges may have labels, but the files of labels list no edges; ``complete`` says so, as for complete graphs.
         """
@@ -166,7 +182,7 @@ class Card(BaseModel):
             hint = closest(name, (), aliases={task: f"{self.id}:{task}" for task in self.tasks}, cutoff=0.5)
             raise UnknownDataset(f"unknown task '{self.id}:{name}'{hint} (its tasks are {', '.join(self.tasks)})")
         spec = self.tasks[name]
-        labels = staged(self.labels[spec.labels].features, spec.outputs)
+        labels = staged(self.labels, spec)
         return self.model_copy(
             update={
                 "task_name": name,
@@ -296,11 +312,14 @@ class Card(BaseModel):
         return _digest(facts) + draw_suffix(self.data_seed)
 
     def label_fingerprint(self, labeller_version: int) -> str:
-        """Return 12 hexadecimal digits that change whenever the bytes of the labels of the same graphs may change."""
-        assert self.labeller is not None
-        spec, features = self.labels[self.labeller], [_feature_key(f) for f in self.label_features]
+        """Return 12 hexadecimal digits that change whenever the bytes of the labels of the same graphs may change.
+
+        For the card of one labeller (:attr:`layers`).
+        """
+        (name,) = self.labellers
+        spec, features = self.labels[name], [_feature_key(f) for f in self.label_features]
         effort = [spec.effort, spec.splits]
-        return _digest({"labels": [self.labeller, labeller_version], "effort": effort, "features": features})
+        return _digest({"labels": [name, labeller_version], "effort": effort, "features": features})
 
 
 def _check_trajectories(card: Card) -> None:
@@ -340,17 +359,26 @@ def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping
             )
 
 
-def staged(labels: tuple[Feature, ...], outputs: tuple[str, ...]) -> tuple[Feature, ...]:
-    """Return the features of labels for a task: those that it names become outputs.
+def staged(labels: Mapping[str, LabelSpec], task: NamedTask) -> tuple[Feature, ...]:
+    """Return the features of a task's labels: those that it names as inputs and outputs become such.
 
     Raises:
-        ValueError: If there is no feature of such a name.
+        ValueError: If a labeller or a feature does not exist, or a feature is input and output.
     """
-    unknown = set(outputs) - {f.name for f in labels}
-    if unknown:
-        known = ", ".join(f.name for f in labels)
-        raise ValueError(f"outputs {sorted(unknown)} are none of the labels' features; there are {known}")
-    return tuple(replace(f, stage=Stage.OUTPUT) if f.name in outputs else f for f in labels)
+    for name in task.labels:
+        if name not in labels:
+            raise ValueError(f"there are no labels {name!r}; there are {', '.join(labels) or 'none'}")
+    features = tuple(feature for name in task.labels for feature in labels[name].features)
+    for key, names in (("inputs", task.inputs), ("outputs", task.outputs)):
+        unknown = set(names) - {f.name for f in features}
+        if unknown:
+            known = ", ".join(f.name for f in features)
+            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {known}")
+    both = set(task.inputs) & set(task.outputs)
+    if both:
+        raise ValueError(f"{sorted(both)} are inputs and outputs; a feature is one or the other")
+    stages = {**dict.fromkeys(task.inputs, Stage.INPUT), **dict.fromkeys(task.outputs, Stage.OUTPUT)}
+    return tuple(replace(f, stage=stages[f.name]) if f.name in stages else f for f in features)
 
 
 def _feature_key(feature: Feature) -> list[str]:

@@ -18,7 +18,7 @@ from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain, keys_at
 
 MEASURED_FOLDER = "measured"
-_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task_name"}
+_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task_name", "layer"}
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _first_task_keys(content: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{key} belongs to each task of a card with tasks; move it there")
     drawn = parse_features(content.get("features", {}))
     parsed = _Tasks.model_validate({key: content[key] for key in ("labels", "tasks") if key in content})
-    unused = sorted(set(parsed.labels) - {task.labels for task in parsed.tasks.values()})
+    unused = sorted(set(parsed.labels) - {name for task in parsed.tasks.values() for name in task.labels})
     if unused:
         raise ValueError(f"labels {unused} belong to no task; remove them")
     names = Counter(f.name for f in (*drawn, *(f for spec in parsed.labels.values() for f in spec.features)))
@@ -146,9 +146,10 @@ def _first_task_keys(content: Mapping[str, Any]) -> dict[str, Any]:
 def _task_labels(name: str, task: NamedTask, labels: Mapping[str, LabelSpec]) -> tuple[Feature, ...]:
     if not name.isidentifier():
         raise ValueError(f"the task name {name!r} is not an identifier; use letters, digits and underscores")
-    if task.labels not in labels:
-        raise ValueError(f"tasks.{name}: there are no labels {task.labels!r}; there are {', '.join(labels) or 'none'}")
-    return staged(labels[task.labels].features, task.outputs)
+    try:
+        return staged(labels, task)
+    except ValueError as error:
+        raise ValueError(f"tasks.{name}: {error}") from error
 
 
 def _mapping(value: Any, where: str, key: str) -> Mapping[str, Any]:

@@ -101,16 +101,23 @@ class NamedTask(TaskSpec):
     Attributes:
         title: The task in a few words.
         summary: The task in a sentence.
-        labels: Which of the card's labels the task needs.
+        labels: Which of the card's labels the task needs: a labeller, or several.
+        inputs: Features of these labels that models read.
         outputs: Features of these labels that are the task's outputs.
         metrics: How it is scored.
     """
 
     title: str
     summary: str
-    labels: str
+    labels: tuple[str, ...] = Field(min_length=1)
+    inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = Field(min_length=1)
     metrics: Metrics
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _as_tuple(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
 
 Numbers = dict[str, dict[str, float]]

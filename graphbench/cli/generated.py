@@ -20,8 +20,8 @@ def generate_one(
     """Generate the named splits of one dataset and return one row per split.
 
     ``graphs`` and ``content`` are those asked for; ``bytes`` and ``file_graphs`` are the file's, which may be a longer
-    one that was there already. Of labels with a file of their own, ``labels`` is the file, ``label_seconds`` the
-    processor time that all of it took, and ``failed`` how many of its graphs have no label.
+    one that was there already. Of labels with files of their own, ``labels`` is the list of files, one per labeller,
+    ``label_seconds`` the processor time that all of them took, and ``failed`` how many graphs have no label.
     """
     from graphbench.data.generation import ensure_split
     from graphbench.data.opened import find_labels, hash_of_first
@@ -45,7 +45,7 @@ def generate_one(
                 "content": hash_of_first(card, path, labels, graphs),
                 "file": str(path),
                 "file_graphs": facts["count"],
-                **({} if labels is None else _about_labels(labels)),
+                **(_about_labels(labels) if labels else {}),
             }
         )
     return rows
@@ -68,9 +68,13 @@ def _check_names(card: Card) -> None:
         raise CardError(f"{card.path} ({card.address}): metrics: {error}") from error
 
 
-def _about_labels(path: Path) -> dict[str, Any]:
-    facts = Manifest(path.parent).read()["files"][path.name]
-    return {"labels": str(path), "label_seconds": round(facts["seconds"], 2), "failed": len(facts.get("failed", {}))}
+def _about_labels(paths: Sequence[Path]) -> dict[str, Any]:
+    facts = [Manifest(path.parent).read()["files"][path.name] for path in paths]
+    return {
+        "labels": [str(path) for path in paths],
+        "label_seconds": round(sum(own["seconds"] for own in facts), 2),
+        "failed": len(set().union(*(own.get("failed", {}) for own in facts))),
+    }
 
 
 def generated(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:

@@ -40,10 +40,10 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
         logger.warning("%s", error)
         return {}
     found = _largest_files(folder)
-    if card.labeller is not None:
-        for split, facts in _largest_files(label_folder(card, folder)).items():
-            if split in found:
-                found[split]["labels"] = facts
+    labels = [_largest_files(label_folder(layer, folder)) for layer in card.layers]
+    for split in found if labels else ():
+        if all(split in files for files in labels):
+            found[split]["labels"] = [files[split] for files in labels]
     return found
 
 
@@ -190,27 +190,25 @@ def _tasks(c: Card) -> Table:
     table = new_table("dataset", "task", "type", "metric", "labels")
     for name, task in c.tasks.items():
         shown = " *" if name == c.task_name else ""
-        table.add_row(f"{c.id}:{name}{shown}", task.title, task.type, task.metrics.primary, task.labels)
+        table.add_row(f"{c.id}:{name}{shown}", task.title, task.type, task.metrics.primary, ", ".join(task.labels))
     return table
 
 
 def _label_facts(c: Card) -> list[tuple[str, str]]:
-    if c.labeller is None:
-        return []
-    spec = c.labels[c.labeller]
-    effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
-    found = c.measured.labels.get(c.labeller) if c.measured is not None else None
-    means = found.statistics.get("test", {}) if found is not None else {}
-    means_text = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
-    return [
-        ("task", c.tasks[str(c.task_name)].summary),
-        ("labels", f"{c.labeller}, effort on every graph: {effort}"),
-        *([("in test", means_text)] if means_text else []),
-    ]
+    rows = [("task", c.tasks[str(c.task_name)].summary)] if c.labellers else []
+    for name in c.labellers:
+        spec = c.labels[name]
+        effort = "; ".join([_effort(spec.effort), *(f"{split}: {_effort(own)}" for split, own in spec.splits.items())])
+        found = c.measured.labels.get(name) if c.measured is not None else None
+        means = found.statistics.get("test", {}) if found is not None else {}
+        means_text = ", ".join(f"{name} {mean:.4g} ± {deviation:.2g}" for name, (mean, deviation) in means.items())
+        rows += [("labels", f"{name}, effort on every graph: {effort}")] if spec.effort else [("labels", name)]
+        rows += [("in test", means_text)] if means_text else []
+    return rows
 
 
 def _effort(effort: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value:,}" for key, value in effort.items())
+    return ", ".join(f"{key} {value:,}" if type(value) is int else f"{key} {value}" for key, value in effort.items())
 
 
 def _numbered(words: Sequence[str]) -> str:
@@ -287,7 +285,7 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
     if facts is None:
         return "-"
     labels = facts.get("labels")
-    labelled = "" if labels is None else f"; {labels['count']:,} labelled"
+    labelled = f"; {min(own['count'] for own in labels):,} labelled" if labels else ""
     return f"{facts['count']:,} graphs, {human_bytes(facts['bytes'])}{labelled}"
 
 

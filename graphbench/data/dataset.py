@@ -25,7 +25,8 @@ from graphbench.data.batching import (
     standard_fields,
 )
 from graphbench.data.content import objects_hash, selection_hash
-from graphbench.data.labels import labeller_of
+from graphbench.data.domain import find_labeller
+from graphbench.data.labels import is_unlabelled
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
 from graphbench.data.shards import stored_trajectories
@@ -59,7 +60,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         card: The dataset's card.
         split: Name of the split.
         path: The file of its graphs.
-        label_path: The file of the task's labels; None if the generator gives all features.
+        label_paths: The files of the task's labels, one per labeller; empty if the generator gives all features.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         super().__init__(None, transform)
         self.card, self.split, self.path = card, split, path
         self._limit = None if limit is None else whole_number("limit", limit, 1)
-        self.label_path = find_labels(card, split, path, self._limit)
+        self.label_paths = find_labels(card, split, path, self._limit)
         self._indices: Sequence[int] | None = None
         self._open()
         self._kept: list[Data] | None = None
@@ -85,10 +86,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         if pre_transform is not None:
             self._kept = [pre_transform(self.get(i)) for i in self.indices()]
             self._indices = None
-        warn_unlabelled(self.card, split, self.label_path, self.failed_graphs)
+        warn_unlabelled(self.card, split, self.label_paths, self.failed_graphs)
 
     def _open(self) -> None:
-        self._count, arrays = split_arrays(self.card, self.path, self.label_path, self._limit)
+        self._count, arrays = split_arrays(self.card, self.path, self.label_paths, self._limit)
         self.flat = FlatGraphs(
             arrays["node_ptr"][: self._count + 1],
             arrays["edge_ptr"][: self._count + 1],
@@ -102,11 +103,10 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def failed_graphs(self) -> NDArray[np.int64]:
-        """Numbers of the selected graphs without a label, because the labeller failed on them; int64, usually empty."""
-        if self.card.labeller is None:
+        """Numbers of the selected graphs without a label, because a labeller failed on them; int64, usually empty."""
+        if not self.card.labellers:
             return np.empty(0, np.int64)
-        failed = self.flat.values[labeller_of(self.card).failed][: self._count] == 1
-        numbers = np.flatnonzero(failed).astype(np.int64)
+        numbers = np.flatnonzero(is_unlabelled(self.card, self.flat.values)[: self._count]).astype(np.int64)
         return numbers if self._indices is None else np.intersect1d(numbers, np.asarray(self._indices, np.int64))
 
     def require_labels(self) -> None:
@@ -117,11 +117,12 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """
         failed = self.failed_graphs
         if len(failed):
-            mask = labeller_of(self.card).failed
+            masks = [find_labeller(name).failed for name in self.card.labellers]
+            labelled = " and ".join(f"data.{mask}.item() == 0" for mask in masks)
             raise GraphBenchError(
                 f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "
                 f"failed on them: {first_numbers(failed)}; leave them out with Loader(..., "
-                f"pre_filter=lambda data: data.{mask}.item() == 0)"
+                f"pre_filter=lambda data: {labelled})"
             )
 
     @property
@@ -272,7 +273,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             return objects_hash(self._kept[i] for i in self.indices())
         numbers = self.graph_numbers
         count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
-        first = hash_of_first(self.card, self.path, self.label_path, count) if count else ""
+        first = hash_of_first(self.card, self.path, self.label_paths, count) if count else ""
         if numbers is None or np.array_equal(numbers, np.arange(count)):
             return first
         return selection_hash(first, numbers)

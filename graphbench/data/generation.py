@@ -59,7 +59,9 @@ def draw_samples(card: Card, split: str, indices: Sequence[int] | NDArray[np.int
     """Generate samples of a split in memory (first attempts, labels included) and return them."""
     chosen = np.asarray(indices, np.int64)
     graphs = SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen))
-    return graphs if card.labeller is None else with_labels(card, graphs, label_samples(card, split, chosen, graphs))
+    for layer in card.layers:
+        graphs = with_labels(layer, graphs, label_samples(layer, split, chosen, graphs))
+    return graphs
 
 
 class SplitBuilder:
@@ -263,8 +265,8 @@ def ensure_split(
     folder = dataset_folder(card, root.absolute())  # remote workers have another working directory
     options: dict[str, Any] = {"progress": progress, "shard_size": shard_size}
     path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
-    if card.labeller is not None:
-        ensure(LabelTask(card, split, path), folder=label_folder(card, folder), about=about_labels(card), **options)
+    for layer in card.layers:
+        ensure(LabelTask(layer, split, path), folder=label_folder(layer, folder), about=about_labels(layer), **options)
     return path
 
 

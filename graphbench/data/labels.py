@@ -34,7 +34,7 @@ class LabelTask:
     """The description of a labelling job that is sent to workers.
 
     Attributes:
-        dataset: The card of a task with labels.
+        dataset: The card of one labeller (``Card.layers``).
         split: Name of the split.
         path: The file of its graphs.
     """
@@ -66,9 +66,24 @@ class LabelTask:
 
 
 def labeller_of(card: Card) -> Labeller:
-    """Return the labeller that a card's task needs."""
-    assert card.labeller is not None
-    return find_labeller(card.labeller)
+    """Return the labeller of the card of one labeller (``Card.layers``), or of a task that needs only one."""
+    (name,) = card.labellers
+    return find_labeller(name)
+
+
+def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Return which graphs lack a label of the card's task, because a labeller failed on them.
+
+    Args:
+        card: The card of a task with labels.
+        values: The features of the graphs by name.
+
+    Returns:
+        bool, one value per graph.
+    """
+    failed = [np.asarray(values[find_labeller(name).failed]) for name in card.labellers]
+    unlabelled: NDArray[np.bool_] = np.any([mask != 0 for mask in failed], axis=0)
+    return unlabelled
 
 
 def label_samples(
@@ -80,7 +95,7 @@ def label_samples(
     feature that marks failures. ``facts`` have ``seconds``, the total CPU time, and ``failed``, sample -> reason.
 
     Args:
-        card: The card of a task that needs labels.
+        card: The card of one labeller (``Card.layers``).
         split: Name of the split.
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.

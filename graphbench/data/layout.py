@@ -1,7 +1,7 @@
 """The paths of the files of a dataset, and the content of their manifests.
 
-``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Costly labels of a task are in a subfolder,
-``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
+``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Costly labels are in one subfolder per
+labeller, ``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ def dataset_folder(card: Card, root: Path) -> Path:
 
 
 def label_folder(card: Card, folder: Path) -> Path:
-    """Return the folder of a task's labels within that of its graphs: ``labels-<labeller>-<fingerprint>``."""
+    """Return the folder of one labeller's labels within that of its graphs: ``labels-<labeller>-<fingerprint>``."""
     labeller = labeller_of(card)
     return folder / f"labels-{labeller.name.split('.')[1]}-{card.label_fingerprint(labeller.version)}"
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: the names of its folder and of its labels' folder, and the draw."""
+    """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, and the draw."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
-    if card.labeller is None:
-        return graphs.name
     draw = draw_suffix(card.data_seed)
-    return f"{graphs.name.removesuffix(draw)}+{label_folder(card, graphs).name}{draw}"
+    labels = (f"+{label_folder(layer, graphs).name}" for layer in card.layers)
+    return "".join((graphs.name.removesuffix(draw), *labels, draw))
 
 
 def work_folder(folder: Path, split: str) -> Path:
@@ -74,7 +73,7 @@ def about_graphs(card: Card) -> dict[str, Any]:
 
 
 def about_labels(card: Card) -> dict[str, Any]:
-    """Return the description of labels for their manifest."""
+    """Return the description of one labeller's labels for their manifest."""
     labeller = labeller_of(card)
     spec = card.labels[labeller.name]
     return {

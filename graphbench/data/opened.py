@@ -1,8 +1,9 @@
-"""The files of an open split: that of its graphs, and that of the labels if its task has a labeller."""
+"""The files of an open split: that of its graphs, and one of labels for every labeller of its task."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,19 @@ _NAMED = 5  # graphs that a message names
 Arrays = dict[str, NDArray[Any]]
 
 
-def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path | None:
-    """Return the file with the labels of a split's first graphs; None if the generator gives all features.
+def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[Path, ...]:
+    """Return the files with the labels of a split's first graphs, one per labeller of the task.
 
     Raises:
-        StoreError: If the labels are missing.
+        StoreError: If labels are missing.
     """
-    if card.labeller is None:
-        return None
+    if not card.labellers:
+        return ()
     count = _count(arrays_of_split(card.graphs, path), limit)
+    return tuple(_find_labels(layer, split, path, count) for layer in card.layers)
+
+
+def _find_labels(card: Card, split: str, path: Path, count: int) -> Path:
     folder = label_folder(card, path.parent)
     name = find_file(card, split, count, folder)
     if name is None:
@@ -43,7 +48,7 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> Path |
     return folder / name
 
 
-def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | None) -> tuple[int, Arrays]:
+def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int | None) -> tuple[int, Arrays]:
     """Return the number of graphs used, and all arrays, memory-mapped.
 
     Raises:
@@ -51,35 +56,40 @@ def split_arrays(card: Card, path: Path, label_path: Path | None, limit: int | N
     """
     arrays = arrays_of_split(card.graphs, path)
     count = _count(arrays, limit)
-    if label_path is None:
-        return count, arrays
-    labels = arrays_of_split(card.only_labels, label_path)
-    shared = ("node_ptr", "edge_ptr") if has_edge_labels(card) else ("node_ptr",)
-    if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
-        raise StoreError(f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt")
-    return count, {**arrays, **{name: labels[name] for f in card.label_features for name in stored_names_of(f)}}
+    found = dict(arrays)
+    for layer, label_path in zip(card.layers, label_paths, strict=True):
+        labels = arrays_of_split(layer.only_labels, label_path)
+        shared = ("node_ptr", "edge_ptr") if has_edge_labels(layer) else ("node_ptr",)
+        if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
+            raise StoreError(
+                f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt"
+            )
+        found |= {name: labels[name] for f in layer.label_features for name in stored_names_of(f)}
+    return count, found
 
 
-def hash_of_first(card: Card, path: Path, label_path: Path | None, count: int) -> str:
-    """Return the content hash of the first graphs of a split, including labels that are in a separate file.
+def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: int) -> str:
+    """Return the content hash of the first graphs of a split, including labels that are in separate files.
 
     Raises:
         StoreError: If a file is not recorded in its manifest.
     """
-    graphs = _hash_of_first(card.graphs, path, count)
-    return graphs if label_path is None else labelled_hash(graphs, _hash_of_first(card.only_labels, label_path, count))
+    found = _hash_of_first(card.graphs, path, count)
+    for layer, label_path in zip(card.layers, label_paths, strict=True):
+        found = labelled_hash(found, _hash_of_first(layer.only_labels, label_path, count))
+    return found
 
 
-def warn_unlabelled(card: Card, split: str, label_path: Path | None, failed: NDArray[np.int64]) -> None:
-    """Log a warning about graphs without a label, on which the labeller failed."""
-    if label_path is not None and len(failed):
+def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed: NDArray[np.int64]) -> None:
+    """Log a warning about graphs without a label, on which a labeller failed."""
+    if len(failed):
         _LOG.warning(
             "%d graphs of %s %s have no label, as the labeller failed on them: %s; %s says why",
             len(failed),
             card.address,
             split,
             first_numbers(failed),
-            label_path.parent / MANIFEST,
+            " or ".join(str(path.parent / MANIFEST) for path in label_paths),
         )
 
 

@@ -79,11 +79,11 @@ class PredictTask(Task):
             return values.strings(), None
         counts = samples.num_nodes if output.location is Location.NODE else samples.num_edges
         owners = None if output.location is Location.GRAPH else np.repeat(np.arange(len(samples)), counts)
-        if self.card.labeller is None:
+        if not self.card.labellers:
             return values, owners
-        from graphbench.data.labels import labeller_of
+        from graphbench.data.labels import is_unlabelled
 
-        labelled = samples.values[labeller_of(self.card).failed] == 0
+        labelled = ~is_unlabelled(self.card, samples.values)
         rows = labelled if owners is None else labelled[owners]
         return values[rows], None if owners is None else owners[rows]
 

@@ -104,10 +104,10 @@ class SolveTask(Task):
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of simple rules that need no training."""
-        from graphbench.data.labels import labeller_of
+        from graphbench.data.domain import find_labeller
 
-        rules = labeller_of(self.card).baselines(samples)
-        return {name: self._scores_of(samples, values) for name, values in rules.items()}
+        rules = [find_labeller(name).baselines(samples) for name in self.card.labellers]
+        return {name: self._scores_of(samples, values) for found in rules for name, values in found.items()}
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of the labels."""
@@ -120,9 +120,9 @@ class SolveTask(Task):
 
     def _scores_of(self, samples: Samples, objectives: Any) -> dict[str, float]:
         """Return the scores of solutions that have these objectives, of the graphs that have a label."""
-        from graphbench.data.labels import labeller_of
+        from graphbench.data.labels import is_unlabelled
 
-        problem, known = self.problem, samples.values[labeller_of(self.card).failed] == 0
+        problem, known = self.problem, ~is_unlabelled(self.card, samples.values)
         values, labels, bounds = (
             np.asarray(array)[known].astype(np.int64)
             for array in (objectives, samples.values[problem.value], samples.values[problem.bound])

@@ -1,4 +1,4 @@
-"""Checks of the labels of a task, for cards with tasks."""
+"""Checks of the labels of one labeller, for cards with tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABEL_NODES = 4_000  # nodes of stored graphs that are labelled again, per spli
 
 
 class LabelChecks:
-    """All checks of the labels of one split."""
+    """All checks of the labels of one labeller (the card is one of ``Card.layers``) in one split."""
 
     def __init__(self, card: Card, split: str, folder: Path, samples: int | None) -> None:
         self.card, self.split, self.folder, self.samples = card, split, folder, samples

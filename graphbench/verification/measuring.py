@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,21 @@ def measure(card: Card, *, progress: bool | None = None) -> Measured:
 
 def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
     """Return the measurements of all labels and all tasks of a card."""
-    labels, tasks = {}, {}
+    views = [card.with_task(task) for task in card.tasks]
+    layers = {name: layer for view in reversed(views) for name, layer in zip(view.labellers, view.layers, strict=True)}
+    labels, found = {}, {}
     for name in card.labels:
-        views = [card.with_task(task) for task, spec in card.tasks.items() if spec.labels == name]
-        labels[name], samples = _measured_labels(views[0], bar)
-        for view in views:
-            tasks[str(view.task_name)] = _measured_task(view, samples)
-    return labels, {task: tasks[task] for task in card.tasks}
+        labels[name], found[name] = _measured_labels(layers[name], bar)
+    tasks = {}
+    for view in views:
+        samples = {split: _joined([found[name][split] for name in view.labellers]) for split in view.all_splits}
+        tasks[str(view.task_name)] = _measured_task(view, samples)
+    return labels, tasks
+
+
+def _joined(parts: Sequence[Samples]) -> Samples:
+    """Return graphs with the labels of several labellers, each of which has labelled the same graphs."""
+    return replace(parts[0], values={name: value for part in parts for name, value in part.values.items()})
 
 
 def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[str, Samples]]:

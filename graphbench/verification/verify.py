@@ -74,7 +74,7 @@ def verify(
     The card: its metrics can score its outputs, its generator accepts every split, and edges are directed as declared.
     Per split: the bytes of the first samples against the card; the first samples and a random subset of the stored file
     (if there is one) against regenerated ones, and its checksum; structure and labels against networkx and SciPy; what
-    is held out of training; uniqueness; mean statistics against the card's. For tasks with a labeller, also: bytes and
+    is held out of training; uniqueness; mean statistics against the card's. For tasks with labellers, also: bytes and
     statistics of the labels against the card's, all solutions with an independent checker, and a random subset of the
     stored labels against recomputed ones. Between splits: no common graphs.
 
@@ -100,7 +100,7 @@ def verify(
         for split in chosen:
             checks[split] = _SplitChecks(card.graphs, split, place, most)
             rows += checks[split].rows()
-            rows += [] if card.labeller is None else LabelChecks(card, split, place, most).rows()
+            rows += [row for layer in card.layers for row in LabelChecks(layer, split, place, most).rows()]
             bar.update()
         try:
             rows += _leakage(card.graphs, {split: checks[split] for split in chosen if split in card.splits})
@@ -123,9 +123,9 @@ def check_card(card: Card) -> None:
     """
     for view in [card.with_task(task) for task in card.tasks] or [card]:
         _check_metrics(view)
-        if view.labeller is not None:
-            for split in view.all_splits:
-                labeller_of(view).parse(view, split)
+        for layer in view.layers:
+            for split in layer.all_splits:
+                labeller_of(layer).parse(layer, split)
     generator = find_generator(card.generator)
     for split in card.all_splits:
         directed = getattr(generator.parse(card, split), "directed", card.directed)

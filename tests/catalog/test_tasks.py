@@ -77,7 +77,7 @@ def test_the_first_task_is_that_of_the_id(write_tasks: WriteFamily) -> None:
         ("mis", Stage.META),
         ("mis_value", Stage.OUTPUT),
     ]
-    assert (card.metrics.primary, card.task.type, card.labeller) == ("mae", "predict", "co.mis")
+    assert (card.metrics.primary, card.task.type, card.labellers) == ("mae", "predict", ("co.mis",))
 
 
 def test_another_task_has_its_own_outputs_and_metrics(write_tasks: WriteFamily) -> None:
@@ -90,12 +90,12 @@ def test_another_task_has_its_own_outputs_and_metrics(write_tasks: WriteFamily) 
     assert other.with_task("mis_size") == card
     cut = other.with_task("max_cut_size")
     assert [f.name for f in cut.features] == ["weight", "max_cut_value"]
-    assert cut.labeller == "co.max_cut"
+    assert cut.labellers == ("co.max_cut",)
 
 
 def test_a_card_without_tasks_is_its_own(write_family: WriteFamily) -> None:
     (card,) = write_family()
-    assert (card.address, card.task_name, card.task.type, card.labeller) == (card.id, None, "predict", None)
+    assert (card.address, card.task_name, card.task.type, card.labellers) == (card.id, None, "predict", ())
     assert card.graphs is card
     assert card.label_features == ()
 

@@ -83,7 +83,7 @@ def test_both_tasks_share_graphs_and_labels(card: Card, tmp_path: Path, monkeypa
     size, solution = (
         GraphDataset(view, "train", ensure_split(view, "train", tmp_path)) for view in (card, card.with_task("mis"))
     )
-    assert size.label_path == solution.label_path == file
+    assert size.label_paths == solution.label_paths == (file,)
     assert torch.equal(size.y, size.mis_value) and size.y.dtype == torch.float32
     assert torch.equal(solution.y, solution.mis) and solution.y.dtype == torch.int64
     assert size.content_hash == solution.content_hash
@@ -131,7 +131,7 @@ def test_a_cluster_finds_the_same_labels(card: Card, tmp_path: Path, address: st
 def test_the_first_labels_are_those_of_a_limit(card: Card, tmp_path: Path) -> None:
     whole = GraphDataset(card, "train", ensure_split(card, "train", tmp_path / "whole", workers=1), limit=15)
     part = GraphDataset(card, "train", ensure_split(card, "train", tmp_path / "part", 15, workers=1))
-    assert part.label_path is not None and part.label_path.name == "train-first15.h5"
+    assert [path.name for path in part.label_paths] == ["train-first15.h5"]
     assert len(part) == len(whole) == 15
     assert part.content_hash == whole.content_hash != whole[:14].content_hash
     assert torch.equal(part.mis, whole.mis)

@@ -74,7 +74,7 @@ def test_outputs_and_metrics_of_the_tasks(name: str) -> None:
     }
     assert (words, card.metrics.primary) == expected[name]
     assert card.task.type == ("predict" if name.endswith(("size", "number")) else "solve")
-    problem = str(card.labeller).removeprefix("co.")
+    problem = card.labellers[0].removeprefix("co.")
     assert {f"{problem}_{fact}" for fact in ("value", "bound", "proved", "failed")} <= {f.name for f in card.features}
 
 
