@@ -62,6 +62,10 @@ class SolverError(GraphBenchError, RuntimeError):
     """An external solver exceeded a guard of memory or time, crashed or gave a wrong answer; its run has no result."""
 
 
+class FormulaError(GraphBenchError, ValueError):
+    """A file of a formula is malformed or too large; the message gives file and place."""
+
+
 class ClusterError(GraphBenchError, RuntimeError):
     """A Dask cluster cannot be reached or used, or was lost; finished work is kept, and another run continues it."""
 

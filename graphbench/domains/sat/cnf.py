@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import lzma
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.arguments import checked_path
+from graphbench.core.files import atomic_path
 from graphbench.core.kernels import inner, kernel
 
+_COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
+    ".gz": partial(gzip.compress, mtime=0),  # equal formulas give equal files
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
 _SHORT = 32  # literals up to which a clause is sorted by insertion
 
 
@@ -94,6 +106,30 @@ class Cnf:
                 f"the model has the shape {np.shape(model)}; the formula has {self.num_variables} variables"
             )
         return bool(_satisfies(self.literals, self.ptr, np.asarray(model, np.bool_)))
+
+    def body(self, between: str = " ") -> str:
+        """Return the clauses as text, each ended by 0, as a DIMACS file holds them after its header.
+
+        Args:
+            between: What separates two clauses.
+        """
+        return between.join(" ".join(map(str, (*clause, 0))) for clause in self.clauses())
+
+    @cached_property
+    def gbdhash(self) -> str:
+        """Hexadecimal digits that identify the formula, as GBD does (Iser and Jabs 2024): MD5 of its clauses."""
+        return hashlib.md5(self.body().encode("ascii"), usedforsecurity=False).hexdigest()
+
+    def to_dimacs(self, path: str | Path) -> None:
+        """Write the formula as a DIMACS file, compressed if the suffix is ``.gz``, ``.bz2`` or ``.xz``.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        place = checked_path("path", path)
+        data = f"p cnf {self.num_variables} {self.num_clauses}\n{self.body(chr(10))}\n".encode("ascii")
+        with atomic_path(place) as aside:
+            aside.write_bytes(_COMPRESS[place.suffix](data) if place.suffix in _COMPRESS else data)
 
     def __repr__(self) -> str:
         """Return the sizes."""

@@ -1,0 +1,49 @@
+"""Independent checks of drawn formulas: structure of their graphs and limits of size; no drawing kernel is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.data.samples import Samples
+
+
+def check_formulas(parameters: Any, samples: Samples) -> list[str]:
+    """Return the problems of the samples, each naming the formula; an empty list if there are none.
+
+    Args:
+        parameters: What the split holds (``SatParameters``).
+        samples: The variable-clause graphs of the formulas.
+    """
+    found = []
+    for i in range(len(samples)):
+        nodes = slice(*samples.node_ptr[i : i + 2].tolist())
+        edges = slice(*samples.edge_ptr[i : i + 2].tolist())
+        is_clause = np.asarray(samples.values["is_clause"][nodes]) != 0
+        problem = _problem(parameters, is_clause, np.asarray(samples.edges[edges], np.int64))
+        if problem is not None:
+            found.append(f"formula {i}: {problem}")
+    return found
+
+
+def _problem(parameters: Any, is_clause: NDArray[np.bool_], edges: NDArray[np.int64]) -> str | None:
+    n, m = int((~is_clause).sum()), int(is_clause.sum())
+    if is_clause[:n].any():
+        return "a clause comes before a variable"
+    if edges.min(initial=0) < 0 or edges.max(initial=-1) >= n + m:
+        return "an edge has a node that does not exist"
+    if is_clause[edges[:, 0]].any() or not is_clause[edges[:, 1]].all():
+        return "an edge does not join a variable to a clause"
+    if len(np.unique(edges, axis=0)) < len(edges):
+        return "a clause holds a variable twice"
+    if len(np.unique(edges[:, 0])) < n:
+        return "a variable does not occur"
+    if len(np.unique(edges[:, 1])) < m:
+        return "a clause is empty"
+    for name, count in (("variables", n), ("clauses", m)):
+        low, high = getattr(parameters, name)
+        if not low <= count <= high:
+            return f"{count} {name}, not {low} to {high}"
+    return None

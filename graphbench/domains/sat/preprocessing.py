@@ -1,0 +1,61 @@
+"""Simplification of formulas by the preprocessor of CaDiCaL, as solvers apply it before their search."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from graphbench.core.errors import MissingDependency
+from graphbench.domains.sat.cnf import Cnf
+
+_PACKAGE = "python-sat"
+
+
+def preprocess(cnf: Cnf) -> Cnf:
+    """Return an equisatisfiable, simpler formula without unused variables, in canonical form.
+
+    One round of CaDiCaL 1.5.3 (probing, subsumption, vivification, bounded variable elimination), by ``python-sat``.
+    GraphBench (section 3.3.1) preprocesses with SatELite (Eén and Biere 2005), which eliminates fewer variables.
+
+    Returns:
+        The formula; one without clauses if it is found to be satisfiable, one with an empty clause alone if it is found
+        to be unsatisfiable.
+
+    Raises:
+        MissingDependency: If python-sat is not installed.
+    """
+    if not cnf.lengths.all():
+        return Cnf.from_clauses([[]])
+    with _processor().Processor(bootstrap_with=list(cnf.clauses())) as processor:
+        found = processor.process()
+        if not processor.status:
+            return Cnf.from_clauses([[]])
+        return Cnf.from_clauses(found.clauses).canonical().without_unused_variables()
+
+
+def is_decided(cnf: Cnf) -> bool:
+    """Return whether a formula has no clause or an empty one, so that nothing is left to solve."""
+    return cnf.num_clauses == 0 or not cnf.lengths.all()
+
+
+def preprocessor_version() -> str:
+    """Return the version of python-sat.
+
+    Raises:
+        MissingDependency: If it is not installed.
+    """
+    _processor()
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _processor() -> Any:
+    try:
+        return importlib.import_module("pysat.process")
+    except ImportError as error:
+        raise MissingDependency(
+            "SAT formulas are preprocessed by python-sat, which is not installed; pip install 'graphbench[sat]'"
+        ) from error
