@@ -1,0 +1,68 @@
+"""Random renaming of variables and random order of clauses, so that the numbering of a formula tells nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import inner, kernel
+from graphbench.domains.rng import next_u64, permutation
+
+
+@kernel
+def disguise(
+    state: NDArray[np.uint64], num_variables: int, literals: NDArray[np.int32], ptr: NDArray[np.int64], flip: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """Rename the variables of a formula and reorder its clauses, both uniformly at random.
+
+    Renaming changes neither satisfiability nor the graphs of the formula, up to isomorphism. With ``flip``, half of the
+    variables, chosen at random, are also replaced by their negations. That suits formulas in which a variable means as
+    much as its negation (a node of a random circuit), and would hide structure where the sign has a meaning (a pigeon
+    sits in a hole).
+
+    Args:
+        state: Generator, advanced.
+        num_variables: Number n of variables.
+        literals: int32 ``[L]``, the literals of the clauses.
+        ptr: int64 ``[m + 1]``, where the clauses begin.
+        flip: Whether variables are replaced by their negations at random.
+
+    Returns:
+        The literals and the starts of the clauses, whose literals are sorted by variable, and ``names`` int32
+        ``[n + 1]``: variable v has become the literal ``names[v]`` (negative if it was negated).
+    """
+    order = permutation(state, num_variables)
+    names = np.zeros(num_variables + 1, np.int32)
+    for v in range(num_variables):
+        negated = flip and (next_u64(state) >> np.uint64(63)) == np.uint64(1)
+        names[v + 1] = -(order[v] + 1) if negated else order[v] + 1
+    places = permutation(state, len(ptr) - 1)
+    renamed, starts = np.empty(len(literals), np.int32), np.empty(len(ptr), np.int64)
+    size = 0
+    starts[0] = 0
+    for j in range(len(places)):
+        clause = places[j]
+        first = size
+        for k in range(ptr[clause], ptr[clause + 1]):
+            literal = literals[k]
+            _insert(renamed, first, size, names[literal] if literal > 0 else -names[-literal])
+            size += 1
+        starts[j + 1] = size
+    return renamed, starts, names
+
+
+@inner
+def _insert(literals: NDArray[np.int32], first: int, last: int, literal: int) -> None:
+    """Insert a literal into ``literals[first:last]``, sorted by variable; the entry at ``last`` is overwritten."""
+    place = last
+    while place > first and abs(literals[place - 1]) > abs(literal):
+        literals[place] = literals[place - 1]
+        place -= 1
+    literals[place] = literal
+
+
+def renamed_model(names: NDArray[np.int32], model: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the assignment, bool ``[n]``, that `disguise` turns an assignment of the original variables into."""
+    result = np.empty_like(model)
+    result[np.abs(names[1:]) - 1] = model ^ (names[1:] < 0)
+    return result

@@ -1,0 +1,58 @@
+"""Small draws that the kernels of several families share."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import inner
+from graphbench.domains.rng import below, next_u64, uniform
+
+
+@inner
+def whole_between(state: NDArray[np.uint64], low: int, high: int) -> int:
+    """Return a whole number uniform on low .. high, both included."""
+    return low + below(state, high - low + 1)
+
+
+@inner
+def real_between(state: NDArray[np.uint64], low: float, high: float) -> float:
+    """Return a number uniform on [low, high)."""
+    return low + (high - low) * uniform(state)
+
+
+@inner
+def rounded(number: float) -> int:
+    """Return the nearest whole number; halves are rounded up."""
+    return math.floor(number + 0.5)
+
+
+@inner
+def draw_subset(state: NDArray[np.uint64], n: int, chosen: NDArray[np.int64]) -> None:
+    """Fill ``chosen`` int64 ``[k]`` with a uniform subset of 0 .. n-1, sorted (Floyd; Bentley and Floyd, 1987)."""
+    k = len(chosen)
+    for size in range(k):
+        top = n - k + size
+        pick = below(state, top + 1)
+        for i in range(size):
+            if chosen[i] == pick:
+                pick = top
+                break
+        place = size
+        while place > 0 and chosen[place - 1] > pick:
+            chosen[place] = chosen[place - 1]
+            place -= 1
+        chosen[place] = pick
+
+
+@inner
+def write_random_clause(
+    state: NDArray[np.uint64], variables: NDArray[np.int64], literals: NDArray[np.int32], at: int
+) -> None:
+    """Write variables counted from 0, with uniform signs, as literals from position ``at`` on; at most 64."""
+    signs = next_u64(state)
+    for i in range(len(variables)):
+        literal = variables[i] + 1
+        literals[at + i] = literal if (signs >> np.uint64(i)) & np.uint64(1) else -literal

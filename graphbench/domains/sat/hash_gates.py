@@ -1,0 +1,281 @@
+"""Kernels that write the clauses of gates, words and sums of words: what encodings of hash functions are made of.
+
+A bit is a literal: a variable, its negation, or one of the constants ``TRUE`` and ``-TRUE``. A gate whose value follows
+from constant, equal or opposite operands costs no variable. A word is 32 bits, int64 ``[32]``, the least significant
+bit first. Beside its clauses, every variable gets its value under the given values of the inputs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import inner
+
+TRUE = 1 << 30
+"""The literal of the constant that is true; no variable has this number."""
+
+Word = NDArray[np.int64]
+
+
+class Builder(NamedTuple):
+    """A formula that grows.
+
+    Attributes:
+        sizes: int64 ``[2]``: the numbers of variables and of clauses so far.
+        literals: int32, room for the literals.
+        ptr: int64, room for the starts of the clauses; ``ptr[0]`` is 0.
+        values: bool, room for the values of the variables; variable v has ``values[v]``.
+    """
+
+    sizes: NDArray[np.int64]
+    literals: NDArray[np.int32]
+    ptr: NDArray[np.int64]
+    values: NDArray[np.bool_]
+
+
+@inner
+def value(b: Builder, x: int) -> bool:
+    """Return the value of a bit."""
+    if abs(x) == TRUE:
+        return x > 0
+    return b.values[abs(x)] == (x > 0)
+
+
+@inner
+def new_variable(b: Builder, holds: bool) -> int:
+    """Return a new variable with a value."""
+    b.sizes[0] += 1
+    b.values[b.sizes[0]] = holds
+    return b.sizes[0]
+
+
+@inner
+def add_clause(b: Builder, x: int, y: int, z: int, w: int) -> None:
+    """Add a clause of up to four variables or negations; 0 stands for none, at the end."""
+    at = b.ptr[b.sizes[1]]
+    b.literals[at] = x
+    at += 1
+    if y != 0:
+        b.literals[at] = y
+        at += 1
+    if z != 0:
+        b.literals[at] = z
+        at += 1
+    if w != 0:
+        b.literals[at] = w
+        at += 1
+    b.sizes[1] += 1
+    b.ptr[b.sizes[1]] = at
+
+
+@inner
+def both(b: Builder, x: int, y: int) -> int:
+    """Return the bit (x and y)."""
+    if x == -TRUE or y == -TRUE or x == -y:
+        return -TRUE
+    if x in (TRUE, y):
+        return y
+    if y == TRUE:
+        return x
+    g = new_variable(b, value(b, x) and value(b, y))
+    add_clause(b, -g, x, 0, 0)
+    add_clause(b, -g, y, 0, 0)
+    add_clause(b, g, -x, -y, 0)
+    return g
+
+
+@inner
+def either(b: Builder, x: int, y: int) -> int:
+    """Return the bit (x or y)."""
+    return -both(b, -x, -y)
+
+
+@inner
+def odd(b: Builder, x: int, y: int) -> int:
+    """Return the bit x + y mod 2."""
+    if abs(x) == TRUE:
+        return -y if x > 0 else y
+    if abs(y) == TRUE:
+        return -x if y > 0 else x
+    if abs(x) == abs(y):
+        return -TRUE if x == y else TRUE
+    g = new_variable(b, value(b, x) != value(b, y))
+    add_clause(b, -g, x, y, 0)
+    add_clause(b, -g, -x, -y, 0)
+    add_clause(b, g, -x, y, 0)
+    add_clause(b, g, x, -y, 0)
+    return g
+
+
+@inner
+def odd_of_three(b: Builder, x: int, y: int, z: int) -> int:
+    """Return the bit x + y + z mod 2."""
+    if abs(y) == TRUE:
+        x, y = y, x
+    elif abs(z) == TRUE or abs(y) == abs(z):
+        x, z = z, x
+    elif abs(x) == abs(z):
+        y, z = z, y
+    if abs(x) == TRUE or abs(x) == abs(y):
+        return odd(b, odd(b, x, y), z)  # the inner gate costs nothing
+    g = new_variable(b, value(b, x) ^ value(b, y) ^ value(b, z))
+    for signs in range(8):
+        p = x if signs & 1 else -x
+        q = y if signs & 2 else -y
+        r = z if signs & 4 else -z
+        parity = (signs ^ (signs >> 1) ^ (signs >> 2)) & 1  # the clause excludes -p, -q, -r, which is odd if this is 0
+        add_clause(b, p, q, r, -g if parity else g)
+    return g
+
+
+@inner
+def majority(b: Builder, x: int, y: int, z: int) -> int:
+    """Return the bit that is the value of at least two of three bits."""
+    if abs(y) == TRUE or abs(y) == abs(z):
+        x, y = y, x
+    elif abs(z) == TRUE:
+        x, z = z, x
+    if abs(x) == TRUE:
+        return either(b, y, z) if x > 0 else both(b, y, z)
+    if abs(x) == abs(y):
+        return x if x == y else z
+    if abs(x) == abs(z):
+        return x if x == z else y
+    g = new_variable(b, int(value(b, x)) + int(value(b, y)) + int(value(b, z)) >= 2)
+    add_clause(b, -g, x, y, 0)
+    add_clause(b, -g, x, z, 0)
+    add_clause(b, -g, y, z, 0)
+    add_clause(b, g, -x, -y, 0)
+    add_clause(b, g, -x, -z, 0)
+    add_clause(b, g, -y, -z, 0)
+    return g
+
+
+@inner
+def choice(b: Builder, x: int, y: int, z: int) -> int:
+    """Return the bit y if x else z."""
+    if abs(x) == TRUE:
+        return y if x > 0 else z
+    if y == z:
+        return y
+    if y == -z:
+        return odd(b, x, z)
+    if y in (TRUE, x):
+        return either(b, x, z)
+    if y in (-TRUE, -x):
+        return both(b, -x, z)
+    if z in (TRUE, -x):
+        return either(b, -x, y)
+    if z in (-TRUE, x):
+        return both(b, x, y)
+    g = new_variable(b, value(b, y) if value(b, x) else value(b, z))
+    add_clause(b, -x, -g, y, 0)
+    add_clause(b, -x, g, -y, 0)
+    add_clause(b, x, -g, z, 0)
+    add_clause(b, x, g, -z, 0)
+    add_clause(
+        b, -y, -z, g, 0
+    )  # this clause and the next follow from the others; with them unit propagation is complete
+    add_clause(b, y, z, -g, 0)
+    return g
+
+
+@inner
+def constant_word(number: int) -> Word:
+    """Return the word of a whole number below 2^32."""
+    word = np.empty(32, np.int64)
+    for i in range(32):
+        word[i] = TRUE if (number >> i) & 1 else -TRUE
+    return word
+
+
+@inner
+def rotated_left(word: Word, distance: int) -> Word:
+    """Return a word rotated towards its most significant bit."""
+    result = np.empty(32, np.int64)
+    for i in range(32):
+        result[(i + distance) % 32] = word[i]
+    return result
+
+
+@inner
+def shifted_right(word: Word, distance: int) -> Word:
+    """Return a word shifted towards its least significant bit; the places that become free are false."""
+    result = np.full(32, -TRUE, np.int64)
+    result[: 32 - distance] = word[distance:]
+    return result
+
+
+@inner
+def odd_words(b: Builder, x: Word, y: Word, z: Word) -> Word:
+    """Return the bitwise sum modulo 2 of three words."""
+    result = np.empty(32, np.int64)
+    for i in range(32):
+        result[i] = odd_of_three(b, x[i], y[i], z[i])
+    return result
+
+
+@inner
+def majority_words(b: Builder, x: Word, y: Word, z: Word) -> Word:
+    """Return the bitwise majority of three words."""
+    result = np.empty(32, np.int64)
+    for i in range(32):
+        result[i] = majority(b, x[i], y[i], z[i])
+    return result
+
+
+@inner
+def choice_words(b: Builder, x: Word, y: Word, z: Word) -> Word:
+    """Return, bit by bit, y where x holds and z elsewhere."""
+    result = np.empty(32, np.int64)
+    for i in range(32):
+        result[i] = choice(b, x[i], y[i], z[i])
+    return result
+
+
+@inner
+def sum_words(b: Builder, x: Word, y: Word, z: Word, w: Word, constant: int) -> Word:
+    """Return the sum of four words and a constant modulo 2^32; words that are constant cost nothing.
+
+    The bits of a column, and the carries from the column below, are reduced three at a time by full adders until one
+    or two are left; two are reduced by a half adder. A one of the constant enters the last adder of its column.
+    """
+    result = np.empty(32, np.int64)
+    column, carries = np.empty(24, np.int64), np.empty(24, np.int64)
+    carried = ones_carried = 0
+    for i in range(32):
+        ones = ((constant >> i) & 1) + ones_carried
+        column[:carried] = carries[:carried]
+        last, first = carried, 0
+        for bit in (x[i], y[i], z[i], w[i]):
+            if abs(bit) == TRUE:
+                ones += 1 if bit > 0 else 0
+            else:
+                column[last] = bit
+                last += 1
+        ones_carried, carried = ones // 2, 0
+        single = TRUE if ones % 2 else -TRUE
+        while last - first >= 2 or (last - first == 1 and single == TRUE):
+            left = last - first
+            second = column[first + 1] if left >= 2 else -TRUE
+            third = column[first + 2] if left >= 3 else single
+            total = odd_of_three(b, column[first], second, third)
+            carry = majority(b, column[first], second, third) if i < 31 else -TRUE
+            first += min(left, 3)
+            if left < 3:
+                single = -TRUE
+            if abs(total) != TRUE:
+                column[last] = total
+                last += 1
+            elif total > 0:
+                single = TRUE
+            if abs(carry) != TRUE:
+                carries[carried] = carry
+                carried += 1
+            elif carry > 0:
+                ones_carried += 1
+        result[i] = column[first] if last > first else single
+    return result
