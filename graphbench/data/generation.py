@@ -30,7 +30,7 @@ from graphbench.core.processes.pool import Pool
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.domain import domain_module
 from graphbench.data.hashing import sample_hashes, samples_hash
-from graphbench.data.labels import LabelTask, label_samples, with_labels
+from graphbench.data.labels import LabelTask, label_samples, require_agreement, with_labels
 from graphbench.data.layout import (
     about_graphs,
     about_labels,
@@ -250,8 +250,9 @@ def ensure_split(
     Raises:
         StoreError: If the folder cannot be written or the disk is too small.
         ChecksumMismatch: If a file was changed or damaged since it was built.
-        GenerationError: If the generator fails, workers die repeatedly, ``limit``, ``workers`` or ``shard_size`` is not
-            a whole number from 1 on, or ``cluster`` is combined with ``workers`` or ``executor``.
+        GenerationError: If the generator fails, workers die repeatedly, labels contradict each other, ``limit``,
+            ``workers`` or ``shard_size`` is not a whole number from 1 on, or ``cluster`` is combined with ``workers``
+            or ``executor``.
         ClusterError: If the cluster cannot be reached or used, or is lost.
         MissingDependency: If ``cluster`` is given and ``distributed`` is not installed.
     """
@@ -267,6 +268,11 @@ def ensure_split(
     path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
     for layer in card.layers:
         ensure(LabelTask(layer, split, path), folder=label_folder(layer, folder), about=about_labels(layer), **options)
+    if len(card.labellers) > 1:
+        from graphbench.data.opened import find_labels, split_arrays  # with torch, which generation does without
+
+        _, arrays = split_arrays(card, path, find_labels(card, split, path, count), count)
+        require_agreement(card, split, arrays)
     return path
 
 

@@ -8,7 +8,7 @@ samples that lists no edges. It has one row per stored edge of the graph for lab
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
-from graphbench.core.errors import GraphBenchError, StoreError
+from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.data.compacting import compact
 from graphbench.data.domain import find_labeller
-from graphbench.data.samples import Labeller, Samples
+from graphbench.data.label_tables import LabelTable, find_tables, first_outcome
+from graphbench.data.samples import Labeller, Outcome, Samples
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import interrupted, stored_samples
 
@@ -62,13 +63,34 @@ class LabelTask:
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the labels of the given graphs of the file; ``attempts`` has no effect."""
         graphs = stored_samples(self.dataset.graphs, self.path)
-        return label_samples(self.dataset, self.split, indices, graphs, indices)
+        return label_samples(self.dataset, self.split, indices, graphs, indices, root=root_of(self.path))
 
 
 def labeller_of(card: Card) -> Labeller:
     """Return the labeller of the card of one labeller (``Card.layers``), or of a task that needs only one."""
     (name,) = card.labellers
     return find_labeller(name)
+
+
+def root_of(path: Path) -> Path:
+    """Return the folder of all datasets, given the file of a split's graphs (``graphbench.data.layout``)."""
+    return path.parents[3]
+
+
+def require_agreement(card: Card, split: str, values: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse labels of several labellers that contradict each other.
+
+    Raises:
+        GenerationError: If a labeller finds a contradiction; the message names the first.
+    """
+    for name in card.labellers if len(card.labellers) > 1 else ():
+        agreement = find_labeller(name).agreement
+        problems = [] if agreement is None else agreement(values)
+        if problems:
+            raise GenerationError(
+                f"{card.address} {split}: {problems[0]}; one of the labels is wrong, so the dataset cannot be used: "
+                "please report it"
+            )
 
 
 def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -87,12 +109,19 @@ def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
 
 
 def label_samples(
-    card: Card, split: str, indices: NDArray[np.int64], graphs: Samples, places: NDArray[np.int64] | None = None
+    card: Card,
+    split: str,
+    indices: NDArray[np.int64],
+    graphs: Samples,
+    places: NDArray[np.int64] | None = None,
+    *,
+    root: Path | None = None,
 ) -> Samples:
     """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
 
     A graph on which the labeller fails, or whose label does not pass the check, has -1 for every value, and 1 for the
-    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, and ``failed``, sample -> reason.
+    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and, for
+    a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
 
     Args:
         card: The card of one labeller (``Card.layers``).
@@ -100,6 +129,7 @@ def label_samples(
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.
         places: int64 ``[S]``, their positions in ``graphs``; None for 0, 1, 2, ...
+        root: Folder of all datasets, where imported tables of outcomes are.
 
     Raises:
         GraphBenchError: If no graph can be labelled, e.g. because a solver is not installed.
@@ -109,18 +139,21 @@ def label_samples(
     key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
     began = time.process_time()
     found: list[Mapping[str, Any]] = []
-    failed: dict[str, str] = {}
+    facts: dict[str, dict[str, Any]] = {"failed": {}, "outcomes": {}}
+    tables = () if labeller.recorded is None else find_tables(labeller, effort, root)
     chosen = range(len(indices)) if places is None else places.tolist()
     for index, place in zip(indices.tolist(), chosen, strict=True):
         graph = graphs.part(card.graphs, place, place + 1)
-        values, problem = _label(card, labeller, effort, label_number(key, index), graph)
+        values, problem, outcome = _label(card, labeller, effort, label_number(key, index), graph, tables)
         if problem:
-            failed[str(index)] = problem
+            facts["failed"][str(index)] = problem
+        if outcome is not None and labeller.recorded is not None:
+            facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
         found.append(values)
     edges = graphs.num_edges[list(chosen)] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
     columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
-    facts = {"seconds": time.process_time() - began, **({"failed": failed} if failed else {})}
-    labels = Samples(graphs.num_nodes[list(chosen)], edges, np.empty((0, 2), np.uint8), columns, facts=facts)
+    own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
+    labels = Samples(graphs.num_nodes[list(chosen)], edges, np.empty((0, 2), np.uint8), columns, facts=own)
     return compact(card.only_labels, labels, labeller)
 
 
@@ -129,10 +162,19 @@ def has_edge_labels(card: Card) -> bool:
     return any(f.location is Location.EDGE for f in card.label_features)
 
 
-def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples) -> tuple[Mapping[str, Any], str]:
-    """Return the label of one graph, and the reason if the labeller failed."""
+def _label(
+    card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples, tables: Sequence[LabelTable]
+) -> tuple[Mapping[str, Any], str, Outcome | None]:
+    """Return the label of one graph, the reason if the labeller failed, and the outcome if it is recorded."""
+    outcome: Outcome | None = None
     try:
-        values = {**labeller.label(effort, number, graph), labeller.failed: 0}
+        if labeller.recorded is None:
+            found = labeller.label(effort, number, graph)
+        else:
+            outcome = first_outcome(tables, labeller.recorded.key(graph))
+            outcome = labeller.recorded.measure(effort, number, graph) if outcome is None else outcome
+            found = labeller.recorded.label(effort, outcome)
+        values = {**found, labeller.failed: 0}
         problems = _wrong_shapes(card, graph, values) or labeller.check(graph, values)
     except _GENERAL_ERRORS:
         raise
@@ -141,9 +183,9 @@ def _label(card: Card, labeller: Labeller, effort: Any, number: int, graph: Samp
             raise KeyboardInterrupt from error
         problems = [f"{type(error).__name__}: {error}"]
     if not problems:
-        return values, ""
+        return values, "", outcome
     none = {f.name: np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
-    return {**none, labeller.failed: 1}, problems[0]
+    return {**none, labeller.failed: 1}, problems[0], None
 
 
 def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list[str]:

@@ -204,6 +204,25 @@ class Generator:
 
 LabelFunction = Callable[[Any, int, Samples], Mapping[str, Any]]
 LabelCheck = Callable[[Samples, Mapping[str, Any]], list[str]]
+Outcome = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a labeller splits its work: a costly outcome, which tables can hold, and the label that follows from it.
+
+    Attributes:
+        columns: Names of the numbers of an outcome.
+        key: ``graph -> key``: identifies the content of a graph, for ``Samples`` of one graph.
+        measure: ``(effort, number, graph) -> outcome``: the costly work. Numbers on which no label depends, such as
+            processor time, may differ between runs.
+        label: ``(effort, outcome) -> feature -> value``: a pure function.
+    """
+
+    columns: tuple[str, ...]
+    key: Callable[[Samples], str]
+    measure: Callable[[Any, int, Samples], Outcome]
+    label: Callable[[Any, Outcome], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -224,6 +243,9 @@ class Labeller:
         baselines: ``graphs -> {predictor: objective value per graph, float64}`` of heuristics that need no training.
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
+        recorded: How outcomes are recorded, for labels so costly that they are published; ``label`` is then not called.
+        agreement: ``labels of all labellers of a task by feature -> problems``: what contradicts each other, such as
+            answers of two solvers; checked when the labels of a task have been made.
     """
 
     name: str
@@ -236,6 +258,8 @@ class Labeller:
     baselines: Callable[[Samples], Mapping[str, NDArray[np.float64]]]
     shard_size: Callable[[Any], int]
     compile_jobs: tuple[CompileJob, ...] = ()
+    recorded: Recorded | None = None
+    agreement: Callable[[Mapping[str, Array]], list[str]] | None = None
     unique: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32
     masks_cells: ClassVar[bool] = True

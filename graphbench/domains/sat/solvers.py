@@ -34,6 +34,7 @@ _NANOSECONDS = 1e-9
 _FIRST_CONFLICTS = 4000  # the first limit of solvers that can be limited by conflicts only
 _MARGIN = 1.15  # of the next limit over the one that the effort per conflict so far suggests
 _GROWTH = 40
+_BUDGETS = {"propagations": "prop", "conflicts": "conf"}
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,17 @@ class Solver:
         nanoseconds: Coefficients of the modelled time: nanoseconds per count.
         base: Nanoseconds of every run.
         per_literal: Nanoseconds per literal of the formula, for reading it.
-        limited_by: Count of which the solver takes a limit.
+        limits: Counts of which the solver takes a limit. Those that take a limit of propagations are run once; the
+            effort of others is not known before, so that they are run again with a higher limit of conflicts until the
+            run decides the formula or takes all its effort.
     """
 
     name: str
     package: str
     nanoseconds: Mapping[str, float]
-    base: int
-    per_literal: int
-    limited_by: Literal["propagations", "conflicts"]
+    base: int = 1_000_000
+    per_literal: int = 30
+    limits: tuple[str, ...] = ("conflicts",)
 
     def effort(self, counts: Mapping[str, int], num_literals: int) -> float:
         """Return the modelled processor time of a run in seconds, a whole number of nanoseconds."""
@@ -115,6 +118,7 @@ def _kissat() -> tuple[str, str]:
 
 
 _KISSAT, _PYTHON_SAT = "passagemath-kissat", "python-sat"
+_BOTH = ("propagations", "conflicts")
 
 SOLVERS: Mapping[str, Solver] = {
     solver.name: solver
@@ -123,21 +127,20 @@ SOLVERS: Mapping[str, Solver] = {
             "kissat",
             _KISSAT,
             {
-                "search_ticks": 25.3,
-                "probing_ticks": 26.2,
-                "propagations": 45.9,
-                "kitten_ticks": 32.4,
-                "factor_ticks": 32.4,
+                "search_ticks": 8.3,
+                "probing_ticks": 10.4,
+                "kitten_ticks": 20.0,
+                "propagations": 65.0,
+                "conflicts": 2600.0,
             },
-            4_400_000,
-            0,
-            "conflicts",
+            base=4_000_000,
+            per_literal=100,
         ),
-        Solver("cadical195", _PYTHON_SAT, {"propagations": 333.0}, 0, 0, "conflicts"),
-        Solver("minisat22", _PYTHON_SAT, {"propagations": 169.0}, 0, 0, "propagations"),
-        Solver("glucose42", _PYTHON_SAT, {"propagations": 323.0}, 0, 0, "propagations"),
-        Solver("ergo", _PYTHON_SAT, {"propagations": 238.0}, 0, 0, "propagations"),
-        Solver("mergesat3", _PYTHON_SAT, {"propagations": 455.0}, 0, 0, "propagations"),
+        Solver("cadical195", _PYTHON_SAT, {"propagations": 170.0, "conflicts": 3650.0, "decisions": 730.0}),
+        Solver("minisat22", _PYTHON_SAT, {"propagations": 119.0, "conflicts": 1230.0}, limits=_BOTH),
+        Solver("glucose42", _PYTHON_SAT, {"propagations": 137.0, "conflicts": 6130.0}, limits=_BOTH),
+        Solver("ergo", _PYTHON_SAT, {"propagations": 143.0, "conflicts": 944.0}, limits=_BOTH),
+        Solver("mergesat3", _PYTHON_SAT, {"propagations": 166.0, "conflicts": 8280.0}, limits=_BOTH),
     )
 }
 
@@ -182,38 +185,40 @@ def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 40
         "memory_bytes": whole_number("memory_mb", memory_mb, 64, error=ArgumentError) << 20,
     }
     assert solver.version
-    limit, cpu = _first_limit(solver, effort), 0.0
+    limits = _first_limits(solver, effort)
     while True:
-        answer, model = run_job(cnf, {**job, **_limits(solver, limit)})
-        spent, cpu = solver.effort(answer["counts"], len(cnf.literals)), answer["cpu_seconds"]
+        answer, model = run_job(cnf, {**job, **_as_options(solver, limits)})
+        spent = solver.effort(answer["counts"], len(cnf.literals))
         done = answer["status"] != "unsolved"
         if done or spent >= effort:
             break
-        limit = _next_limit(limit, spent, effort)
+        limits = _next_limits(limits, spent, effort)
+    cpu = answer["cpu_seconds"]
     if not done or spent > effort:
         return SolverRun("unsolved", spent, cpu, counts=answer["counts"])
     found = _assignment(solver, cnf, model) if answer["status"] == "sat" else None
     return SolverRun(answer["status"], spent, cpu, found, answer["counts"])
 
 
-def _first_limit(solver: Solver, effort: float) -> int:
-    if solver.limited_by == "conflicts":
-        return _FIRST_CONFLICTS
-    return int(effort / (solver.nanoseconds["propagations"] * _NANOSECONDS)) + 1
+def _first_limits(solver: Solver, effort: float) -> Mapping[str, int]:
+    if solver.limits == ("conflicts",):
+        return {"conflicts": _FIRST_CONFLICTS}
+    return {name: int(effort / (solver.nanoseconds[name] * _NANOSECONDS)) + 1 for name in solver.limits}
 
 
-def _next_limit(limit: int, spent: float, effort: float) -> int:
-    """Return a limit that may suffice, given the effort that the run with the limit before has taken.
+def _next_limits(limits: Mapping[str, int], spent: float, effort: float) -> Mapping[str, int]:
+    """Return limits that may suffice, given the effort that the run with the limits before has taken.
 
     Every run begins from the start: continuing a run would change the search.
     """
-    return int(limit * min(_GROWTH, max(_MARGIN, _MARGIN * effort / spent))) + 1
+    factor = min(_GROWTH, max(_MARGIN, _MARGIN * effort / spent))
+    return {name: int(limit * factor) + 1 for name, limit in limits.items()}
 
 
-def _limits(solver: Solver, limit: int) -> dict[str, Any]:
+def _as_options(solver: Solver, limits: Mapping[str, int]) -> dict[str, Any]:
     if solver.package == _KISSAT:
-        return {"options": ["-s", f"--conflicts={limit}"]}
-    return {"budgets": {{"propagations": "prop", "conflicts": "conf"}[solver.limited_by]: limit}}
+        return {"options": ["-s", f"--conflicts={limits['conflicts']}"]}
+    return {"budgets": {_BUDGETS[name]: limit for name, limit in limits.items()}}
 
 
 def _assignment(solver: Solver, cnf: Cnf, literals: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -1,0 +1,11 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "sat",
+    generators="graphbench.domains.sat.generators:GENERATORS",
+    labellers="graphbench.domains.sat.labellers:LABELLERS",
+)

@@ -1,0 +1,137 @@
+"""The labellers of SAT: one per solver, whose label is the effort that it takes to decide a formula."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphbench.core.errors import SolverError
+from graphbench.data.samples import Labeller, Outcome, Recorded, Samples
+from graphbench.domains.sat.formulas import formula_of
+from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver
+
+_STATUS = ("sat", "unsat", "unsolved")
+_SAT, _UNSAT, _UNSOLVED = range(3)
+_COLUMNS = ("status", "nanoseconds", "cpu_microseconds")
+_PENALTY = 10
+
+
+class SolverEffort(BaseModel):
+    """What a solver may spend on a formula.
+
+    Attributes:
+        cutoff: Limit of the effort, in modelled seconds.
+        solver_version: Version of the solver.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cutoff: Annotated[float, Field(gt=0, le=100_000)]
+    solver_version: str
+
+
+def _key(graph: Samples) -> str:
+    return formula_of(graph).gbdhash
+
+
+def _measure(solver: str, effort: SolverEffort, number: int, graph: Samples) -> Outcome:
+    """Run the solver; its number of the graph has no effect, as solvers draw no random numbers of their own.
+
+    Raises:
+        SolverError: If another version of the solver is installed, or the run has no result.
+        MissingDependency: If the solver is not installed.
+    """
+    installed = find_solver(solver).version
+    if installed != effort.solver_version:
+        raise SolverError(
+            f"the labels are of {solver} {effort.solver_version}, but {installed} is installed; install that version "
+            f"of {find_solver(solver).package}, or use formulas whose labels are in a table"
+        )
+    run = run_solver(solver, formula_of(graph), effort.cutoff)
+    nanoseconds = round(min(run.effort, effort.cutoff) * 1e9)
+    return dict(zip(_COLUMNS, (_STATUS.index(run.status), nanoseconds, round(run.cpu_seconds * 1e6)), strict=True))
+
+
+def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, Any]:
+    """Return the status, the effort in modelled seconds, its PAR10, and the logarithm of the latter to base 10."""
+    unsolved = outcome["status"] == _UNSOLVED
+    seconds = effort.cutoff if unsolved else outcome["nanoseconds"] * 1e-9
+    penalised = _PENALTY * seconds if unsolved else seconds
+    return {
+        f"{solver}_status": outcome["status"],
+        f"{solver}_seconds": seconds,
+        f"{solver}_par10": penalised,
+        f"{solver}_log_par10": math.log10(penalised),
+    }
+
+
+def _refuse(effort: Any, number: int, graph: Samples) -> Mapping[str, Any]:
+    raise AssertionError("the outcomes of solvers are recorded")
+
+
+def _check(solver: str, graph: Samples, values: Mapping[str, Any]) -> list[str]:
+    """Return contradictions within a label; models are checked when the solver has run."""
+    status, seconds, par10 = (values[f"{solver}_{name}"] for name in ("status", "seconds", "par10"))
+    if status not in range(len(_STATUS)) or not 0 < seconds < math.inf:
+        return [f"the label of {solver} has status {status} and {seconds} seconds"]
+    factor = _PENALTY if status == _UNSOLVED else 1
+    if not math.isclose(par10, factor * seconds, rel_tol=1e-5):
+        return [f"PAR10 of {solver} is {par10}, but its status is {_STATUS[status]} after {seconds} seconds"]
+    if not math.isclose(values[f"{solver}_log_par10"], math.log10(par10), abs_tol=1e-4):
+        return [f"log PAR10 of {solver} is {values[f'{solver}_log_par10']}, but PAR10 is {par10}"]
+    return []
+
+
+def _agreement(values: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the formulas that one solver found satisfiable and another unsatisfiable."""
+    statuses = {solver: np.asarray(values[f"{solver}_status"]) for solver in SOLVERS if f"{solver}_status" in values}
+    table = np.stack(list(statuses.values()))
+    both = np.flatnonzero((table == _SAT).any(axis=0) & (table == _UNSAT).any(axis=0))
+    return [
+        f"formula {i}: {', '.join(f'{solver} says {_STATUS[int(own[i])]}' for solver, own in statuses.items())}"
+        for i in both.tolist()
+    ]
+
+
+def _statistics(solver: str, samples: Samples) -> dict[str, NDArray[np.float64]]:
+    known = samples.values[f"{solver}_failed"] == 0
+    nothing = np.full(len(samples), math.nan)
+    status = samples.values[f"{solver}_status"]
+    return {
+        f"{solver}_solved": np.where(known, status != _UNSOLVED, nothing),
+        f"{solver}_sat": np.where(known, status == _SAT, nothing),
+        f"{solver}_seconds": np.where(known, samples.values[f"{solver}_seconds"], nothing),
+    }
+
+
+def _baselines(samples: Samples) -> Mapping[str, NDArray[np.float64]]:
+    return {}
+
+
+def _shard_size(effort: SolverEffort) -> int:
+    return max(1, round(60 / effort.cutoff))
+
+
+def _solver_labeller(solver: str) -> Labeller:
+    return Labeller(
+        name=f"sat.{solver}",
+        version=1,
+        effort=SolverEffort,
+        label=_refuse,
+        check=partial(_check, solver),
+        failed=f"{solver}_failed",
+        statistics=partial(_statistics, solver),
+        baselines=_baselines,
+        shard_size=_shard_size,
+        recorded=Recorded(_COLUMNS, _key, partial(_measure, solver), partial(_label, solver)),
+        agreement=_agreement,
+    )
+
+
+LABELLERS: Mapping[str, Labeller] = {solver: _solver_labeller(solver) for solver in SOLVERS}
