@@ -20,7 +20,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features, select
-from graphbench.catalog.sections import LabelSpec, Measured, Metrics, NamedTask, Numbers, Source, SplitSpec, TaskSpec
+from graphbench.catalog.sections import (
+    LabelSpec,
+    Measured,
+    Metrics,
+    NamedTask,
+    Numbers,
+    Source,
+    SplitSpec,
+    TaskSpec,
+    ViewSpec,
+)
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, UnknownDataset
 from graphbench.core.suggestions import closest
@@ -46,7 +56,11 @@ class Card(BaseModel):
         task: The task of this card: ``features`` are those of the graphs and of the task's labels, ``metrics`` those of
             the task.
         task_name: Its name among ``tasks``; None for a card with a single task.
+        views: Name -> another graph of the same samples, addressed as ``<id>@<view>``.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
+        layer: The labeller to which the card of one labeller belongs, see :attr:`layers`.
+        view: The view to which the card belongs, see :meth:`with_view`.
+        stored_drawn: Features of the generator, on the card of a view.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,6 +88,7 @@ class Card(BaseModel):
     task: TaskSpec = TaskSpec()
     tasks: dict[str, NamedTask] = {}
     task_name: str | None = None
+    views: dict[str, ViewSpec] = {}
     metrics: Metrics
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -83,6 +98,8 @@ class Card(BaseModel):
     path: Path = Field(exclude=True)
     data_seed: int = Field(default=0, exclude=True)
     layer: str | None = Field(default=None, exclude=True)
+    view: str | None = Field(default=None, exclude=True)
+    stored_drawn: tuple[Feature, ...] = Field(default=(), exclude=True)
 
     @field_validator("features", mode="before")
     @classmethod
@@ -114,8 +131,9 @@ class Card(BaseModel):
 
     @property
     def address(self) -> str:
-        """Name of the dataset in records, reports and messages: its id, and its task if the card has several."""
-        return self.id if self.task_name is None else f"{self.id}:{self.task_name}"
+        """Name of the dataset in records, reports and messages: its id, the task if it has several, and the view."""
+        task = "" if self.task_name is None else f":{self.task_name}"
+        return f"{self.id}{task}" + ("" if self.view is None else f"@{self.view}")
 
     @property
     def labellers(self) -> tuple[str, ...]:
@@ -137,15 +155,15 @@ class Card(BaseModel):
         """
         drawn = self._drawn_features
         return tuple(
-            self.model_copy(update={"layer": name, "features": (*drawn, *self.labels[name].features)})
+            self.model_copy(update={"layer": name, "view": None, "features": (*drawn, *self.labels[name].features)})
             for name in self.labellers
         )
 
     @property
     def graphs(self) -> Card:
-        """The card of the graphs without labels, which all tasks share: the features of the generator."""
+        """The card of the stored graphs without labels, which all tasks share: the features of the generator."""
         if self.task_name is None:
-            return self
+            return self.stored
         own: dict[str, Any] = {
             "features": self._drawn_features,
             "labels": {},
@@ -153,6 +171,7 @@ class Card(BaseModel):
             "task_name": None,
             "task": TaskSpec(),
             "layer": None,
+            "view": None,
         }
         first = next(iter(self.tasks.values()))
         return self.model_copy(update={**own, "metrics": first.metrics})
@@ -166,7 +185,18 @@ class Card(BaseModel):
         return self.model_copy(update={"features": self.label_features, "complete": True})
 
     @property
+    def stored(self) -> Card:
+        """The card of the stored graphs, which a view is derived from; the card itself if it has no view."""
+        if self.view is None:
+            return self
+        labels = {f.name for f in self.label_features}
+        own = tuple(f for f in self.features if f.name in labels)
+        return self.model_copy(update={"view": None, "features": (*self.stored_drawn, *own)})
+
+    @property
     def _drawn_features(self) -> tuple[Feature, ...]:
+        if self.view is not None:
+            return self.stored_drawn
         labels = {f.name for f in self.label_features}
         return tuple(f for f in self.features if f.name not in labels)
 
@@ -191,6 +221,30 @@ class Card(BaseModel):
                 "metrics": spec.metrics,
             }
         )
+
+    def with_view(self, name: str) -> Card:
+        """Return the card of a view of the graphs, with the same splits and labels.
+
+        Raises:
+            UnknownDataset: If the card has no such view; the message suggests the nearest.
+            CardError: If the task has labels of nodes or edges.
+        """
+        if name not in self.views:
+            known = ", ".join(f"{self.stored.address}@{view}" for view in self.views)
+            hint = closest(name, self.views, cutoff=0.5) if self.views else ""
+            raise UnknownDataset(
+                f"{self.id} has no view {name!r}{hint} ({f'there are {known}' if known else 'it has none'})"
+            )
+        stored = self.stored
+        drawn = stored._drawn_features
+        labels = tuple(f for f in stored.features if f not in drawn)
+        other = [f.name for f in labels if f.location is not Location.GRAPH]
+        if other:
+            raise CardError(
+                f"{stored.address}: {', '.join(other)} are of nodes or edges, which the view {name} changes"
+            )
+        features = (*self.views[name].features, *labels)
+        return stored.model_copy(update={"view": name, "stored_drawn": drawn, "features": features})
 
     @property
     def outputs(self) -> tuple[Feature, ...]:

@@ -18,7 +18,19 @@ from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain, keys_at
 
 MEASURED_FOLDER = "measured"
-_SET_BY_PLACE = {"id", "domain", "family", "variant", "path", "measured", "data_seed", "task_name", "layer"}
+_SET_BY_PLACE = {
+    "id",
+    "domain",
+    "family",
+    "variant",
+    "path",
+    "measured",
+    "data_seed",
+    "task_name",
+    "layer",
+    "view",
+    "stored_drawn",
+}
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +65,7 @@ def load_family(path: Path) -> tuple[Card, ...]:
 def _cards(raw: Any, path: Path) -> tuple[Card, ...]:
     if not isinstance(raw, Mapping):
         raise CardError(f"{path}: a card is a mapping of keys, got {type(raw).__name__}")
-    raw = dict(raw)
+    raw = _with_model(raw, path)
     variants = raw.pop("variants", None)
     domain, family = path.parent.name, path.stem
     if variants is None:
@@ -70,6 +82,24 @@ def _cards(raw: Any, path: Path) -> tuple[Card, ...]:
         )
         for name, changes in variants.items()
     )
+
+
+def _with_model(raw: Mapping[str, Any], path: Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the content of a family file merged into that of the file that it is ``like``, if it names one.
+
+    Raises:
+        CardError: If there is no such file beside it, or files are like each other in a circle.
+    """
+    own = dict(raw)
+    like = own.pop("like", None)
+    if like is None:
+        return own
+    model = path.with_name(f"{like}.yaml")
+    if not isinstance(like, str) or not model.is_file():
+        raise CardError(f"{path}: it is like {like!r}, but there is no file {model}")
+    if like in seen:
+        raise CardError(f"{path}: files are like each other in a circle: {', '.join(seen)}")
+    return merge(_with_model(_mapping(read_yaml(model), str(model), "a card"), model, (*seen, like)), own)
 
 
 def _build_card(raw: Mapping[str, Any], domain: str, family: str, variant: str | None, path: Path) -> Card:
@@ -180,7 +210,7 @@ def _author_keys(place: Place) -> list[str]:
     """Return the keys that an author may write in the section of the unknown key at ``place``."""
     known = keys_at(Card, place[:-1])
     if len(place) == 1:
-        return [key for key in known if key not in _SET_BY_PLACE] + ["variants", "parameters"]
+        return [key for key in known if key not in _SET_BY_PLACE] + ["like", "variants", "parameters"]
     return [*known, "like"] if place[0] in ("splits", "ood") else known
 
 

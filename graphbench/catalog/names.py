@@ -51,10 +51,10 @@ class Catalog:
         Args:
             selector: An id, alias, group, family such as ``algoreas/mst`` (all its variants; ``mst`` where one domain
                 alone has such a family), glob such as ``algoreas/*_easy``, or a list of these. Each may be followed by
-                ``:<task>``, a task or a glob over the tasks of the cards.
+                ``:<task>``, a task or a glob over the tasks of the cards, and by ``@<view>``.
 
         Returns:
-            Ids, as ``<id>:<task>`` if tasks were named.
+            Ids, as ``<id>:<task>`` if tasks were named, and ``<id>@<view>`` or ``<id>:<task>@<view>`` with a view.
 
         Raises:
             UnknownDataset: If a part of the selector matches nothing; the message suggests the nearest name.
@@ -69,18 +69,25 @@ class Catalog:
             if not ids:
                 raise UnknownDataset("the list of datasets is empty; name at least one (`graphbench list`)")
             return list(dict.fromkeys(ids))
-        name, colon, task = selector.strip().partition(":")
-        ids = self._ids(name, colon + task)
-        return self._addresses(ids, task, self.is_single(name)) if colon else ids
+        whole, at, view = selector.strip().partition("@")
+        name, colon, task = whole.partition(":")
+        ids = self._ids(name, colon + task + at + view)
+        addresses = self._addresses(ids, task, self.is_single(name)) if colon else ids
+        if at:
+            for address in addresses:
+                self.card(address).with_view(view)
+        return [address + at + view for address in addresses]
 
     def card(self, name: str) -> Card:
         """Return the card of a name that :meth:`resolve` returned.
 
         Raises:
-            UnknownDataset: If the card has no such task.
+            UnknownDataset: If the card has no such task or view.
         """
-        id_, _, task = name.partition(":")
-        return self.cards[id_].with_task(task) if task else self.cards[id_]
+        whole, _, view = name.partition("@")
+        id_, _, task = whole.partition(":")
+        found = self.cards[id_].with_task(task) if task else self.cards[id_]
+        return found.with_view(view) if view else found
 
     def _addresses(self, ids: Sequence[str], task: str, single: bool) -> list[str]:
         """Return ``id:task`` for all tasks that a name or glob matches; a single dataset must have the named one."""
@@ -123,7 +130,7 @@ class Catalog:
         """Return whether a selector is the id or an alias of one dataset, not a group, glob or list."""
         if not isinstance(selector, str):
             return False
-        name, _, task = selector.strip().partition(":")
+        name, _, task = selector.strip().partition("@")[0].partition(":")
         return (name in self.cards or name in self.aliases) and not _is_glob(task)
 
     def _unknown(self, name: str, ending: str) -> str:
@@ -187,7 +194,7 @@ def list_datasets(selector: Selector | None = None) -> list[str]:
 
     Args:
         selector: An id, alias, group, family, glob, or a list of these; None for all. With the suffix
-            ``:<task>`` (a task, or a glob as in ``co/*:*``) the result has ``<id>:<task>``.
+            ``:<task>`` (a task, or a glob as in ``co/*:*``) the result has ``<id>:<task>``, likewise with ``@<view>``.
     """
     return list(catalog().cards) if selector is None else catalog().resolve(selector)
 
@@ -196,10 +203,11 @@ def card(name: str) -> Card:
     """Return the card of one dataset.
 
     Args:
-        name: An id or an alias, followed by ``:<task>`` for another task than the card's first.
+        name: An id or an alias, followed by ``:<task>`` for another task than the card's first, and by ``@<view>`` for
+            another view of the graphs than the stored one.
 
     Raises:
-        UnknownDataset: If no dataset, or more than one, has that name, or the dataset has no such task.
+        UnknownDataset: If no dataset, or more than one, has that name, or the dataset has no such task or view.
     """
     ids = catalog().resolve(name)
     if len(ids) != 1:

@@ -78,6 +78,32 @@ class LabelSpec(Strict):
         return self
 
 
+class ViewSpec(Strict):
+    """Another graph of the same samples, which is derived from the stored one when a batch is made.
+
+    Attributes:
+        view: A registered view, as ``<domain>.<name>``.
+        title: What the graph is, in a few words.
+        features: The inputs of models in this view.
+    """
+
+    view: str
+    title: str
+    features: tuple[Feature, ...] = ()
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _parse_features(cls, value: Any) -> Any:
+        return parse_features(value)
+
+    @model_validator(mode="after")
+    def _check(self) -> ViewSpec:
+        for f in self.features:
+            if f.stage not in (Stage.INPUT, Stage.META):
+                raise ValueError(f"the feature {f.name!r} of a view is {f.stage}; views have inputs and meta features")
+        return self
+
+
 class TaskSpec(Strict):
     """A task: its kind and the settings of this kind.
 

@@ -54,6 +54,11 @@ def labelled_hash(graphs: str, labels: str) -> str:
     return hashlib.sha256(f"labelled|{graphs}|{labels}".encode()).hexdigest()
 
 
+def viewed_hash(stored: str, view: str, version: int) -> str:
+    """Return the hash of graphs in a view, from that of the stored graphs."""
+    return hashlib.sha256(f"view|{view}|{version}|{stored}".encode()).hexdigest()
+
+
 def selection_hash(first_graphs: str, numbers: Array) -> str:
     """Return the hash of selected graphs, from that of graphs 0 to the largest selected number, and the numbers."""
     digest = hashlib.sha256(f"selection|{first_graphs}|".encode())

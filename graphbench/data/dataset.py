@@ -24,14 +24,16 @@ from graphbench.data.batching import (
     make_batch,
     standard_fields,
 )
-from graphbench.data.content import objects_hash, selection_hash
-from graphbench.data.domain import find_labeller
+from graphbench.data.content import objects_hash, selection_hash, viewed_hash
+from graphbench.data.domain import find_labeller, view_of
 from graphbench.data.labels import is_unlabelled
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
+from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
+from graphbench.data.views import viewed
 
 Transform = Callable[[Data], Data]
 Filter = Callable[[Data], bool]
@@ -90,16 +92,18 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     def _open(self) -> None:
         self._count, arrays = split_arrays(self.card, self.path, self.label_paths, self._limit)
+        stored = self.card.stored
         self.flat = FlatGraphs(
             arrays["node_ptr"][: self._count + 1],
             arrays["edge_ptr"][: self._count + 1],
             arrays["edges"],
-            {f.name: stored_value(f, arrays) for f in self.card.stored_features},
-            self.card.features,
-            self.card.directed,
-            self.card.complete,
+            {f.name: stored_value(f, arrays) for f in stored.stored_features},
+            stored.features,
+            stored.directed,
+            stored.complete,
             stored_trajectories(arrays),
         )
+        self._view = view_of(self.card)
 
     @property
     def failed_graphs(self) -> NDArray[np.int64]:
@@ -135,6 +139,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         state = self.__dict__.copy()
         state.pop("flat")
         state.pop("_collated", None)
+        state.pop("_whole", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -156,7 +161,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Return graph ``idx`` of the file as a ``Data`` object (a copy)."""
         if self.__dict__.get("_kept") is not None:
             return self._kept[idx].clone()  # type: ignore[index]
-        fields = as_tensors(self.flat.gather(slice(idx, idx + 1)))
+        flat, place = self._viewed(slice(idx, idx + 1))
+        fields = as_tensors(flat.gather(place))
         data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
         for feature in self.card.stored_features:
             data[feature.name] = _single(fields[feature.name])
@@ -243,13 +249,38 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             trajectories = make_trajectory_batch(self.flat, graphs)
             return trajectories if device is None else trajectories.to(device)
         if self.transform is None and self._kept is None:
-            return make_batch(self.flat, graphs, device)
+            return make_batch(*self._viewed(graphs), device)
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
         items = [self.get(i) for i in numbers or (0,)]
         if self.transform is not None:
             items = [self.transform(item) for item in items]
         batch = Batch.from_data_list(items) if numbers else empty_batch(items[0])
         return batch if device is None else batch.to(device)
+
+    def _viewed(self, graphs: NDArray[np.int64] | slice) -> tuple[FlatGraphs, NDArray[np.int64] | slice]:
+        """Return flat arrays that hold the given graphs in the card's view, and the places of the graphs in them."""
+        if self._view is None:
+            return self.flat, graphs
+        found = viewed(self.card, self._view, self._samples, graphs)
+        flat = FlatGraphs(
+            found.node_ptr,
+            found.edge_ptr,
+            found.edges,
+            found.values,
+            self.card.features,
+            self.card.directed,
+            self.card.complete,
+        )
+        return flat, slice(0, len(found))
+
+    @property
+    def _samples(self) -> Samples:
+        """The stored graphs, as the functions of views take them."""
+        if "_whole" not in self.__dict__:
+            flat = self.flat
+            nodes, edges = (np.diff(np.asarray(ptr, np.int64)) for ptr in (flat.node_ptr, flat.edge_ptr))
+            self.__dict__["_whole"] = Samples(nodes, edges, flat.edges, flat.values)
+        return self.__dict__["_whole"]  # type: ignore[no-any-return]
 
     @property
     def content_hash(self) -> str:
@@ -274,6 +305,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         numbers = self.graph_numbers
         count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
         first = hash_of_first(self.card, self.path, self.label_paths, count) if count else ""
+        if self._view is not None:
+            first = viewed_hash(first, self._view.name, self._view.version)
         if numbers is None or np.array_equal(numbers, np.arange(count)):
             return first
         return selection_hash(first, numbers)

@@ -19,16 +19,18 @@ from graphbench.core.registry import Registry
 from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.data.problems import Problem
     from graphbench.data.samples import Generator, Labeller
     from graphbench.data.sources import FileSource
+    from graphbench.data.views import View
 
 T = TypeVar("T")
 
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem"]
+Kind = Literal["generator", "labeller", "source", "problem", "view"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Domain:
         labellers: The labellers, which compute costly labels.
         sources: Readers of files, such as published ones, with samples of its datasets.
         problems: The combinatorial problems that tasks name.
+        views: Other graphs that are derived from the stored ones.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Domain:
     labellers: Listing[Labeller] = field(default_factory=dict)
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
+    views: Listing[View] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
         """Return the parts of one kind by their names in the domain."""
@@ -180,6 +184,18 @@ def find_generator(name: str) -> Generator:
         CardError: If the domain or the generator does not exist.
     """
     found: Generator = find_part("generator", name)
+    return found
+
+
+def view_of(card: Card) -> View | None:
+    """Return the registered view that a card belongs to; None for the card of stored graphs.
+
+    Raises:
+        CardError: If the view does not exist.
+    """
+    if card.view is None:
+        return None
+    found: View = find_part("view", card.views[card.view].view)
     return found
 
 

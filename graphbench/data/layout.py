@@ -13,7 +13,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.core.files import is_file
-from graphbench.data.domain import find_generator
+from graphbench.data.domain import find_generator, view_of
 from graphbench.data.labels import labeller_of
 from graphbench.data.store import Manifest
 
@@ -31,11 +31,13 @@ def label_folder(card: Card, folder: Path) -> Path:
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
-    """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, and the draw."""
+    """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, draw and view."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     draw = draw_suffix(card.data_seed)
     labels = (f"+{label_folder(layer, graphs).name}" for layer in card.layers)
-    return "".join((graphs.name.removesuffix(draw), *labels, draw))
+    view = view_of(card)
+    viewed = "" if view is None else f"@{card.view}-{view.version}"
+    return "".join((graphs.name.removesuffix(draw), *labels, draw, viewed))
 
 
 def work_folder(folder: Path, split: str) -> Path:
