@@ -36,29 +36,31 @@ def disguise(
     for v in range(num_variables):
         negated = flip and (next_u64(state) >> np.uint64(63)) == np.uint64(1)
         names[v + 1] = -(order[v] + 1) if negated else order[v] + 1
+    of_literal = np.concatenate((-names[:0:-1], names))
     places = permutation(state, len(ptr) - 1)
-    renamed, starts = np.empty(len(literals), np.int32), np.empty(len(ptr), np.int64)
-    size = 0
-    starts[0] = 0
+    renamed, starts = np.empty(len(literals), np.int32), np.zeros(len(ptr), np.int64)
+    clause = np.empty(np.max(ptr[1:] - ptr[:-1]) if len(places) else 0, np.int32)
     for j in range(len(places)):
-        clause = places[j]
-        first = size
-        for k in range(ptr[clause], ptr[clause + 1]):
-            literal = literals[k]
-            _insert(renamed, first, size, names[literal] if literal > 0 else -names[-literal])
-            size += 1
-        starts[j + 1] = size
+        first, length = ptr[places[j]], ptr[places[j] + 1] - ptr[places[j]]
+        for i in range(length):
+            clause[i] = of_literal[num_variables + literals[first + i]]
+        starts[j + 1] = starts[j] + length
+        _write_sorted(clause[:length], renamed[starts[j] : starts[j + 1]])
     return renamed, starts, names
 
 
 @inner
-def _insert(literals: NDArray[np.int32], first: int, last: int, literal: int) -> None:
-    """Insert a literal into ``literals[first:last]``, sorted by variable; the entry at ``last`` is overwritten."""
-    place = last
-    while place > first and abs(literals[place - 1]) > abs(literal):
-        literals[place] = literals[place - 1]
-        place -= 1
-    literals[place] = literal
+def _write_sorted(clause: NDArray[np.int32], result: NDArray[np.int32]) -> None:
+    """Write the literals of distinct variables sorted by variable.
+
+    The place of a literal is the number of smaller variables. For short clauses this is faster than other ways of
+    sorting, as it has no branches to mispredict.
+    """
+    for i in range(len(clause)):
+        variable, place = abs(clause[i]), 0
+        for k in range(len(clause)):
+            place += abs(clause[k]) < variable
+        result[place] = clause[i]
 
 
 def renamed_model(names: NDArray[np.int32], model: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -37,7 +37,7 @@ ROUNDS: dict[HashName, int] = {"md4": 48, "sha1": 80, "sha256": 64}
 MESSAGE_BITS = 512
 
 FUNCTIONS: tuple[HashName, ...] = ("md4", "sha1", "sha256")
-"""The functions in the order of their numbers in `encode`."""
+"""The functions in the order of their numbers in `_encode`."""
 _ROUND_VARIABLES, _ROUND_CLAUSES, _CLAUSE_LITERALS = 1200, 8192, 4
 _INITIAL = np.array([0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0], np.int64)
 
@@ -110,29 +110,28 @@ def encode_hash(
         raise ValueError(f"{name} with {rounds} rounds; give 1 to {ROUNDS[name]}")
     bits = np.zeros(MESSAGE_BITS, np.bool_) if message is None else message
     constant = np.zeros(MESSAGE_BITS, np.bool_) if known is None else known
-    n, literals, ptr, values, message_literals, digest, digest_bits = encode(
+    n, literals, ptr, values, message_literals, digest, digest_bits = _encode(
         FUNCTIONS.index(name), rounds, bits, constant
     )
-    formula = Cnf(n, literals.copy(), ptr.copy())
-    return HashEncoding(formula, message_literals.astype(np.int32), digest.astype(np.int32), values.copy(), digest_bits)
+    return HashEncoding(Cnf(n, literals, ptr), message_literals, digest, values, digest_bits)
 
 
 @kernel
-def encode(
+def _encode(
     function: int, rounds: int, message: NDArray[np.bool_], known: NDArray[np.bool_]
 ) -> tuple[
     int,
     NDArray[np.int32],
     NDArray[np.int64],
     NDArray[np.bool_],
-    NDArray[np.int64],
-    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
     NDArray[np.bool_],
 ]:
     """Encode function 0 (MD4), 1 (SHA-1) or 2 (SHA-256).
 
     Returns the number of variables, the literals, the starts of the clauses, the values of the variables, and what
-    `HashEncoding` holds as ``message``, ``digest`` (int64) and ``digest_bits``.
+    `HashEncoding` holds as ``message``, ``digest`` and ``digest_bits``.
 
     A round of SHA-256, the largest, has up to 14 full adders (2 variables, 14 clauses), 4 sums of three bits (1
     variable, 8 clauses) and 2 other gates (1 variable, 6 clauses at most) per bit; adding the initial value at the end
@@ -165,7 +164,15 @@ def encode(
         digest[i] = state[i // 32, _place(function, i)]
         digest_bits[i] = value(b, digest[i])
     n, m = b.sizes
-    return n, literals[: ptr[m]], ptr[: m + 1], values[1 : n + 1], bits, digest, digest_bits
+    return (
+        n,
+        literals[: ptr[m]].copy(),
+        ptr[: m + 1].copy(),
+        values[1 : n + 1].copy(),
+        bits.astype(np.int32),
+        digest.astype(np.int32),
+        digest_bits,
+    )
 
 
 @inner

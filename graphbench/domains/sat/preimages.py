@@ -1,43 +1,75 @@
-"""Kernel of preimage attacks: find a message with the digest of a random message, some of whose bits are known."""
+"""Preimage attacks: find a message with the digest of a random message, some of whose bits are known."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
 from graphbench.domains.rng import below, next_u64, seed
+from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.drawing import draw_subset, whole_between
-from graphbench.domains.sat.hash_functions import encode
-from graphbench.domains.sat.random_clauses import Formula
+from graphbench.domains.sat.hash_functions import HashEncoding, HashName, encode_hash
+from graphbench.domains.sat.hash_gates import TRUE
 
 _S63 = np.uint64(63)
 
 
-@kernel
+@dataclass(frozen=True, eq=False)
+class Preimage:
+    """A preimage attack.
+
+    Attributes:
+        encoding: The encoding of the hash function under the message.
+        formula: Its clauses, and then the digest as unit clauses.
+        name: The hash function.
+        rounds: Number of its steps.
+        message: bool ``[512]``, the block of which the digest is.
+        known: bool ``[512]``, which bits of the block are known.
+    """
+
+    encoding: HashEncoding
+    formula: Cnf
+    name: HashName
+    rounds: int
+    message: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+
+
 def draw_preimage(
     key: np.uint64,
     index: int,
     attempt: int,
-    functions: NDArray[np.int64],
+    names: tuple[HashName, ...],
     rounds: tuple[int, int],
     fixed_bits: tuple[int, int],
-) -> tuple[Formula, NDArray[np.bool_]]:
+) -> Preimage:
     """Draw the encoding of a hash function with the digest of a uniform block of 512 bits as unit clauses.
 
     Args:
         key: Key of the split.
         index: Position in the split.
         attempt: Number of the draw.
-        functions: int64: the hash functions to choose from, 0 for MD4, 1 for SHA-1 and 2 for SHA-256.
+        names: The hash functions of which one is drawn.
         rounds: Range of the number of steps.
         fixed_bits: Range of the number of bits of the message that are known. Which ones they are is drawn uniformly.
-
-    Returns:
-        The formula, and the assignment that belongs to the block, which satisfies it.
     """
+    chosen, steps, message, known = _draw_attack(key, index, attempt, len(names), rounds, fixed_bits)
+    encoding = encode_hash(names[chosen], steps, message, known)
+    formula = encoding.formula
+    clauses = _with_units(formula.literals, formula.ptr, encoding.digest, encoding.digest_bits)
+    return Preimage(encoding, Cnf(formula.num_variables, *clauses), names[chosen], steps, message, known)
+
+
+@kernel
+def _draw_attack(
+    key: np.uint64, index: int, attempt: int, functions: int, rounds: tuple[int, int], fixed_bits: tuple[int, int]
+) -> tuple[int, int, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which of the functions is attacked, its number of steps, the message, and its known bits."""
     state = seed(key, index, attempt, 0)
-    function = functions[below(state, len(functions))]
+    function = below(state, functions)
     steps = whole_between(state, rounds[0], rounds[1])
     fixed = np.empty(whole_between(state, fixed_bits[0], fixed_bits[1]), np.int64)
     draw_subset(state, 512, fixed)
@@ -46,15 +78,22 @@ def draw_preimage(
         known[bit] = True
     for i in range(512):
         message[i] = (next_u64(state) >> _S63) == np.uint64(1)
-    n, clauses, starts, model, _, digest, digest_bits = encode(function, steps, message, known)
-    literals = np.empty(len(clauses) + len(digest), np.int32)
-    ptr = np.empty(len(starts) + len(digest), np.int64)
-    literals[: len(clauses)] = clauses
-    ptr[: len(starts)] = starts
-    units = 0
+    return function, steps, message, known
+
+
+@kernel
+def _with_units(
+    literals: NDArray[np.int32], ptr: NDArray[np.int64], digest: NDArray[np.int32], bits: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return clauses with the bits of a digest as further unit clauses; constant bits need none."""
+    size, clauses = len(literals), len(ptr)
+    longer, starts = np.empty(size + len(digest), np.int32), np.empty(clauses + len(digest), np.int64)
+    longer[:size] = literals
+    starts[:clauses] = ptr
     for i in range(len(digest)):
-        if abs(digest[i]) <= n:  # other bits do not depend on the free bits of the message
-            literals[len(clauses) + units] = digest[i] if digest_bits[i] else -digest[i]
-            units += 1
-            ptr[len(starts) - 1 + units] = len(clauses) + units
-    return (n, literals[: len(clauses) + units].copy(), ptr[: len(starts) + units].copy()), model.copy()
+        if abs(digest[i]) != TRUE:
+            longer[size] = digest[i] if bits[i] else -digest[i]
+            size += 1
+            starts[clauses] = size
+            clauses += 1
+    return longer[:size].copy(), starts[:clauses].copy()
