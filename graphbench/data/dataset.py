@@ -278,8 +278,9 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """The stored graphs, as the functions of views take them."""
         if "_whole" not in self.__dict__:
             flat = self.flat
-            nodes, edges = (np.diff(np.asarray(ptr, np.int64)) for ptr in (flat.node_ptr, flat.edge_ptr))
-            self.__dict__["_whole"] = Samples(nodes, edges, flat.edges, flat.values)
+            nodes, edges = flat.node_ptr.astype(np.int64), flat.edge_ptr.astype(np.int64)
+            counts = nodes[1:] - nodes[:-1], edges[1:] - edges[:-1]
+            self.__dict__["_whole"] = Samples(*counts, flat.edges, flat.values)
         return self.__dict__["_whole"]  # type: ignore[no-any-return]
 
     @property
