@@ -1,8 +1,8 @@
 """Features of the graphs of a formula: degrees, clustering, distances and communities.
 
 Degrees and clustering are functions of the structure. In formulas of more than `SOURCES` variables, distances are
-sampled; communities are found by a heuristic; and in graphs where clustering takes more than `CLUSTERING_STEPS` steps, it
-is sampled, too. These may change a little when variables are renamed.
+sampled; communities are found by a heuristic; and where clustering takes more than `CLUSTERING_STEPS` steps, it is
+sampled, too. These may change a little when variables are renamed.
 
 The variable graph here leaves out clauses of more than `LONGEST` literals, whose pairs would make up nearly all of its
 edges; the clause graph leaves out variables with more than `MOST_OCCURRENCES` occurrences for the same reason.

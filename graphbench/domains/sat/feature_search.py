@@ -25,7 +25,7 @@ def _measure(search: Callable[..., Any], limit: int, tables: Tables) -> tuple[li
     first, clauses = tables.holders
     holders = first, number[clauses]
     m = int(number[-1]) + 1 if len(number) else 0
-    rows, steps = search(*holders, *transposed(*holders, m), RUNS, limit, KEY)
+    rows, *_, steps = search(*holders, *transposed(*holders, m), RUNS, limit, KEY)
     empty = tables.cnf.num_clauses - m
     column = {name: rows[:, i] + empty * (name in _VIOLATED) for i, name in enumerate(COLUMNS)}
     mean = {name: float(values.mean()) for name, values in column.items()}
