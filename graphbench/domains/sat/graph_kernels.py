@@ -1,0 +1,222 @@
+"""Compiled steps of the graphs of formulas, without any sort by comparisons.
+
+Many formulas are handled at once, as one formula with disjoint variables: variable ``v`` of formula ``s`` has the
+number ``v - 1`` plus the number of variables of the formulas before. The code of a positive literal is twice the number
+of its variable, that of a negative one is 1 more, so ``code ^ 1`` is the negation.
+
+A relation is a pair ``(first, items)``: the items of ``i`` are ``items[first[i]:first[i + 1]]``, ascending, distinct.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import kernel
+
+Relation = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+@kernel
+def literal_codes(
+    num_variables: NDArray[np.int64],
+    num_clauses: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    literals: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], int]:
+    """Return the codes of the literals, int32 ``[L]``, and the position of a literal without a variable, or -1."""
+    codes = np.empty(len(literals), np.int32)
+    before = clause = 0
+    for s in range(len(num_variables)):
+        for k in range(ptr[clause], ptr[clause + num_clauses[s]]):
+            literal = np.int64(literals[k])  # the absolute value of the least int32 is no int32
+            if literal == 0 or abs(literal) > num_variables[s]:
+                return codes, k
+            codes[k] = 2 * (before + abs(literal) - 1) + (1 if literal < 0 else 0)
+        before += num_variables[s]
+        clause += num_clauses[s]
+    return codes, -1
+
+
+@kernel
+def occurrences(codes: NDArray[np.int32], ptr: NDArray[np.int64], num_codes: int) -> Relation:
+    """Return the clauses that hold each literal."""
+    first = np.zeros(num_codes + 1, np.int64)
+    latest = np.full(num_codes, -1, np.int32)
+    for j in range(len(ptr) - 1):
+        for k in range(ptr[j], ptr[j + 1]):
+            if latest[codes[k]] != j:
+                latest[codes[k]] = j
+                first[codes[k] + 1] += 1
+    for code in range(num_codes):
+        first[code + 1] += first[code]
+    after = first[:-1].copy()
+    clauses = np.empty(first[num_codes], np.int32)
+    latest[:] = -1
+    for j in range(len(ptr) - 1):
+        for k in range(ptr[j], ptr[j + 1]):
+            if latest[codes[k]] != j:
+                latest[codes[k]] = j
+                clauses[after[codes[k]]] = j
+                after[codes[k]] += 1
+    return first, clauses
+
+
+@kernel
+def variable_occurrences(
+    first: NDArray[np.int64], clauses: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
+    """Merge the clauses of the two literals of every variable.
+
+    Args:
+        first: int64 ``[2n + 1]``, from `occurrences`.
+        clauses: Its items.
+
+    Returns:
+        The clauses that hold each variable, and the sign of the variable in each: 1, -1, or 0 where a clause holds
+        both literals.
+    """
+    n = len(first) // 2
+    starts = np.zeros(n + 1, np.int64)
+    merged, signs = np.empty(len(clauses), np.int32), np.empty(len(clauses), np.int8)
+    size = 0
+    for v in range(n):
+        p, n_p = first[2 * v], first[2 * v + 1]
+        q, n_q = first[2 * v + 1], first[2 * v + 2]
+        while p < n_p or q < n_q:
+            if q == n_q or (p < n_p and clauses[p] < clauses[q]):
+                merged[size], signs[size] = clauses[p], 1
+                p += 1
+            elif p == n_p or clauses[q] < clauses[p]:
+                merged[size], signs[size] = clauses[q], -1
+                q += 1
+            else:
+                merged[size], signs[size] = clauses[p], 0
+                p += 1
+                q += 1
+            size += 1
+        starts[v + 1] = size
+    return starts, merged[:size].copy(), signs[:size].copy()
+
+
+@kernel
+def transposed(first: NDArray[np.int64], items: NDArray[np.int32], num_items: int) -> Relation:
+    """Return the relation read from the other side: which ``i`` have each item."""
+    starts = np.zeros(num_items + 1, np.int64)
+    for item in items:
+        starts[item + 1] += 1
+    for i in range(num_items):
+        starts[i + 1] += starts[i]
+    after = starts[:-1].copy()
+    result = np.empty(len(items), np.int32)
+    for i in range(len(first) - 1):
+        for k in range(first[i], first[i + 1]):
+            result[after[items[k]]] = i
+            after[items[k]] += 1
+    return starts, result
+
+
+@kernel
+def joined(
+    first: NDArray[np.int64],
+    groups: NDArray[np.int32],
+    group_first: NDArray[np.int64],
+    members: NDArray[np.int32],
+    flip: int,
+    max_edges: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], bool]:
+    """Join every two nodes u < v where u is a member of ``g ^ flip`` for a group g of v.
+
+    Args:
+        first: int64 ``[nodes + 1]`` and
+        groups: the groups of every node.
+        group_first: int64 ``[groups + 1]`` and
+        members: the nodes of every group.
+        flip: 0 joins the nodes of the same group; 1 joins those of the groups 2i and 2i + 1.
+        max_edges: Number of edges above which the edges are not stored.
+
+    Returns:
+        The larger neighbours of every node, in how many groups each pair is joined, and whether the limit was kept.
+    """
+    n = len(first) - 1
+    starts = np.zeros(n + 1, np.int64)
+    latest = np.full(n, -1, np.int32)
+    total = 0
+    for v in range(n):
+        for k in range(first[v], first[v + 1]):
+            g = groups[k] ^ flip
+            for at in range(group_first[g], group_first[g + 1]):
+                u = members[at]
+                if u >= v:
+                    break
+                if latest[u] != v:
+                    latest[u] = v
+                    starts[u + 1] += 1
+                    total += 1
+        if total > max_edges:
+            return starts, np.empty(0, np.int32), np.empty(0, np.int32), False
+    for u in range(n):
+        starts[u + 1] += starts[u]
+    after = starts[:-1].copy()
+    larger, counts = np.empty(total, np.int32), np.empty(total, np.int32)
+    for v in range(n):
+        for k in range(first[v], first[v + 1]):
+            g = groups[k] ^ flip
+            for at in range(group_first[g], group_first[g + 1]):
+                u = members[at]
+                if u >= v:
+                    break
+                slot = after[u] - 1
+                if slot >= starts[u] and larger[slot] == v:
+                    counts[slot] += 1
+                else:
+                    larger[slot + 1], counts[slot + 1] = v, 1
+                    after[u] += 1
+    return starts, larger, counts, True
+
+
+@kernel
+def edge_rows(
+    first: NDArray[np.int64], others: NDArray[np.int32], left: NDArray[np.int64], right: NDArray[np.int64], links: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the edges of every formula under its own node ids.
+
+    Args:
+        first: The relation of the nodes and
+        others: their larger neighbours, over all formulas.
+        left: int64 ``[S]``, how many of the nodes belong to each formula.
+        right: int64 ``[S]``, the same for the neighbours, which are numbered after the nodes; ``[0]`` if the neighbours
+            are nodes, too.
+        links: Whether nodes 2i and 2i + 1 are also joined, which precedes the other edges of node 2i.
+
+    Returns:
+        ``num_edges int64[S]`` and ``edges int32[E, 2]``.
+    """
+    bipartite = len(right) == len(left)
+    num_edges = np.zeros(len(left), np.int64)
+    edges = np.empty((len(others) + ((len(first) - 1) // 2 if links else 0), 2), np.int32)
+    row = first_left = first_right = 0
+    for s in range(len(left)):
+        begin = row
+        shift = left[s] - first_right if bipartite else -first_left
+        for i in range(first_left, first_left + left[s]):
+            if links and i % 2 == 0:
+                edges[row, 0], edges[row, 1] = i - first_left, i - first_left + 1
+                row += 1
+            for k in range(first[i], first[i + 1]):
+                edges[row, 0], edges[row, 1] = i - first_left, others[k] + shift
+                row += 1
+        num_edges[s] = row - begin
+        first_left += left[s]
+        first_right += right[s] if bipartite else 0
+    return num_edges, edges
+
+
+@kernel
+def sign_counts(first: NDArray[np.int64], clauses: NDArray[np.int32], num_clauses: int) -> NDArray[np.int32]:
+    """Return how many positive and negative literals every clause holds, int32 ``[m, 2]``."""
+    counts = np.zeros((num_clauses, 2), np.int32)
+    for code in range(len(first) - 1):
+        for k in range(first[code], first[code + 1]):
+            counts[clauses[k], code & 1] += 1
+    return counts

@@ -1,0 +1,210 @@
+"""The four graphs of a formula: variables, variables and clauses, literals and clauses, and clauses.
+
+The variable graph (VG), variable-clause graph (VCG) and literal-clause graph (LCG) are those of GraphBench, section
+3.3.1; the clause graph (CG) is that of SATzilla (Nudelman et al. 2004, "Understanding random SAT: beyond the
+clauses-to-variables ratio"). A variable that occurs nowhere and an empty clause are isolated nodes. A literal that is
+repeated in a clause counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import ArgumentError
+from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.graph_kernels import (
+    Relation,
+    edge_rows,
+    joined,
+    literal_codes,
+    occurrences,
+    sign_counts,
+    transposed,
+    variable_occurrences,
+)
+
+GraphKind = Literal["vg", "vcg", "lcg", "cg"]
+MAX_EDGES = 50_000_000
+"""Edges that a graph may have unless the caller says otherwise: 600 MB with their counts."""
+
+VARIABLE, CLAUSE, LITERAL = 0, 1, 2
+"""The values of the node array ``type``."""
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaGraph:
+    """An undirected graph of a formula.
+
+    Attributes:
+        kind: "vg", "vcg", "lcg" or "cg".
+        num_nodes: Number N of nodes.
+        edges: int32 ``[E, 2]``, every edge once, the smaller node first; sorted and distinct.
+        node_arrays: ``type`` int8 ``[N]`` (`VARIABLE`, `CLAUSE` or `LITERAL`) and ``occurrences`` int32 ``[N, 2]``: for
+            a variable the number of clauses with its positive and with its negative literal, for a literal the number
+            of clauses with it and with its negation, for a clause the number of its positive and negative literals.
+        edge_arrays: vcg: ``polarity`` int8 ``[E]``, 1 if the clause holds the variable, -1 if it holds the negation, 0
+            if it holds both. vg: ``count`` int32 ``[E]``, the number of clauses that hold both variables. cg: ``count``
+            int32 ``[E]``, the number of literals of one clause whose negation the other holds. lcg: ``link`` bool
+            ``[E]``, whether the edge joins a literal and its negation.
+    """
+
+    kind: GraphKind
+    num_nodes: int
+    edges: NDArray[np.int32]
+    node_arrays: Mapping[str, NDArray[Any]]
+    edge_arrays: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaGraphs:
+    """The graphs of S formulas, one after the other, each with its own node ids from 0.
+
+    Attributes:
+        kind: "vg", "vcg", "lcg" or "cg".
+        num_nodes: int64 ``[S]``.
+        num_edges: int64 ``[S]``.
+        edges: int32 ``[E, 2]``, the edges of all graphs, each as in `FormulaGraph`.
+        node_arrays: As in `FormulaGraph`, with one row per node of all graphs.
+        edge_arrays: As in `FormulaGraph`, with one row per edge of all graphs.
+    """
+
+    kind: GraphKind
+    num_nodes: NDArray[np.int64]
+    num_edges: NDArray[np.int64]
+    edges: NDArray[np.int32]
+    node_arrays: Mapping[str, NDArray[Any]]
+    edge_arrays: Mapping[str, NDArray[Any]]
+
+
+def graph(cnf: Cnf, kind: GraphKind, max_edges: int = MAX_EDGES, *, link_literals: bool = False) -> FormulaGraph:
+    """Return a graph of a formula of n variables and m clauses.
+
+    Args:
+        cnf: The formula.
+        kind: "vg": node ``v - 1`` is variable v, and variables in a common clause are joined. "vcg": nodes 0 .. n - 1
+            are the variables, n .. n + m - 1 the clauses, and a clause is joined with its variables. "lcg": node
+            ``2(v - 1)`` is the literal v, the node after it is the literal -v, then come the clauses, and a clause is
+            joined with its literals. "cg": the nodes are the clauses, and two are joined if one holds the negation
+            of a literal of the other.
+        max_edges: Number of edges that the graph may have; it is checked before the edges are stored.
+        link_literals: Whether every literal is joined with its negation (lcg only).
+
+    Raises:
+        ArgumentError: If the kind is unknown, a literal has no variable, or the graph has more edges than allowed.
+    """
+    sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
+    found = graphs_of_formulas(*sizes, cnf.ptr, cnf.literals, kind, max_edges, link_literals=link_literals)
+    return FormulaGraph(kind, int(found.num_nodes[0]), found.edges, found.node_arrays, found.edge_arrays)
+
+
+def graphs_of_formulas(
+    num_variables: NDArray[np.int64],
+    num_clauses: NDArray[np.int64],
+    ptr: NDArray[np.int64],
+    literals: NDArray[np.int32],
+    kind: GraphKind,
+    max_edges: int = MAX_EDGES,
+    *,
+    link_literals: bool = False,
+) -> FormulaGraphs:
+    """Return the graphs of many formulas that are stored one after the other.
+
+    Args:
+        num_variables: int64 ``[S]``, the number of variables of every formula; each numbers its own from 1.
+        num_clauses: int64 ``[S]``, the number of clauses of every formula.
+        ptr: int64 ``[m + 1]``, where the literals of each clause begin, over the clauses of all formulas.
+        literals: int32 ``[L]``.
+        kind: As for `graph`.
+        max_edges: Number of edges that all graphs together may have.
+        link_literals: As for `graph`.
+
+    Raises:
+        ArgumentError: If the kind is unknown, the sizes do not fit, a literal has no variable, or there are more edges
+            than allowed.
+    """
+    if kind not in get_args(GraphKind):
+        raise ArgumentError(f"unknown kind of graph {kind!r}; give one of {', '.join(get_args(GraphKind))}")
+    if link_literals and kind != "lcg":
+        raise ArgumentError(f"link_literals has no meaning for {kind!r}, which has no literals; use 'lcg'")
+    n, m = np.asarray(num_variables, np.int64), np.asarray(num_clauses, np.int64)
+    ptr, literals = np.asarray(ptr, np.int64), np.asarray(literals, np.int32)
+    if (
+        m.sum() != len(ptr) - 1
+        or n.shape != m.shape
+        or ptr[0] != 0
+        or ptr[-1] != len(literals)
+        or (np.diff(ptr) < 0).any()
+    ):
+        raise ArgumentError(
+            f"{len(n)} formulas of {m.sum()} clauses do not fit {len(ptr) - 1} clauses of {len(literals)} literals"
+        )
+    codes, bad = literal_codes(n, m, ptr, literals)
+    if bad >= 0:
+        raise ArgumentError(f"the literal {literals[bad]} at position {bad} is no variable of its formula, or negated")
+    holders = occurrences(codes, ptr, 2 * int(n.sum()))
+    relation, right, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
+    left = {"vg": n, "vcg": n, "lcg": 2 * n, "cg": m}[kind]
+    num_edges, edges = edge_rows(*relation, left, right, link_literals)
+    if kind == "lcg":
+        edge_arrays = {"link": edges[:, 1] < np.repeat(left, num_edges)}
+    num_nodes = left + right if len(right) else left
+    return FormulaGraphs(kind, num_nodes, num_edges, edges, _node_arrays(kind, holders, n, m), edge_arrays)
+
+
+def _edges_of(
+    kind: GraphKind,
+    holders: Relation,
+    n: NDArray[np.int64],
+    m: NDArray[np.int64],
+    max_edges: int,
+    link_literals: bool,
+) -> tuple[Relation, NDArray[np.int64], dict[str, NDArray[Any]]]:
+    """Return the larger neighbours of every node, how many nodes of the other side there are, and the edge arrays."""
+    clauses = int(m.sum())
+    if kind == "lcg":
+        _check_limit(len(holders[1]) + int(n.sum()) * link_literals <= max_edges, kind, max_edges)
+        return holders, m, {}
+    if kind == "cg":
+        starts, larger, counts, kept = joined(*transposed(*holders, clauses), *holders, 1, max_edges)
+        _check_limit(kept, kind, max_edges)
+        return (starts, larger), m[:0], {"count": counts}
+    first, of_variables, signs = variable_occurrences(*holders)
+    if kind == "vcg":
+        _check_limit(len(of_variables) <= max_edges, kind, max_edges)
+        return (first, of_variables), m, {"polarity": signs}
+    by_clause = transposed(first, of_variables, clauses)
+    starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
+    _check_limit(kept, kind, max_edges)
+    return (starts, larger), m[:0], {"count": counts}
+
+
+def _check_limit(kept: bool, kind: GraphKind, max_edges: int) -> None:
+    if not kept:
+        raise ArgumentError(
+            f"the graph {kind!r} has more than max_edges = {max_edges:,} edges; raise max_edges, or use 'vcg' or "
+            "'lcg', which have one edge per literal"
+        )
+
+
+def _node_arrays(
+    kind: GraphKind, holders: Relation, n: NDArray[np.int64], m: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the nodes, in the order of the formulas."""
+    of_clauses = sign_counts(*holders, int(m.sum()))
+    of_variables = np.diff(holders[0]).astype(np.int32).reshape(-1, 2)
+    of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
+    if kind == "cg":
+        return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
+    if kind == "vg":
+        return {"type": np.full(len(of_variables), VARIABLE, np.int8), "occurrences": of_variables}
+    left, rows, code = (n, of_variables, VARIABLE) if kind == "vcg" else (2 * n, of_literals, LITERAL)
+    sizes = np.stack([left, m], axis=1).ravel()
+    types = np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(n)), sizes)
+    result = np.empty((len(types), 2), np.int32)
+    result[types == code], result[types == CLAUSE] = rows, of_clauses
+    return {"type": types, "occurrences": result}
