@@ -191,7 +191,7 @@ class Card(BaseModel):
             return self
         labels = {f.name for f in self.label_features}
         own = tuple(f for f in self.features if f.name in labels)
-        return self.model_copy(update={"view": None, "features": (*self.stored_drawn, *own)})
+        return self.model_copy(update={"view": None, "stored_drawn": (), "features": (*self.stored_drawn, *own)})
 
     @property
     def _drawn_features(self) -> tuple[Feature, ...]:

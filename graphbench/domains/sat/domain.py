@@ -8,4 +8,5 @@ DOMAIN = Domain(
     "sat",
     generators="graphbench.domains.sat.generators:GENERATORS",
     labellers="graphbench.domains.sat.labellers:LABELLERS",
+    views="graphbench.domains.sat.views:VIEWS",
 )

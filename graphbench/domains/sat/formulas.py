@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.features import Location
+from graphbench.core.kernels import kernel
 from graphbench.data.samples import Samples
 from graphbench.domains.sat.cnf import Cnf
 
@@ -50,15 +52,62 @@ def _joined(parts: Sequence[NDArray[Any]], empty: NDArray[Any]) -> NDArray[Any]:
 
 def formula_of(samples: Samples, index: int = 0) -> Cnf:
     """Return one formula of samples, in canonical form."""
-    first, last = samples.node_ptr[index], samples.node_ptr[index + 1]
-    start, stop = samples.edge_ptr[index], samples.edge_ptr[index + 1]
-    is_clause = np.asarray(samples.values[IS_CLAUSE][first:last])
-    n = int(len(is_clause) - is_clause.sum())
-    edges = np.asarray(samples.edges[start:stop])
-    clause = edges[:, 1].astype(np.int64) - n
-    sign = np.where(np.asarray(samples.values[NEGATED][start:stop]) != 0, -1, 1)
-    literals = (sign * (edges[:, 0].astype(np.int64) + 1)).astype(np.int32)
-    order = np.argsort(clause, kind="stable")
-    ptr = np.zeros(len(is_clause) - n + 1, np.int64)
-    np.cumsum(np.bincount(clause, minlength=len(is_clause) - n), out=ptr[1:])
-    return Cnf(n, literals[order], ptr)
+    one = Samples(
+        samples.num_nodes[index : index + 1],
+        samples.num_edges[index : index + 1],
+        samples.edges[samples.rows(Location.EDGE, index, index + 1)],
+        {
+            IS_CLAUSE: samples.values[IS_CLAUSE][samples.rows(Location.NODE, index, index + 1)],
+            NEGATED: samples.values[NEGATED][samples.rows(Location.EDGE, index, index + 1)],
+        },
+    )
+    variables, _, ptr, literals = formulas_of(one)
+    return Cnf(int(variables[0]), literals, ptr)
+
+
+Formulas = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+
+
+def formulas_of(samples: Samples) -> Formulas:
+    """Return all formulas of samples, one after the other, in canonical form.
+
+    Returns:
+        ``num_variables int64[S]``, ``num_clauses int64[S]``, ``ptr int64[m + 1]`` over the clauses of all formulas, and
+        ``literals int32[L]``.
+    """
+    is_clause = np.asarray(samples.values[IS_CLAUSE]) != 0
+    clauses = np.add.reduceat(np.append(is_clause, False).astype(np.int64), samples.node_ptr[:-1])
+    clauses[samples.num_nodes == 0] = 0
+    variables = samples.num_nodes - clauses
+    negated = np.asarray(samples.values[NEGATED]) != 0
+    return variables, clauses, *_by_clause(variables, clauses, samples.edge_ptr, np.asarray(samples.edges), negated)
+
+
+@kernel
+def _by_clause(
+    variables: NDArray[np.int64],
+    clauses: NDArray[np.int64],
+    edge_ptr: NDArray[np.int64],
+    edges: NDArray[np.integer[Any]],
+    negated: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Sort the literals of all formulas by clause; they come sorted by variable."""
+    ptr = np.zeros(clauses.sum() + 1, np.int64)
+    first = 0
+    for s in range(len(variables)):
+        for e in range(edge_ptr[s], edge_ptr[s + 1]):
+            ptr[first + np.int64(edges[e, 1]) - variables[s] + 1] += 1
+        first += clauses[s]
+    for j in range(first):
+        ptr[j + 1] += ptr[j]
+    place = ptr[:-1].copy()
+    literals = np.empty(len(negated), np.int32)
+    first = 0
+    for s in range(len(variables)):
+        for e in range(edge_ptr[s], edge_ptr[s + 1]):
+            clause = first + np.int64(edges[e, 1]) - variables[s]
+            literal = np.int32(edges[e, 0]) + np.int32(1)
+            literals[place[clause]] = -literal if negated[e] else literal
+            place[clause] += 1
+        first += clauses[s]
+    return ptr, literals

@@ -1,4 +1,4 @@
-"""The labellers of SAT: one per solver, whose label is the effort that it takes to decide a formula."""
+"""The labellers of SAT: one per solver, whose label is the effort that it takes on a formula, and those of features."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.core.errors import SolverError
 from graphbench.data.samples import Labeller, Outcome, Recorded, Samples
+from graphbench.domains.sat.feature_labellers import FEATURE_LABELLERS
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver
 
@@ -134,4 +135,7 @@ def _solver_labeller(solver: str) -> Labeller:
     )
 
 
-LABELLERS: Mapping[str, Labeller] = {solver: _solver_labeller(solver) for solver in SOLVERS}
+LABELLERS: Mapping[str, Labeller] = {
+    **{solver: _solver_labeller(solver) for solver in SOLVERS},
+    **FEATURE_LABELLERS,
+}

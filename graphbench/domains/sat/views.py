@@ -1,0 +1,35 @@
+"""The graphs of formulas as views of the stored one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from graphbench.data.samples import Samples
+from graphbench.data.views import View
+from graphbench.domains.sat.formulas import IS_CLAUSE, NEGATED, formulas_of
+from graphbench.domains.sat.graphs import CLAUSE, FormulaGraphs, GraphKind, graphs_of_formulas
+
+
+def _derive(kind: GraphKind, samples: Samples) -> Samples:
+    """Return the graphs of formulas, with the logarithms of counts as features."""
+    found = graphs_of_formulas(*formulas_of(samples), kind, link_literals=kind == "lcg")
+    values = {"occurrences": np.log1p(found.node_arrays["occurrences"].astype(np.float32)), **_own_values(found)}
+    return Samples(found.num_nodes, found.num_edges, found.edges, values)
+
+
+def _own_values(found: FormulaGraphs) -> Mapping[str, Any]:
+    edges = found.edge_arrays
+    if found.kind == "vcg":
+        return {IS_CLAUSE: found.node_arrays["type"] == CLAUSE, NEGATED: edges["polarity"] < 0}
+    if found.kind == "lcg":
+        return {IS_CLAUSE: found.node_arrays["type"] == CLAUSE, "link": edges["link"]}
+    return {"shared": np.log1p(edges["count"].astype(np.float32))}
+
+
+VIEWS: Mapping[str, View] = {
+    kind: View(f"sat.{kind}", version=1, derive=partial(_derive, kind)) for kind in ("vg", "vcg", "lcg", "cg")
+}
