@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -136,6 +136,3 @@ def restricted(relation: Relation, kept: NDArray[np.bool_]) -> Relation:
     """Return a relation with only some of its pairs, bool ``[pairs]``."""
     first, items = relation
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[first], items[kept]
-
-
-Groups = Mapping[str, Group]

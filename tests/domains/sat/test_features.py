@@ -114,6 +114,32 @@ def test_steps_are_repeatable_and_have_a_price():
     assert sum(first.seconds.values()) < 0.3
 
 
+def test_steps_stay_what_they_are():
+    """Steps follow from all random choices and searches: a change here changes features, and stored ones are stale."""
+    clauses, number = [], 9
+    for j in range(500):
+        clause = []
+        for _ in range(2 + j % 3):
+            number = (number * 6364136223846793005 + 1442695040888963407) % 2**64
+            clause.append((1 + (number >> 33) % 120) * (-1) ** (number >> 63))
+        clauses.append(clause)
+    cnf = Cnf.from_clauses(clauses, 120)
+    steps = feature_report(cnf, [group for group in GROUPS if group != "probes"]).steps
+    assert steps == {
+        "size": 2_119,
+        "balance": 2_119,
+        "horn": 2_119,
+        "degrees": 2_119,
+        "variable_graph": 61_893,
+        "clause_graph": 26_158,
+        "distance": 51_982,
+        "community": 32_018,
+        "propagation": 12_197,
+        "walksat": 623_070,
+        "breakout": 1_548_333,
+    }
+
+
 def test_single_groups_are_parts_of_all():
     cnf = random_formula(60, 200, 4)
     together = feature_report(cnf, GROUPS)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -286,3 +287,57 @@ def test_searches_find_the_optimum_of_small_formulas(cnf):
             assert found["best_flip"] <= found["flips"] <= 2000
             assert (found["final"] == 0) == (optimum == 0)
             assert found["flips"] == 2000 or optimum == 0
+
+
+@pytest.mark.parametrize(("search", "name", "limit"), [(walksat, "walksat", 10_000), (breakout, "breakout", 5_000)])
+@pytest.mark.parametrize("empty", [0, 3])
+def test_features_of_searches_are_means_over_runs(search, name, limit, empty):
+    cnf = random_formula(90, 420, 5)
+    tables = Tables.of(cnf)
+    rows = search(*tables.holders, *tables.members, 4, limit, np.uint64(0x5A7FEA7))[0]
+    initial, best, best_flip, minimum, minimum_flip, final, flips = rows.T.tolist()
+    initial, best, minimum, final = ([x + empty for x in column] for column in (initial, best, minimum, final))
+    found = features(Cnf.from_clauses([[]] * empty + list(cnf.clauses()), 90), [name])
+    mean = statistics.fmean
+    gain = mean(initial) - mean(best)
+    assert found == pytest.approx(
+        {
+            f"{name}_log_best": math.log10(1 + mean(best)),
+            f"{name}_best_share": mean(best) / (420 + empty),
+            f"{name}_best_cv": statistics.pstdev(best) / mean(best) if any(best) else 0,
+            f"{name}_log_best_flip": math.log10(1 + mean(best_flip)),
+            f"{name}_best_flip_cv": statistics.pstdev(best_flip) / mean(best_flip),
+            f"{name}_gain_per_flip": gain / mean(best_flip),
+            f"{name}_log_first_minimum": math.log10(1 + mean(minimum)),
+            f"{name}_log_first_minimum_flip": math.log10(1 + mean(minimum_flip)),
+            f"{name}_first_minimum_gain_share": (mean(initial) - mean(minimum)) / gain,
+            f"{name}_final_cv": statistics.pstdev(final) / mean(final) if any(final) else 0,
+            f"{name}_log_flips": math.log10(1 + mean(flips)),
+            f"solved_by_probe_{name}": float(0 in final),
+        }
+    )
+
+
+def test_features_of_dives_are_means_over_dives():
+    cnf = Cnf.from_clauses([[81], *random_formula(80, 500, 2).clauses()], 81)
+    tables, depths = Tables.of(cnf), [1, 4, 16, 64]
+    _, root, propagated, depth, ends, _ = dive(
+        *tables.holders, *tables.members, np.array(depths), 32, np.uint64(0x5A7FEA7)
+    )
+    found = features(cnf, ["propagation"])
+    assert root == 1
+    assert found["root_assigned_share"] == pytest.approx(1 / 81)
+    for column, d in enumerate(depths):
+        values = propagated[:, column].tolist()
+        assert found[f"log_propagated_at_depth_{d}"] == pytest.approx(math.log10(1 + statistics.fmean(values)))
+        cv = statistics.pstdev(values) / statistics.fmean(values) if any(values) else 0
+        assert found[f"propagated_cv_at_depth_{d}"] == pytest.approx(cv)
+    assert found["log_propagated_at_depth_16"] > found["log_propagated_at_depth_4"]
+    assert found["dive_depth_cv"] == pytest.approx(statistics.pstdev(depth.tolist()) / statistics.fmean(depth.tolist()))
+    assert found["dive_depth_log_min"] == pytest.approx(math.log10(1 + depth.min()))
+    assert found["dive_depth_log_max"] == pytest.approx(math.log10(1 + depth.max()))
+    assert found["solved_by_probe_propagation"] == (ends == COMPLETE).any()
+    immediate = features(Cnf.from_clauses([[1, 2], [1, -2], [-1, 2], [-1, -2]]), ["propagation"])
+    assert immediate["depth_1_conflict_share"] == 1
+    assert immediate["log2_tree_size"] == 1
+    assert immediate["solved_by_probe_propagation"] == 0
