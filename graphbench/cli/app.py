@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from graphbench import __version__
 from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
+from graphbench.cli.labels import labels
 from graphbench.cli.options import (
     Cluster,
     DataSeed,
@@ -225,6 +226,7 @@ def verify(
 
 for command in (train, evaluate, predict, tune, report):
     app.command()(command)
+app.add_typer(labels, name="labels")
 
 
 def main(arguments: list[str] | None = None) -> None:

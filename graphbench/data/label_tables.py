@@ -2,15 +2,13 @@
 
 A labeller with recorded outcomes (:class:`~graphbench.data.samples.Recorded`) splits its work in two: a costly outcome
 per graph (what a solver did), a few whole numbers, and the label that follows from it. A table holds outcomes of one
-labeller at one effort by a key of the graph's content, so it serves every dataset with such graphs. A table is a CSV
-file, compressed with xz; its first line is a comment with a JSON description.
+labeller at one effort by a key of the graph's content, so it serves every dataset with such graphs. A table is a text
+of comma-separated values after a comment with a JSON description; a file, compressed with xz, holds one table or more.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import lzma
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from graphbench.catalog.cards import canonical_json
 from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import StoreError
-from graphbench.core.files import atomic_path, clear_errors
+from graphbench.core.files import atomic_path
 from graphbench.core.validation import explain
 from graphbench.data.samples import Labeller
 
@@ -100,43 +98,45 @@ def table_head(labeller: Labeller, effort: BaseModel, about: Mapping[str, Any] |
     )
 
 
-def read_table(path: Path) -> LabelTable:
-    """Return the table of a file.
+def read_tables(path: Path) -> tuple[LabelTable, ...]:
+    """Return the tables of a file, which follow each other.
 
     Raises:
-        StoreError: If the file cannot be read or is no such table.
+        StoreError: If the file cannot be read or is no file of tables.
     """
+    found: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
     try:
         with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
-            first = file.readline()
-            head = TableHead.model_validate_json(first.removeprefix(_COMMENT))
-            lines = csv.reader(file)
-            names = next(lines, [])
-            if names != [_KEY, *head.columns]:
-                raise StoreError(f"{path} has the columns {', '.join(names)}; expected key, {', '.join(head.columns)}")
-            rows = {line[0]: tuple(map(int, line[1:])) for line in lines}
+            for number, text in enumerate(file, 1):
+                words = text.rstrip("\r\n").split(",")
+                if text.startswith(_COMMENT):
+                    found.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
+                elif not found or len(words) != 1 + len(found[-1][0].columns):
+                    raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} is no row of a table of labels")
+                elif words[0] != _KEY:
+                    found[-1][1][words[0]] = tuple(map(int, words[1:]))
     except ValidationError as error:
-        raise StoreError(f"{path} is no table of labels: {explain(error, TableHead)}") from error
-    except (OSError, EOFError, lzma.LZMAError, ValueError, IndexError) as error:
-        raise StoreError(f"{path} cannot be read as a table of labels: {error}") from error
-    if any(len(row) != len(head.columns) for row in rows.values()):
-        raise StoreError(f"{path} has a row that does not have {len(head.columns)} numbers")
-    return LabelTable(head, rows)
+        raise StoreError(f"{path} is no file of tables of labels: {explain(error, TableHead)}") from error
+    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path} cannot be read as tables of labels: {error}") from error
+    return tuple(LabelTable(head, rows) for head, rows in found)
 
 
-def write_table(table: LabelTable, path: Path) -> None:
-    """Write a table, its rows sorted by key; equal tables give equal files.
+def write_tables(tables: Iterable[LabelTable], path: Path) -> None:
+    """Write tables to a file, their rows sorted by key; equal tables give equal files.
 
     Raises:
         StoreError: If the file cannot be written.
     """
-    text = io.StringIO(newline="")
-    text.write(_COMMENT + json.dumps(table.head.model_dump(mode="json"), sort_keys=True) + "\n")
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([_KEY, *table.head.columns])
-    lines.writerows([key, *row] for key, row in sorted(table.rows.items()))
+    lines = []
+    for table in tables:
+        lines.append(_COMMENT + json.dumps(table.head.model_dump(mode="json"), sort_keys=True))
+        lines.append(",".join((_KEY, *table.head.columns)))
+        lines += [",".join((key, *map(str, row))) for key, row in sorted(table.rows.items())]
     with atomic_path(path) as aside:
-        aside.write_bytes(lzma.compress(text.getvalue().encode("utf-8"), preset=9))
+        aside.write_bytes(lzma.compress("".join(line + "\n" for line in lines).encode("utf-8"), preset=9))
 
 
 def add_to_folder(table: LabelTable, folder: Path) -> Path:
@@ -146,9 +146,8 @@ def add_to_folder(table: LabelTable, folder: Path) -> Path:
         StoreError: If the files cannot be read or written.
     """
     path = folder / table.head.name
-    with clear_errors(folder, "create"):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_table(table.with_rows(read_table(path)) if path.is_file() else table, path)
+    known = read_tables(path) if path.is_file() else ()
+    write_tables([table.with_rows(*known) if known else table], path)
     return path
 
 
@@ -169,7 +168,10 @@ def find_tables(labeller: Labeller, effort: BaseModel, root: Path | None) -> Seq
 
 @lru_cache(maxsize=32)
 def _cached(path: Path, changed: int) -> LabelTable:
-    return read_table(path)
+    found = read_tables(path)
+    if len(found) != 1 or found[0].head.name != path.name:
+        raise StoreError(f"{path} does not hold the table of its name; remove it, and import it again")
+    return found[0]
 
 
 def first_outcome(tables: Iterable[LabelTable], key: str) -> dict[str, int] | None:

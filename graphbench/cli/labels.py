@@ -1,0 +1,58 @@
+"""Commands on recorded labels: what solvers did, as files that other machines can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphbench.cli.options import Datasets, Json, Root, SplitNames
+
+labels = typer.Typer(
+    no_args_is_help=True,
+    help="Export and import recorded labels, such as the runs of solvers. Labels that are in a table are not computed.",
+)
+
+
+@labels.command("export")
+def export_command(
+    datasets: Datasets,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, e.g. `runs.csv.xz`.")],
+    splits: SplitNames = None,
+    root: Root = None,
+) -> None:
+    """Write the recorded labels of datasets on this machine to one file; all splits that are there."""
+    from graphbench.catalog.names import catalog
+    from graphbench.cli.printing import print_line
+    from graphbench.data.label_export import recorded_tables
+    from graphbench.data.label_tables import write_tables
+    from graphbench.data.store import default_root
+
+    cards = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
+    chosen = None if splits is None else [name for card in cards for name in card.select_splits(splits)]
+    tables = recorded_tables(cards, default_root() if root is None else root.expanduser(), chosen)
+    write_tables(tables, output)
+    for table in tables:
+        print_line(f"{table.head.labeller}: {len(table.rows):,} outcomes")
+    print_line(f"\nin {output}", "dim")
+
+
+@labels.command("import")
+def import_command(
+    files: Annotated[list[Path], typer.Argument(help="Files that `graphbench labels export` has written.")],
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Add recorded labels to those that `graphbench generate` and the loader use instead of computing them."""
+    from graphbench.cli.printing import print_json, print_line
+    from graphbench.data.label_export import import_tables
+    from graphbench.data.store import default_root
+
+    place = default_root() if root is None else root.expanduser()
+    found = [row for path in files for row in import_tables(path, place)]
+    if as_json:
+        print_json(found)
+        return
+    for row in found:
+        print_line(f"{row['labeller']}: {row['new']:,} new outcomes in {row['file']}")
