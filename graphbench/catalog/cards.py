@@ -240,9 +240,8 @@ class Card(BaseModel):
         labels = tuple(f for f in stored.features if f not in drawn)
         other = [f.name for f in labels if f.location is not Location.GRAPH]
         if other:
-            raise CardError(
-                f"{stored.address}: {', '.join(other)} are of nodes or edges, which the view {name} changes"
-            )
+            names = ", ".join(other)
+            raise CardError(f"{stored.address}: {names} are labels of nodes or edges, which the view {name} changes")
         features = (*self.views[name].features, *labels)
         return stored.model_copy(update={"view": name, "stored_drawn": drawn, "features": features})
 

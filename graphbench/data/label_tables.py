@@ -147,7 +147,7 @@ def add_to_folder(table: LabelTable, folder: Path) -> Path:
     """
     path = folder / table.head.name
     known = read_tables(path) if path.is_file() else ()
-    write_tables([table.with_rows(*known) if known else table], path)
+    write_tables([known[0].with_rows(table) if known else table], path)
     return path
 
 
