@@ -26,7 +26,7 @@ from graphbench.domains.sat.hash_gates import (
     new_variable,
     odd_words,
     rotated_left,
-    shifted_right,
+    set_row,
     sum_words,
     value,
 )
@@ -52,6 +52,7 @@ _MD4_WORDS = np.array(
     np.int64,
 )
 _SHA1_CONSTANTS = np.array([0x5A827999, 0x6ED9EBA1, 0x8F1BBCDC, 0xCA62C1D6], np.int64)
+_SHA1_SHIFTS = np.array([5, 30, 1], np.int64)  # of a and b, and of the words of the schedule
 
 _PRIMES = [p for p in range(2, 312) if all(p % d for d in range(2, math.isqrt(p) + 1))]
 
@@ -68,6 +69,9 @@ def _cube_root(number: int) -> int:
 # the first 32 fractional bits of the cube roots of the first 64 primes, and of the square roots of the first 8
 _SHA256_CONSTANTS = np.array([_cube_root(p << 96) % (1 << 32) for p in _PRIMES], np.int64)
 _SHA256_INITIAL = np.array([math.isqrt(p << 64) % (1 << 32) for p in _PRIMES[:8]], np.int64)
+# The sigmas: capital 1 and 0 (of the registers e and a), small 1 and 0 (of the schedule). The third operand of a small
+# sigma is shifted, the others are rotated.
+_SHA256_ROTATIONS = np.array([[6, 11, 25], [2, 13, 22], [17, 19, 10], [7, 18, 3]], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +192,7 @@ def _place(function: int, i: int) -> int:
 def _initial_state(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     state = np.empty((len(numbers), 32), np.int64)
     for r in range(len(numbers)):
-        state[r] = constant_word(numbers[r])
+        set_row(state, r, constant_word(numbers[r]))
     return state
 
 
@@ -197,7 +201,7 @@ def _with_initial(b: Builder, state: NDArray[np.int64], numbers: NDArray[np.int6
     """Return the registers with the initial values added."""
     nothing = constant_word(0)
     for r in range(len(numbers)):
-        state[r] = sum_words(b, state[r], nothing, nothing, nothing, numbers[r])
+        set_row(state, r, sum_words(b, state[r], nothing, nothing, nothing, constant_word(numbers[r])))
     return state
 
 
@@ -215,8 +219,9 @@ def _md4(b: Builder, rounds: int, words: NDArray[np.int64]) -> NDArray[np.int64]
             mixed = majority_words(b, x, y, z)
         else:
             mixed = odd_words(b, x, y, z)
-        total = sum_words(b, state[target], mixed, words[_MD4_WORDS[part, i]], nothing, _MD4_CONSTANTS[part])
-        state[target] = rotated_left(total, _MD4_SHIFTS[part, i % 4])
+        constant = constant_word(_MD4_CONSTANTS[part])
+        total = sum_words(b, state[target], mixed, words[_MD4_WORDS[part, i]], nothing, constant)
+        set_row(state, target, rotated_left(total, _MD4_SHIFTS[part, i % 4]))
     return _with_initial(b, state, _INITIAL[:4])
 
 
@@ -224,58 +229,61 @@ def _md4(b: Builder, rounds: int, words: NDArray[np.int64]) -> NDArray[np.int64]
 def _sha1(b: Builder, rounds: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the registers a to e after the steps and the final addition, int64 ``[5, 32]``."""
     schedule = np.empty((max(rounds, 16), 32), np.int64)
-    schedule[:16] = words
+    for t in range(16):
+        set_row(schedule, t, words[t])
     state, nothing = _initial_state(_INITIAL), constant_word(0)
     for t in range(rounds):
         if t >= 16:
             half = odd_words(b, schedule[t - 3], schedule[t - 8], schedule[t - 14])
-            schedule[t] = rotated_left(odd_words(b, half, schedule[t - 16], nothing), 1)
+            set_row(schedule, t, rotated_left(odd_words(b, half, schedule[t - 16], nothing), _SHA1_SHIFTS[2]))
         if t < 20:
             mixed = choice_words(b, state[1], state[2], state[3])
         elif 40 <= t < 60:
             mixed = majority_words(b, state[1], state[2], state[3])
         else:
             mixed = odd_words(b, state[1], state[2], state[3])
-        total = sum_words(b, rotated_left(state[0], 5), mixed, state[4], schedule[t], _SHA1_CONSTANTS[t // 20])
-        state[4] = state[3]
-        state[3] = state[2]
-        state[2] = rotated_left(state[1], 30)
-        state[1] = state[0]
-        state[0] = total
+        constant = constant_word(_SHA1_CONSTANTS[t // 20])
+        total = sum_words(b, rotated_left(state[0], _SHA1_SHIFTS[0]), mixed, state[4], schedule[t], constant)
+        set_row(state, 4, state[3])
+        set_row(state, 3, state[2])
+        set_row(state, 2, rotated_left(state[1], _SHA1_SHIFTS[1]))
+        set_row(state, 1, state[0])
+        set_row(state, 0, total)
     return _with_initial(b, state, _INITIAL)
 
 
 @inner
-def _rotations(b: Builder, x: Word, first: int, second: int, third: int) -> Word:
-    """Return the bitwise sum modulo 2 of three rotations of a word to the right."""
-    return odd_words(b, rotated_left(x, 32 - first), rotated_left(x, 32 - second), rotated_left(x, 32 - third))
-
-
-@inner
-def _shifts(b: Builder, x: Word, first: int, second: int, shift: int) -> Word:
-    """Return the bitwise sum modulo 2 of two rotations and one shift of a word to the right."""
-    return odd_words(b, rotated_left(x, 32 - first), rotated_left(x, 32 - second), shifted_right(x, shift))
+def _sigma(b: Builder, x: Word, row: int) -> Word:
+    """Return the bitwise sum modulo 2 of rotations and shifts to the right that a row of the table names."""
+    first, second, third = _SHA256_ROTATIONS[row, 0], _SHA256_ROTATIONS[row, 1], _SHA256_ROTATIONS[row, 2]
+    last = rotated_left(x, 32 - third)
+    if row >= 2:
+        for i in range(32 - third, 32):
+            last[i] = -TRUE
+    return odd_words(b, rotated_left(x, 32 - first), rotated_left(x, 32 - second), last)
 
 
 @inner
 def _sha256(b: Builder, rounds: int, words: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the registers a to h after the steps and the final addition, int64 ``[8, 32]``."""
     schedule = np.empty((max(rounds, 16), 32), np.int64)
-    schedule[:16] = words
+    for t in range(16):
+        set_row(schedule, t, words[t])
     state, nothing = _initial_state(_SHA256_INITIAL), constant_word(0)
     for t in range(rounds):
         if t >= 16:
-            low = _shifts(b, schedule[t - 15], 7, 18, 3)
-            high = _shifts(b, schedule[t - 2], 17, 19, 10)
-            schedule[t] = sum_words(b, high, schedule[t - 7], low, schedule[t - 16], 0)
+            low = _sigma(b, schedule[t - 15], 3)
+            high = _sigma(b, schedule[t - 2], 2)
+            set_row(schedule, t, sum_words(b, high, schedule[t - 7], low, schedule[t - 16], nothing))
         mixed = choice_words(b, state[4], state[5], state[6])
-        high = _rotations(b, state[4], 6, 11, 25)
-        first = sum_words(b, state[7], high, mixed, schedule[t], _SHA256_CONSTANTS[t])
-        low = _rotations(b, state[0], 2, 13, 22)
+        high = _sigma(b, state[4], 0)
+        first = sum_words(b, state[7], high, mixed, schedule[t], constant_word(_SHA256_CONSTANTS[t]))
+        low = _sigma(b, state[0], 1)
         joint = majority_words(b, state[0], state[1], state[2])
-        renewed = sum_words(b, state[3], first, nothing, nothing, 0)
-        total = sum_words(b, first, low, joint, nothing, 0)
+        renewed = sum_words(b, state[3], first, nothing, nothing, nothing)
+        total = sum_words(b, first, low, joint, nothing, nothing)
         for r in range(7, 0, -1):
-            state[r] = state[r - 1]
-        state[4], state[0] = renewed, total
+            set_row(state, r, state[r - 1])
+        set_row(state, 4, renewed)
+        set_row(state, 0, total)
     return _with_initial(b, state, _SHA256_INITIAL)

@@ -19,6 +19,30 @@ TRUE = 1 << 30
 
 Word = NDArray[np.int64]
 
+# The clauses of gates g of operands x, y, z: 1, 2, 3 stand for x, y, z, and 4 for g.
+_BOTH = np.array([[-4, 1, 0, 0], [-4, 2, 0, 0], [4, -1, -2, 0]], np.int8)
+_ODD = np.array([[-4, 1, 2, 0], [-4, -1, -2, 0], [4, -1, 2, 0], [4, 1, -2, 0]], np.int8)
+_ODD_OF_THREE = np.array(
+    [
+        [-1, -2, -3, 4],
+        [1, -2, -3, -4],
+        [-1, 2, -3, -4],
+        [1, 2, -3, 4],
+        [-1, -2, 3, -4],
+        [1, -2, 3, 4],
+        [-1, 2, 3, 4],
+        [1, 2, 3, -4],
+    ],
+    np.int8,
+)
+_MAJORITY = np.array(
+    [[-4, 1, 2, 0], [-4, 1, 3, 0], [-4, 2, 3, 0], [4, -1, -2, 0], [4, -1, -3, 0], [4, -2, -3, 0]], np.int8
+)
+# The last two clauses of a choice follow from the others; with them unit propagation finds all that follows.
+_CHOICE = np.array(
+    [[-1, -4, 2, 0], [-1, 4, -2, 0], [1, -4, 3, 0], [1, 4, -3, 0], [-2, -3, 4, 0], [2, 3, -4, 0]], np.int8
+)
+
 
 class Builder(NamedTuple):
     """A formula that grows.
@@ -53,22 +77,26 @@ def new_variable(b: Builder, holds: bool) -> int:
 
 
 @inner
-def add_clause(b: Builder, x: int, y: int, z: int, w: int) -> None:
-    """Add a clause of up to four variables or negations; 0 stands for none, at the end."""
-    at = b.ptr[b.sizes[1]]
-    b.literals[at] = x
-    at += 1
-    if y != 0:
-        b.literals[at] = y
-        at += 1
-    if z != 0:
-        b.literals[at] = z
-        at += 1
-    if w != 0:
-        b.literals[at] = w
-        at += 1
-    b.sizes[1] += 1
-    b.ptr[b.sizes[1]] = at
+def _new_gate(b: Builder, clauses: NDArray[np.int8], x: int, y: int, z: int, holds: bool) -> int:
+    """Return a new variable g with a value, and add its clauses, given as a table such as ``_BOTH``.
+
+    A gate of two operands may have any z.
+    """
+    g = new_variable(b, holds)
+    at, m = b.ptr[b.sizes[1]], b.sizes[1]
+    for row in range(len(clauses)):
+        for i in range(4):
+            code = clauses[row, i]
+            if code == 0:
+                break
+            which = abs(code)
+            literal = x if which == 1 else y if which == 2 else z if which == 3 else g
+            b.literals[at] = literal if code > 0 else -literal
+            at += 1
+        m += 1
+        b.ptr[m] = at
+    b.sizes[1] = m
+    return g
 
 
 @inner
@@ -80,11 +108,7 @@ def both(b: Builder, x: int, y: int) -> int:
         return y
     if y == TRUE:
         return x
-    g = new_variable(b, value(b, x) and value(b, y))
-    add_clause(b, -g, x, 0, 0)
-    add_clause(b, -g, y, 0, 0)
-    add_clause(b, g, -x, -y, 0)
-    return g
+    return _new_gate(b, _BOTH, x, y, y, value(b, x) and value(b, y))
 
 
 @inner
@@ -102,12 +126,7 @@ def odd(b: Builder, x: int, y: int) -> int:
         return -x if y > 0 else x
     if abs(x) == abs(y):
         return -TRUE if x == y else TRUE
-    g = new_variable(b, value(b, x) != value(b, y))
-    add_clause(b, -g, x, y, 0)
-    add_clause(b, -g, -x, -y, 0)
-    add_clause(b, g, -x, y, 0)
-    add_clause(b, g, x, -y, 0)
-    return g
+    return _new_gate(b, _ODD, x, y, y, value(b, x) != value(b, y))
 
 
 @inner
@@ -121,14 +140,7 @@ def odd_of_three(b: Builder, x: int, y: int, z: int) -> int:
         y, z = z, y
     if abs(x) == TRUE or abs(x) == abs(y):
         return odd(b, odd(b, x, y), z)  # the inner gate costs nothing
-    g = new_variable(b, value(b, x) ^ value(b, y) ^ value(b, z))
-    for signs in range(8):
-        p = x if signs & 1 else -x
-        q = y if signs & 2 else -y
-        r = z if signs & 4 else -z
-        parity = (signs ^ (signs >> 1) ^ (signs >> 2)) & 1  # the clause excludes -p, -q, -r, which is odd if this is 0
-        add_clause(b, p, q, r, -g if parity else g)
-    return g
+    return _new_gate(b, _ODD_OF_THREE, x, y, z, value(b, x) ^ value(b, y) ^ value(b, z))
 
 
 @inner
@@ -144,14 +156,7 @@ def majority(b: Builder, x: int, y: int, z: int) -> int:
         return x if x == y else z
     if abs(x) == abs(z):
         return x if x == z else y
-    g = new_variable(b, int(value(b, x)) + int(value(b, y)) + int(value(b, z)) >= 2)
-    add_clause(b, -g, x, y, 0)
-    add_clause(b, -g, x, z, 0)
-    add_clause(b, -g, y, z, 0)
-    add_clause(b, g, -x, -y, 0)
-    add_clause(b, g, -x, -z, 0)
-    add_clause(b, g, -y, -z, 0)
-    return g
+    return _new_gate(b, _MAJORITY, x, y, z, int(value(b, x)) + int(value(b, y)) + int(value(b, z)) >= 2)
 
 
 @inner
@@ -171,16 +176,7 @@ def choice(b: Builder, x: int, y: int, z: int) -> int:
         return either(b, -x, y)
     if z in (-TRUE, x):
         return both(b, x, y)
-    g = new_variable(b, value(b, y) if value(b, x) else value(b, z))
-    add_clause(b, -x, -g, y, 0)
-    add_clause(b, -x, g, -y, 0)
-    add_clause(b, x, -g, z, 0)
-    add_clause(b, x, g, -z, 0)
-    add_clause(
-        b, -y, -z, g, 0
-    )  # this clause and the next follow from the others; with them unit propagation is complete
-    add_clause(b, y, z, -g, 0)
-    return g
+    return _new_gate(b, _CHOICE, x, y, z, value(b, y) if value(b, x) else value(b, z))
 
 
 @inner
@@ -193,19 +189,18 @@ def constant_word(number: int) -> Word:
 
 
 @inner
+def set_row(words: NDArray[np.int64], row: int, word: Word) -> None:
+    """Set a row of ``words`` int64 ``[rows, 32]``; a loop compiles much faster than an assignment to the row."""
+    for i in range(32):
+        words[row, i] = word[i]
+
+
+@inner
 def rotated_left(word: Word, distance: int) -> Word:
     """Return a word rotated towards its most significant bit."""
     result = np.empty(32, np.int64)
     for i in range(32):
         result[(i + distance) % 32] = word[i]
-    return result
-
-
-@inner
-def shifted_right(word: Word, distance: int) -> Word:
-    """Return a word shifted towards its least significant bit; the places that become free are false."""
-    result = np.full(32, -TRUE, np.int64)
-    result[: 32 - distance] = word[distance:]
     return result
 
 
@@ -237,20 +232,22 @@ def choice_words(b: Builder, x: Word, y: Word, z: Word) -> Word:
 
 
 @inner
-def sum_words(b: Builder, x: Word, y: Word, z: Word, w: Word, constant: int) -> Word:
-    """Return the sum of four words and a constant modulo 2^32; words that are constant cost nothing.
+def sum_words(b: Builder, x: Word, y: Word, z: Word, w: Word, k: Word) -> Word:
+    """Return the sum of five words modulo 2^32; bits that are constant cost nothing.
 
     The bits of a column, and the carries from the column below, are reduced three at a time by full adders until one
-    or two are left; two are reduced by a half adder. A one of the constant enters the last adder of its column.
+    or two are left; two are reduced by a half adder. Ones among the constants enter the last
+    adder of a column, or are carried.
     """
     result = np.empty(32, np.int64)
     column, carries = np.empty(24, np.int64), np.empty(24, np.int64)
     carried = ones_carried = 0
     for i in range(32):
-        ones = ((constant >> i) & 1) + ones_carried
-        column[:carried] = carries[:carried]
+        ones = ones_carried
+        for c in range(carried):
+            column[c] = carries[c]
         last, first = carried, 0
-        for bit in (x[i], y[i], z[i], w[i]):
+        for bit in (x[i], y[i], z[i], w[i], k[i]):
             if abs(bit) == TRUE:
                 ones += 1 if bit > 0 else 0
             else:

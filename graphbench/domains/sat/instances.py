@@ -189,8 +189,8 @@ class PigeonholeParameters(_Strict):
 
     @model_validator(mode="after")
     def _check_sizes(self) -> PigeonholeParameters:
-        if self.holes[0] < 1 or self.holes[1] > 500:
-            raise ValueError(f"holes {list(self.holes)}; give 1 to 500 holes")
+        if self.holes[0] < 1 or self.holes[1] > 200:
+            raise ValueError(f"holes {list(self.holes)}; give 1 to 200 holes")
         return self
 
 

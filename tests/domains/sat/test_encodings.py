@@ -19,7 +19,16 @@ from graphbench.domains.rng import seed
 from graphbench.domains.sat.circuits import circuit_clauses, draw_circuit, draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.hash_functions import ROUNDS, encode_hash
-from graphbench.domains.sat.hash_gates import TRUE, Builder, choice, majority, new_variable, odd_of_three, sum_words
+from graphbench.domains.sat.hash_gates import (
+    TRUE,
+    Builder,
+    choice,
+    constant_word,
+    majority,
+    new_variable,
+    odd_of_three,
+    sum_words,
+)
 from graphbench.domains.sat.instances import FuzzParameters, draw_formula
 from graphbench.domains.sat.preimages import draw_preimage
 
@@ -257,11 +266,11 @@ def test_gates_have_their_values_for_all_operands(kind):
 
 
 @njit
-def one_sum(words, constant, given):
+def one_sum(words, constant, values):
     b = Builder(np.zeros(2, np.int64), np.zeros(20_000, np.int32), np.zeros(4000, np.int64), np.zeros(1000, np.bool_))
-    for i in range(len(given)):
-        new_variable(b, given[i])
-    return sum_words(b, words[0], words[1], words[2], words[3], constant), b
+    for i in range(len(values)):
+        new_variable(b, values[i])
+    return sum_words(b, words[0], words[1], words[2], words[3], constant_word(constant)), b
 
 
 def as_bits(number):
