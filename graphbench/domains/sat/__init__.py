@@ -1,1 +1,44 @@
-"""Satisfiability: formulas, their graphs and features, solvers with deterministic effort, and algorithm selection."""
+"""Satisfiability: formulas, their graphs and features, and solvers whose effort is the same on every machine.
+
+The functions below load on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphbench.core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from graphbench.domains.sat.cnf import Cnf
+    from graphbench.domains.sat.dimacs import read_dimacs
+    from graphbench.domains.sat.feature_groups import features
+    from graphbench.domains.sat.graphs import FormulaGraph, graph
+    from graphbench.domains.sat.preprocessing import preprocess
+    from graphbench.domains.sat.solvers import SOLVERS, SolverRun, run_solver
+
+_LAZY = {
+    "Cnf": "graphbench.domains.sat.cnf",
+    "FormulaGraph": "graphbench.domains.sat.graphs",
+    "SOLVERS": "graphbench.domains.sat.solvers",
+    "SolverRun": "graphbench.domains.sat.solvers",
+    "features": "graphbench.domains.sat.feature_groups",
+    "graph": "graphbench.domains.sat.graphs",
+    "preprocess": "graphbench.domains.sat.preprocessing",
+    "read_dimacs": "graphbench.domains.sat.dimacs",
+    "run_solver": "graphbench.domains.sat.solvers",
+}
+
+__all__ = [
+    "SOLVERS",
+    "Cnf",
+    "FormulaGraph",
+    "SolverRun",
+    "features",
+    "graph",
+    "preprocess",
+    "read_dimacs",
+    "run_solver",
+]
+
+__getattr__, __dir__ = lazy_exports(globals(), _LAZY)

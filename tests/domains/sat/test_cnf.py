@@ -185,3 +185,14 @@ def test_the_hash_is_that_of_gbd(tmp_path):
     cnf.to_dimacs(tmp_path / "a.cnf")
     assert cnf.gbdhash == gbdc.gbdhash(str(tmp_path / "a.cnf"))
     assert cnf.gbdhash == hashlib.md5(b"1 -2 0 3 4 -5 0 2 0 -4 1 0").hexdigest()
+
+
+def test_the_public_names_are_those_of_the_package_whatever_was_imported_before():
+    import graphbench.domains.sat.feature_groups
+    import graphbench.domains.sat.graphs  # noqa: F401
+    from graphbench.domains import sat
+
+    assert all(callable(getattr(sat, name)) for name in sat.__all__ if name != "SOLVERS")
+    assert sat.features(sat.Cnf.from_clauses([[1, -2]]), ["size"])["log_variables"] == pytest.approx(np.log10(3))
+    with pytest.raises(AttributeError, match="no attribute 'feature'; it exports Cnf"):
+        sat.feature  # noqa: B018

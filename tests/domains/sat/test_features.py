@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphbench.core.errors import ArgumentError, MissingDependency
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.features import (
+from graphbench.domains.sat.feature_groups import (
     FEATURE_GROUPS,
     FEATURES,
     SOLVED,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from graphbench.domains.rng import below, next_u64, seed
 from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.feature_groups import features
 from graphbench.domains.sat.feature_propagation import dive
 from graphbench.domains.sat.feature_search_kernels import COLUMNS, breakout, walksat
 from graphbench.domains.sat.feature_tables import Tables
-from graphbench.domains.sat.features import features
 
 KEY = np.uint64(11)
 OPEN, CONFLICT, COMPLETE = 1, 0, 2

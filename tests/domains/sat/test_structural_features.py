@@ -15,7 +15,7 @@ from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.feature_communities import communities, modularity
 from graphbench.domains.sat.feature_graph_kernels import clustering, symmetric
 from graphbench.domains.sat.feature_graphs import LONGEST, MOST_OCCURRENCES
-from graphbench.domains.sat.features import features
+from graphbench.domains.sat.feature_groups import features
 from graphbench.domains.sat.graphs import graph
 
 
