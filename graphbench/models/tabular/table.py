@@ -47,6 +47,18 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
     return np.hstack([_summary(nodes, graph, count), _summary(edges, graph[ends[0]], count), graphs])
 
 
+def graph_inputs(batch: Any, features: Sequence[Feature]) -> Table:
+    """Return the inputs of a batch's graphs alone, float32 ``[graphs, columns]``, without texts.
+
+    Raises:
+        ConfigError: If there are none, or one of them is a pointer.
+    """
+    found = _inputs(batch, features, Location.GRAPH, int(batch.num_graphs))
+    if not found.shape[1]:
+        raise ConfigError("the graphs have no inputs of their own: model.columns is inputs; set it to all")
+    return found
+
+
 def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: int) -> Table:
     """Return the columns of the inputs at a location: scalars and masks as they are, classes one-hot."""
     columns: list[Table] = [np.empty((rows, 0), np.float32)]
