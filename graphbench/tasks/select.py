@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -74,10 +75,11 @@ class SelectTask(Task):
             self.facts = given
         elif set(self.facts) != set(self.names):  # measured for other outputs
             self.facts = {}
-        try:
-            self.evaluator()
-        except EvaluationError as error:
-            raise ConfigError(f"{card.address}: {error}") from error if settings else CardError(str(error))
+        if settings:
+            try:
+                self.evaluator()
+            except EvaluationError as error:
+                raise ConfigError(f"{card.address}: {error}") from error
 
     # ------------------------------------------------------------------------------------------------ the card
 
@@ -99,6 +101,8 @@ class SelectTask(Task):
         if isinstance(overhead, str) and overhead not in fields:
             known = ", ".join(fields) or "none"
             raise CardError(f"{where}: task.options.overhead is {overhead!r}; the scalars of graphs are {known}")
+        if not isinstance(overhead, str) and (isinstance(overhead, bool) or not 0 <= overhead < math.inf):
+            raise CardError(f"{where}: task.options.overhead is {overhead!r}; give a number from 0 on, or a feature")
 
     @property
     def names(self) -> tuple[str, ...]:
