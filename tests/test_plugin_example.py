@@ -124,7 +124,10 @@ def test_its_models_are_trained_scored_and_tuned(trained):
         assert set(record["scores"]) >= {"val", "test", "n48"}
         assert 0 <= record["scores"]["test"]["excess_cost"] <= 1
     scores = json.loads((study / "hub" / "record.json").read_text())["scores"]
-    assert f"{scores['test']['excess_cost']:.4f}" in said["evaluate"] and f"{scores['n48']['excess_cost']:.4f}" in said["own"]
+    assert (
+        f"{scores['test']['excess_cost']:.4f}" in said["evaluate"]
+        and f"{scores['n48']['excess_cost']:.4f}" in said["own"]
+    )
     result = json.loads((study / "tuned" / "result.json").read_text())
     assert result["incumbent"] is not None
     result = json.loads((study / "tuned_nearest" / "result.json").read_text())
