@@ -78,7 +78,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
         root: Folder of the datasets, for tasks whose scores refer to facts of the training split: that is read there.
     """
     whole, card = card, card.graphs
-    task = _measuring_task(card, root) if card.outputs else None
+    task = _measuring_task(card, root, progress) if card.outputs else None
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
@@ -117,13 +117,14 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     )
 
 
-def _measuring_task(card: Card, root: str | Path | None) -> Task:
+def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:
     """Return the task of a card, with new facts of the training split where its scores refer to any."""
     task = task_of(card)
     if task.reads_training:
         from graphbench.data.dataset import GraphDataset
 
-        path = ensure_split(card, "train", default_root() if root is None else Path(root).expanduser())
+        place = default_root() if root is None else Path(root).expanduser()
+        path = ensure_split(card, "train", place, progress=progress)
         task.facts = task.training_facts(GraphDataset(card, "train", path))
     return task
 

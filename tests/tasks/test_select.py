@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import torch
 pytest.importorskip("sklearn")
 pytest.importorskip("skops")
 
+import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.catalog.sections import Measured
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.domains.co import labellers
 from graphbench.evaluation.results import read_record
 from graphbench.evaluation.selection import closed_gap
 from graphbench.reports.report import build_report
@@ -205,6 +208,15 @@ def test_a_graph_network_learns_to_choose(select_data, tmp_path):
     assert dict(evaluate_model(result.model, data.test, device="cpu", decoding=known)) == dict(result.scores["test"])
 
 
+@pytest.mark.parametrize("options", [{}, {"p": 1, "algorithm": "ball_tree"}, {"p": 3, "algorithm": "kd_tree"}])
+def test_nearest_neighbours_are_read_again_from_the_folder(select_data, tmp_path, options):
+    data = select_data()
+    text = "model: {kind: selector, method: costs, processor: k_nearest}\n"
+    result = run(data, text, tmp_path / "near", overrides={"model": {"options": options}}, evaluate="test")
+    assert result.scores["test"]["closed_gap"] > 0.8
+    assert evaluate_run(result.path, "test", data=data, device="cpu") == result.scores
+
+
 def test_plain_tabular_models_predict_costs_of_which_the_lowest_is_chosen(select_data, tmp_path):
     text = "model: {kind: tabular, processor: random_forest, hops: 0, options: {n_estimators: 20}}\n"
     assert run(select_data(), text, tmp_path / "plain").scores["test"]["closed_gap"] > 0.8
@@ -291,3 +303,36 @@ def test_evaluators_take_graphs_and_stream(select_data):
     with pytest.raises(EvaluationError, match="7 graphs were scored but 60 are expected: 53 missing"):
         evaluator.evaluate(next(iter(data.test.batches(7))), scores[:7])
     assert catalog().card("portfolios/toy") == data.card
+
+
+# ------------------------------------------------------------------------------------------------ labels
+
+
+def test_costs_may_be_labels_and_graphs_without_one_do_not_count(make_labelled, tmp_path, monkeypatch):
+    """Costs that a labeller computes, which fails on some graphs: facts, trivial scores and runs leave these out."""
+    real = labellers.LABELLERS["mis"]
+
+    def label(effort, number, graph):
+        if graph.num_nodes[0] == 9:
+            raise TimeoutError
+        return real.label(effort, number, graph)
+
+    monkeypatch.setattr(labellers, "LABELLERS", {**labellers.LABELLERS, "mis": replace(real, label=label)})
+    pick = {
+        **{"title": "Pick", "summary": "Which.", "type": "select", "labels": "co.mis"},
+        **{"outputs": ["mis_value", "mis_bound"], "metrics": {"primary": "par10", "also": ["closed_gap"]}},
+    }
+    card = make_labelled(tasks={"pick": pick})
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    data = graphbench.Loader("co/toy:pick", root=tmp_path, workers=1).load()
+    measured = measure(card, progress=False, root=tmp_path).tasks["pick"]
+    rows = np.stack([data.train.flat.values[name][:40] for name in pick["outputs"]], axis=1).astype(float)
+    known = data.train.flat.values["mis_failed"][:40] == 0
+    assert 0 < known.sum() < 40
+    assert measured.training == pytest.approx(dict(zip(pick["outputs"], rows[known].mean(axis=0), strict=True)))
+    assert measured.floor["test"]["single_best"]["closed_gap"] == 0
+    filtered = {"pre_filter": lambda graph: graph.mis_failed.item() == 0}
+    data = graphbench.Loader("co/toy:pick", root=tmp_path, workers=1, **filtered).load()
+    text = FOREST.format(method="log_costs")
+    result = run(data, text, tmp_path / "forest")
+    assert result.scores["test"]["par10"] == pytest.approx(measured.floor["test"]["single_best"]["par10"])

@@ -119,7 +119,11 @@ def _xgboost(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
     return boosted(**{"random_state": seed, "n_jobs": 1, "tree_method": "hist", **options})
 
 
-_SEARCH_TREES = ("sklearn.neighbors._kd_tree.KDTree", "sklearn.neighbors._ball_tree.BallTree")
+_SEARCH_TREES = (
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neighbors._ball_tree.BallTree",
+    *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in ("Euclidean", "Manhattan", "Minkowski")),
+)
 
 register_estimator("random_forest", _random_forest, ("sklearn.tree._tree.Tree",))
 register_estimator(
