@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.metrics.selection import TIED
 from graphbench.evaluation.selection import SelectionEvaluator, checked_costs, checked_train_costs
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import SINGLE, rows_of_output, write_arrays
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
     from graphbench.data.samples import Samples
+    from graphbench.loader import Splits
 
 LOSS = "choice"
 _AT_ONCE = 256
@@ -101,7 +103,8 @@ class SelectTask(Task):
         if isinstance(overhead, str) and overhead not in fields:
             known = ", ".join(fields) or "none"
             raise CardError(f"{where}: task.options.overhead is {overhead!r}; the scalars of graphs are {known}")
-        if not isinstance(overhead, str) and (isinstance(overhead, bool) or not 0 <= overhead < math.inf):
+        number = isinstance(overhead, (int, float)) and not isinstance(overhead, bool) and 0 <= overhead < math.inf
+        if not isinstance(overhead, str) and not number:
             raise CardError(f"{where}: task.options.overhead is {overhead!r}; give a number from 0 on, or a feature")
 
     @property
@@ -120,9 +123,13 @@ class SelectTask(Task):
 
     def training_facts(self, train: GraphDataset) -> dict[str, float]:
         """Return the mean cost of every algorithm on the training split, over the instances that have a label."""
-        chosen = train.graph_numbers
-        numbers = np.setdiff1d(np.arange(len(train)) if chosen is None else chosen, train.failed_graphs)
-        columns = [np.asarray(train.flat.values[name])[numbers] for name in self.names]
+        if train.is_changed:
+            batches = [[batch[name].numpy() for name in self.names] for batch in train.batches(_AT_ONCE)]
+            columns = [np.concatenate(parts).reshape(-1) for parts in zip(*batches, strict=True)]
+        else:
+            chosen = train.graph_numbers
+            numbers = np.setdiff1d(np.arange(len(train)) if chosen is None else chosen, train.failed_graphs)
+            columns = [np.asarray(train.flat.values[name])[numbers] for name in self.names]
         costs = checked_costs(np.stack(columns, axis=1), f"the costs of {self.card.address} {train.split}")
         return dict(zip(self.names, costs.mean(axis=0).tolist(), strict=True))
 
@@ -207,6 +214,13 @@ class SelectTask(Task):
 
         labelled: NDArray[np.float64] = costs[np.asarray(samples.values[labeller_of(self.card).failed]) == 0]
         return labelled
+
+    def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:
+        """Return which algorithm is the single best one on the training split."""
+        lowest = min(self.facts.values(), default=0.0)
+        known = dict(zip(self.names, self.algorithms, strict=True))
+        best = sorted(known[name] for name, cost in self.facts.items() if cost <= lowest * (1 + TIED))
+        return [f"single best algorithm on the training split: {' and '.join(best)}"] if best else []
 
     # ------------------------------------------------------------------------------------------------ files
 

@@ -74,6 +74,7 @@ def test_algorithms_have_the_names_of_the_outputs_without_their_common_ending(se
         ({"task": {"type": "select", "options": {"cutoff": 5}}}, "task.options has 'cutoff'"),
         ({"task": {"type": "select", "options": {"overhead": "seconds"}}}, "'seconds'; the scalars of graphs are dens"),
         ({"task": {"type": "select", "options": {"overhead": -1}}}, "overhead is -1; give a number from 0 on"),
+        ({"task": {"type": "select", "options": {"overhead": [1]}}}, r"overhead is \[1\]; give a number from 0 on"),
     ],
 )
 def test_cards_that_do_not_fit_are_refused(select_card, changes, message):
@@ -122,6 +123,14 @@ def test_the_training_costs_are_those_given_else_of_the_card_else_of_the_data(se
     assert task.facts == measured.training
     given = dict.fromkeys(NAMES, 2.0)
     assert task_of(task.card, {"decoding": {"train_costs": given}}).facts == given
+    root = data.train.path.parents[3]
+    halved = {"pre_filter": lambda graph: graph.num_edges > 30, "root": root, "workers": 1, "progress": False}
+    for change in ({}, {"pre_transform": lambda graph: graph}, {"transform": lambda graph: graph}):
+        few = graphbench.Loader(data.card.id, **halved, **change).load()
+        chosen = [i for i in range(160) if data.train[i].num_edges > 30]
+        expected = costs_of(data.train)[chosen].mean(axis=0).tolist()
+        assert 0 < len(chosen) < 160
+        assert task.training_facts(few.train) == pytest.approx(dict(zip(NAMES, expected, strict=True)))
     others = Measured(version=1, training={"other_cost": 1.0})
     assert task_of(data.card.model_copy(update={"measured": others})).facts == {}
 
@@ -184,6 +193,7 @@ def test_a_forest_is_trained_recorded_scored_again_and_reported(select_data, tmp
     score = result.scores["test"]
     assert score.primary_name == "closed_gap" and score["closed_gap"] > 0.8
     record = read_record(result.path / "record.json")
+    assert "single best algorithm on the training split: any" in record.notes
     assert record == result.record and record.scores["test"] == pytest.approx(dict(score))
     assert evaluate_run(result.path, ("val", "test"), data=data, device="cpu") == result.scores
     logits = result.model(next(iter(data.test.batches(60))))
