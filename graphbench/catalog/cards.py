@@ -280,6 +280,11 @@ class Card(BaseModel):
         """Scores of the reference solvers: split -> solver -> metric -> score."""
         return {} if self.measured is None else self.measured.scores(self.task_name).solvers
 
+    @property
+    def training_facts(self) -> dict[str, float]:
+        """Facts of the training split that scores refer to, by name; empty where there are none or none is measured."""
+        return {} if self.measured is None else self.measured.scores(self.task_name).training
+
     def split(self, name: str) -> SplitSpec:
         """Return the split or out-of-distribution split ``name``.
 

@@ -108,8 +108,8 @@ class TaskSpec(Strict):
     """A task: its kind and the settings of this kind.
 
     Attributes:
-        type: Name of a registered kind of task (``predict``, ``trace``, ``solve``, ``text`` or a plug-in's). It decides
-            how samples are batched, trained on, scored and read from files.
+        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text`` or a plug-in's.
+            It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
         options: Settings of the kind of task.
@@ -169,10 +169,12 @@ class MeasuredTask(Strict):
     Attributes:
         floor: split -> trivial predictor -> metric -> score.
         solvers: split -> reference solver -> metric -> score.
+        training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
     """
 
     floor: dict[str, Numbers] = {}
     solvers: dict[str, Numbers] = {}
+    training: dict[str, float] = {}
 
 
 class Measured(Strict):
@@ -185,8 +187,9 @@ class Measured(Strict):
         different: split -> what is counted, such as paths -> number of different ones in these samples.
         floor: split -> trivial predictor -> metric -> score.
         solvers: split -> reference solver -> metric -> score.
+        training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
         labels: labeller -> measurements of its labels, for cards that have any.
-        tasks: task -> its scores, for cards that have tasks; ``floor`` and ``solvers`` are then empty.
+        tasks: task -> its scores, for cards that have tasks; ``floor``, ``solvers`` and ``training`` are then empty.
     """
 
     version: int
@@ -196,13 +199,14 @@ class Measured(Strict):
     different: dict[str, dict[str, int]] = {}
     floor: dict[str, Numbers] = {}
     solvers: dict[str, Numbers] = {}
+    training: dict[str, float] = {}
     labels: dict[str, MeasuredLabels] = {}
     tasks: dict[str, MeasuredTask] = {}
 
     def scores(self, task: str | None) -> MeasuredTask:
         """Return the scores of a task, or those of a card without tasks."""
         return (
-            MeasuredTask(floor=self.floor, solvers=self.solvers)
+            MeasuredTask(floor=self.floor, solvers=self.solvers, training=self.training)
             if task is None
             else self.tasks.get(task, MeasuredTask())
         )

@@ -209,7 +209,7 @@ def verify(
         raise typer.BadParameter("measured facts are those of generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            typer.echo(f"{card.id}: wrote {update_measured(card)}")
+            typer.echo(f"{card.id}: wrote {update_measured(card, root=root)}")
         return
     outcomes = []
     for id_ in ids:

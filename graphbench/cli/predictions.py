@@ -69,6 +69,7 @@ def score_predictions(
     data: Splits = Loader(card_of(dataset).address, limit=limit, **source).load(())
     files = _files(path, splits, data.card)
     task = task_of(data.card)
+    task.read_training(data)
     found: dict[str, Score] = {}
     for name, file in files.items():
         found |= _scores_of_file(task, file, data[name], scores)

@@ -191,6 +191,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """Numbers of the selected graphs in the file, int64; None when all are selected in order."""
         return None if self._indices is None else np.asarray(self._indices, np.int64)
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether a ``transform`` or ``pre_transform`` may have changed what the file holds."""
+        return self.transform is not None or self._kept is not None
+
     def batches(
         self,
         batch_size: int,
@@ -241,14 +246,14 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             GraphBenchError: If trajectories are asked for that a ``transform`` or ``pre_transform`` may have changed.
         """
         if self.flat.hints is not None:
-            if self.transform is not None or self._kept is not None:
+            if self.is_changed:
                 raise GraphBenchError(
                     "batches of trajectories are read from the file, so transforms do not apply; "
                     "load without transform and pre_transform, or use PyG's DataLoader with batch_size=1"
                 )
             trajectories = make_trajectory_batch(self.flat, graphs)
             return trajectories if device is None else trajectories.to(device)
-        if self.transform is None and self._kept is None:
+        if not self.is_changed:
             return make_batch(*self._viewed(graphs), device)
         numbers = range(graphs.start, graphs.stop) if isinstance(graphs, slice) else graphs.tolist()
         items = [self.get(i) for i in numbers or (0,)]

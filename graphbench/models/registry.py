@@ -15,7 +15,7 @@ from graphbench.core.registry import Registry
 from graphbench.models.config import ModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig
-from graphbench.models.tabular.config import TabularModelConfig
+from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 
 if TYPE_CHECKING:
@@ -176,8 +176,15 @@ def _tabular(config: TabularModelConfig, tasks: Mapping[str, TaskFeatures]) -> T
     return TabularModel(config, _only(config.kind, tasks))
 
 
+def _selector(config: SelectorModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.tabular.selector_model import SelectorModel
+
+    return SelectorModel(config, _only(config.kind, tasks))
+
+
 register_architecture(Architecture("graph", ModelConfig, _graph))
 register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory))
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
+register_architecture(Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False))

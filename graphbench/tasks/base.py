@@ -36,10 +36,15 @@ class Task(ABC):
         floor_predictors: What the predictors of :meth:`floors` are, in words.
         unlabelled: Splits that training uses without labels.
         several_processes: Whether several processes can share the batches of a training run.
+        reads_training: Whether scores refer to facts of the training split, such as the mean cost of an algorithm on
+            it; see :meth:`training_facts`.
         validation_seed: Seed of what is random in a model's inputs on the validation split: the same every time.
         timing: What latencies are measured on: samples that are predicted alone, samples that are predicted together,
             and how often the latter are.
         card: The dataset's card.
+        facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
+            not known yet. They are those on the card, where ``graphbench verify --update`` has written them; otherwise
+            :meth:`read_training` computes them.
     """
 
     type: ClassVar[str]
@@ -47,6 +52,7 @@ class Task(ABC):
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
     unlabelled: ClassVar[tuple[str, ...]] = ()
     several_processes: ClassVar[bool] = True
+    reads_training: ClassVar[bool] = False
     validation_seed: ClassVar[int] = 0
     timing: ClassVar[tuple[int, int, int]] = (16, 256, 3)
 
@@ -63,6 +69,7 @@ class Task(ABC):
             ConfigError: If the task has no such settings.
         """
         self.card = card
+        self.facts: Mapping[str, float] = card.training_facts
         self.check_card()
         for name, given in (("surrogate", surrogate), ("decoding", decoding)):
             if given:
@@ -138,6 +145,23 @@ class Task(ABC):
             GraphBenchError: If there are any; the message names them.
         """
         split.require_labels()
+
+    def training_facts(self, train: GraphDataset) -> dict[str, float]:
+        """Return the facts of the training split that scores refer to, by name; none for most kinds of tasks.
+
+        Args:
+            train: The split ``train``, with its labels.
+        """
+        return {}
+
+    def read_training(self, data: Splits) -> None:
+        """Compute what scores refer to from the training split, unless it is known; called before anything is scored.
+
+        Args:
+            data: The dataset; its split ``train`` is opened, and generated where it is missing, only if it is needed.
+        """
+        if self.reads_training and not self.facts:
+            self.facts = self.training_facts(data.labelled("train"))
 
     # ------------------------------------------------------------------------------------------------ batches
 

@@ -52,9 +52,11 @@ class Evaluator(metaclass=_EvaluatorType):
             output: Score this output alone, with the card's metrics that can score it.
             scores: What floating-point predictions of a mask are: ``"probability"`` (in [0, 1]; from 0.5 on positive),
                 ``"logit"`` (from 0 on positive) or ``"label"``; None for the default of the kind of task:
-                ``logit`` for problems to solve, whose decoders read logits, ``probability`` for all others.
+                ``logit`` for problems to solve, whose decoders read logits, and for the selection of algorithms,
+                ``probability`` for all others.
             expected_graphs: If given, ``compute`` and ``evaluate`` refuse any other number of graphs.
-            **options: Settings of the task's decoder, for problems to solve.
+            **options: Settings of how predictions are scored: of the task's decoder, for problems to solve; for the
+                selection of algorithms ``train_costs`` and ``overhead``, see ``SelectionEvaluator``.
 
         Raises:
             UnknownDataset: If no dataset has that name.

@@ -16,6 +16,7 @@ _BUILT_IN = {
     "predict": "graphbench.tasks.predict:PredictTask",
     "trace": "graphbench.tasks.trace:TraceTask",
     "solve": "graphbench.tasks.solve:SolveTask",
+    "select": "graphbench.tasks.select:SelectTask",
     "text": "graphbench.tasks.text:TextTask",
 }
 _TASKS: Registry[type[Task]] = Registry("type of task", CardError, lambda: _BUILT_IN)

@@ -149,10 +149,16 @@ class FinishedRun:
         """
         return choose_splits(data, names, {name for card in self.cards.values() for name in card.all_splits})
 
-    def task(self, card: Card) -> Task:
-        """Return the task of one of its datasets, with the run's settings."""
+    def task(self, card: Card, data: Splits) -> Task:
+        """Return the task of one of its datasets, with the run's settings.
+
+        Args:
+            card: The card of the split that is predicted.
+            data: The dataset.
+        """
         task = task_of(card, {"decoding": self.config.training.decoding})
         task.configure(self.config.model)
+        task.read_training(data)
         return task
 
 
@@ -241,7 +247,7 @@ def scores_of_run(
         chosen = run.splits(own, splits) if data is None else choose_splits(own, splits)
         _warn_of_other_data(run, own.card, {split.data_fingerprint for split in chosen.values()})
         for name, split in chosen.items():
-            task = run.task(split.card)
+            task = run.task(split.card, own)
             scores |= run.learner.score(task, own.card.address, split, name, batch_size, progress)
     return found
 
@@ -320,7 +326,7 @@ def write_run_predictions(
         address = own.card.address
         place = Path(output) / address.replace(":", "-") if len(run.ids) > 1 else Path(output)
         for name, split in run.splits(own, splits).items():
-            task = run.task(split.card)
+            task = run.task(split.card, own)
             batches = run.learner.predictions(task, address, split, name, progress)
             written.append(task.write_predictions(place / name, batches))
     return written

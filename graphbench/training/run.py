@@ -219,6 +219,7 @@ def _open(config: RunConfig, tasks: Mapping[str, Task], data: Mapping[str, Split
     settings, runs = config.training, {}
     for id_, task in tasks.items():
         train = task.open(data[id_], settings.train_split, settings.seed)
+        task.read_training(data[id_])
         if settings.train_limit is not None and len(train) > settings.train_limit:
             train = train[: settings.train_limit]
         runs[id_] = TaskRun(task, data[id_], train, data[id_][settings.val_split])

@@ -16,10 +16,12 @@ from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import write_json
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
+from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Generator, Labeller, Samples
+from graphbench.data.store import default_root
+from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 
 FIRST = 64  # samples whose bytes, and whose labels, the card pins
@@ -68,9 +70,16 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
     return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items() if np.size(v)}
 
 
-def measure(card: Card, *, progress: bool | None = None) -> Measured:
-    """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers."""
+def measure(card: Card, *, progress: bool | None = None, root: str | Path | None = None) -> Measured:
+    """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
+
+    Args:
+        card: The card.
+        progress: Show a progress bar; None for terminals only.
+        root: Folder of the datasets, for tasks whose scores refer to facts of the training split: that is read there.
+    """
     whole, card = card, card.graphs
+    task = _measuring_task(card, root, progress) if card.outputs else None
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
@@ -88,11 +97,13 @@ def measure(card: Card, *, progress: bool | None = None) -> Measured:
             if split != "train" and generator.solvers is not None:
                 found = generator.solvers(parameters, train, samples)
                 solvers[split] = {name: dict(scores) for name, scores in found.items()}
-            if split != "train" and card.outputs:
+            if split != "train" and task is not None:
                 few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
-                floor[split] = task_of(card).floors(train, few)
+                floor[split] = task.floors(train, few)
+                if known := task.solvers(few):
+                    solvers[split] = solvers.get(split, {}) | known
             bar.update()
-        labels, tasks = measure_labels(whole, bar)
+        labels, tasks = measure_labels(whole, bar, root)
     return Measured(
         version=card.version,
         first_samples=hashes,
@@ -101,12 +112,27 @@ def measure(card: Card, *, progress: bool | None = None) -> Measured:
         different=different,
         floor=floor,
         solvers=solvers,
+        training={} if task is None else dict(task.facts),
         labels=labels,
         tasks=tasks,
     )
 
 
-def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
+def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:
+    """Return the task of a card, with new facts of the training split where its scores refer to any."""
+    task = task_of(card)
+    if task.reads_training:
+        from graphbench.data.dataset import GraphDataset
+
+        place = default_root() if root is None else Path(root).expanduser()
+        path = ensure_split(card, "train", place, progress=progress)
+        task.facts = task.training_facts(GraphDataset(card, "train", path))
+    return task
+
+
+def measure_labels(
+    card: Card, bar: Progress, root: str | Path | None = None
+) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
     """Return the measurements of all labels and all tasks of a card."""
     views = [card.with_task(task) for task in card.tasks]
     layers = {name: layer for view in reversed(views) for name, layer in zip(view.labellers, view.layers, strict=True)}
@@ -116,7 +142,7 @@ def measure_labels(card: Card, bar: Progress) -> tuple[dict[str, MeasuredLabels]
     tasks = {}
     for view in views:
         samples = {split: _joined([found[name][split] for name in view.labellers]) for split in view.all_splits}
-        tasks[str(view.task_name)] = _measured_task(view, samples)
+        tasks[str(view.task_name)] = _measured_task(view, samples, root)
     return labels, tasks
 
 
@@ -139,20 +165,29 @@ def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[st
     return MeasuredLabels(first_samples=hashes, statistics=statistics, statistics_samples=counted), found
 
 
-def _measured_task(card: Card, samples: Mapping[str, Samples]) -> MeasuredTask:
-    task, splits = task_of(card), [split for split in samples if split != "train"]
+def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path | None) -> MeasuredTask:
+    task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
     solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
-    return MeasuredTask(
-        floor={split: task.floors(samples["train"], samples[split]) for split in splits}, solvers=solvers
-    )
+    floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
+    return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
 
 
-def update_measured(card: Card, progress: bool | None = None) -> Path:
-    """Measure a dataset, and write the result next to its card; return the file."""
+def update_measured(card: Card, progress: bool | None = None, root: str | Path | None = None) -> Path:
+    """Measure a dataset, and write the result next to its card; return the file.
+
+    Args:
+        card: The card.
+        progress: Show a progress bar; None for terminals only.
+        root: Folder of the datasets; see :func:`measure`.
+    """
     path = measured_path(card.path, card.id.split("/", 1)[1])
-    found = measure(card, progress=progress)
-    without = (set() if card.tasks else {"labels", "tasks"}) | (set() if found.different else {"different"})
-    write_json(path, _rounded(found.model_dump(mode="json", exclude=without)))
+    found = measure(card, progress=progress, root=root)
+    content = found.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
+    for part in (content, *content.get("tasks", {}).values()):
+        for name in ("different", "training"):  # few datasets have any
+            if not part.get(name, True):
+                del part[name]
+    write_json(path, _rounded(content))
     return path
 
 

@@ -25,6 +25,13 @@ from graphbench.evaluation.metrics.accumulators import (
     Pairs,
     RightCounts,
 )
+from graphbench.evaluation.metrics.selection import (
+    SelectionSums,
+    mean_closed_gap,
+    mean_cost,
+    mean_regret,
+    share_best,
+)
 from graphbench.evaluation.metrics.solutions import (
     SolutionSums,
     mean_bound_ratio,
@@ -42,6 +49,7 @@ _REAL = frozenset({Kind.SCALAR})
 _TEXT = frozenset({Kind.TEXT})
 _ROUNDING = 1e-9
 _SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
+_CHOICE: frozenset[Kind] = frozenset()  # scores the choice of an algorithm, not predictions of a feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Metric:
         lowest: Smallest possible value.
         highest: Largest possible value.
         description: What it measures, with its convention for degenerate input.
-        kinds: Feature types it scores; none where it scores solutions of problems.
+        kinds: Feature types it scores; none where it scores solutions of problems or the choice of an algorithm.
         accumulator: What it streams into; metrics with the same one share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
@@ -252,6 +260,25 @@ _ALL = (
     Metric(
         "seconds_per_graph", False, 0, math.inf, "Mean seconds spent on a graph; never the same twice.",
         _SOLUTION, SolutionSums, seconds_per_graph,
+    ),
+    Metric(
+        "closed_gap", True, -math.inf, 1,
+        "Share closed of the gap in mean cost between the best single algorithm on the training split (0) and the best "
+        "one of each instance (1); where these are equal, 0, or below 0 for what costs more.",
+        _CHOICE, SelectionSums, mean_closed_gap,
+    ),
+    Metric(
+        "par10", False, 0, math.inf,
+        "Mean cost of the chosen algorithms, overhead included; unsolved instances cost ten times the cutoff.",
+        _CHOICE, SelectionSums, mean_cost,
+    ),
+    Metric(
+        "best_share", True, 0, 1, "Share of instances on which a cheapest algorithm was chosen; ties count.",
+        _CHOICE, SelectionSums, share_best,
+    ),
+    Metric(
+        "regret", False, 0, math.inf, "Mean of what the chosen algorithms cost beyond the cheapest, overhead included.",
+        _CHOICE, SelectionSums, mean_regret,
     ),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The configuration of tabular models. This module loads no torch."""
+"""The configurations of tabular models. This module loads no torch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ class TabularModelConfig(BaseModel):
     Attributes:
         kind: Always ``tabular``.
         processor: The estimator: ``random_forest``, ``gradient_boosting`` (histograms), ``linear`` (logistic or ridge
-            regression on standardised columns), ``xgboost`` (needs the package), or a name registered with
-            ``register_estimator``.
+            regression on standardised columns), ``k_nearest`` (neighbours on standardised columns), ``xgboost`` (needs
+            the package), or a name registered with ``register_estimator``.
+        columns: ``all`` for the columns of the items and their graph, ``inputs`` for the graph's own inputs alone.
+        ignore: Inputs that the model does not read.
         hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
         most_rows: Maximum number of training rows; of more, a random sample is used.
         options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
@@ -24,6 +26,37 @@ class TabularModelConfig(BaseModel):
 
     kind: Literal["tabular"] = "tabular"
     processor: str = "random_forest"
+    columns: Literal["all", "inputs"] = "all"
+    ignore: tuple[str, ...] = ()
     hops: int = Field(default=2, ge=0, le=8)
+    most_rows: int = Field(default=500_000, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class SelectorModelConfig(BaseModel):
+    """A selector of algorithms: estimators on a table of features of graphs, whose outputs are costs of algorithms.
+
+    Attributes:
+        kind: Always ``selector``.
+        method: What the estimators learn, see :mod:`graphbench.models.tabular.selectors`: ``log_costs``, ``costs``,
+            ``pairwise_regression``, ``pairwise_classification`` or ``multiclass``.
+        processor: The estimator, as of :class:`TabularModelConfig`; ``k_nearest`` among them.
+        columns: ``all`` for the columns of nodes, edges and the graph, ``inputs`` for the graph's own inputs alone.
+        ignore: Inputs that the model does not read.
+        hops: Number of times that mean and maximum over the neighbours are appended to the columns of a node.
+        most_rows: Maximum number of training instances; of more, a random sample is used.
+        options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["selector"] = "selector"
+    method: Literal["log_costs", "costs", "pairwise_regression", "pairwise_classification", "multiclass"] = (
+        "pairwise_regression"
+    )
+    processor: str = "random_forest"
+    columns: Literal["all", "inputs"] = "all"
+    ignore: tuple[str, ...] = ()
+    hops: int = Field(default=0, ge=0, le=8)
     most_rows: int = Field(default=500_000, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)

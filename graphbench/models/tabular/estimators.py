@@ -99,6 +99,15 @@ def _linear(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
     return make_pipeline(StandardScaler(), linear(**{"random_state": seed, **defaults, **options}))
 
 
+def _k_nearest(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
+    from sklearn import neighbors
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    nearest = neighbors.KNeighborsRegressor if regression else neighbors.KNeighborsClassifier
+    return make_pipeline(StandardScaler(), nearest(**{"n_neighbors": 5, "n_jobs": 1, **options}))
+
+
 def _xgboost(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
     try:
         import xgboost
@@ -110,11 +119,18 @@ def _xgboost(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
     return boosted(**{"random_state": seed, "n_jobs": 1, "tree_method": "hist", **options})
 
 
+_SEARCH_TREES = (
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neighbors._ball_tree.BallTree",
+    *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in ("Euclidean", "Manhattan", "Minkowski")),
+)
+
 register_estimator("random_forest", _random_forest, ("sklearn.tree._tree.Tree",))
 register_estimator(
     "gradient_boosting", _gradient_boosting, ("sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",)
 )
 register_estimator("linear", _linear)
+register_estimator("k_nearest", _k_nearest, _SEARCH_TREES)
 register_estimator(
     "xgboost", _xgboost, ("xgboost.core.Booster", "xgboost.sklearn.XGBClassifier", "xgboost.sklearn.XGBRegressor")
 )

@@ -15,7 +15,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import TabularModelConfig
 from graphbench.models.tabular.estimators import make_estimator
-from graphbench.models.tabular.table import table_of
+from graphbench.models.tabular.table import table_of_model
 
 _SUPPORTED = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.SCALAR)
 _LEAST = 1e-6  # of probabilities, before logarithms are taken
@@ -86,7 +86,7 @@ class TabularModel(TaskModel):
         return make_estimator(self.config.processor, feature.kind is Kind.SCALAR, seed, self.config.options)
 
     def _table(self, batch: Any, location: Location) -> NDArray[np.float32]:
-        return table_of(batch, self.task.features, location, self.config.hops, self.task.directed)
+        return table_of_model(batch, self.task, location, self.config)
 
     def _raw(self, feature: Feature, table: NDArray[np.float32]) -> Tensor:
         estimators = self.estimators[feature.name]

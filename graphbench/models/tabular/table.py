@@ -11,8 +11,38 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.models.base import TaskFeatures
+from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 
 Table = NDArray[np.float32]
+TableConfig = TabularModelConfig | SelectorModelConfig
+
+
+def table_of_model(batch: Any, task: TaskFeatures, location: Location, config: TableConfig) -> Table:
+    """Return the table that a tabular model reads, float32 ``[items, columns]``.
+
+    Args:
+        batch: A PyG ``Batch``.
+        task: The task's features.
+        location: What a row is.
+        config: The model's configuration: its columns, the inputs that it ignores, and its hops.
+
+    Raises:
+        ConfigError: If the model ignores something that is no input, reads the inputs of graphs alone and there are
+            none or it predicts nodes or edges, or an input is a pointer.
+    """
+    inputs = {f.name for f in select(task.features, Stage.INPUT)}
+    unknown = [name for name in config.ignore if name not in inputs]
+    if unknown:
+        raise ConfigError(
+            f"model.ignore names {unknown[0]!r}, which is no input (inputs: {', '.join(sorted(inputs)) or 'none'})"
+        )
+    features = [f for f in task.features if f.name not in config.ignore]
+    if config.columns == "all":
+        return table_of(batch, features, location, config.hops, task.directed)
+    if location is not Location.GRAPH:
+        raise ConfigError(f"model.columns is inputs, but the outputs are of {location}s; set it to all")
+    return graph_inputs(batch, features)
 
 
 def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: int, directed: bool) -> Table:
@@ -45,6 +75,18 @@ def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: 
         joined = (tails, heads) if directed else (tails + heads, np.abs(tails - heads))
         return np.hstack([*joined, edges, graphs[graph[ends[0]]]])
     return np.hstack([_summary(nodes, graph, count), _summary(edges, graph[ends[0]], count), graphs])
+
+
+def graph_inputs(batch: Any, features: Sequence[Feature]) -> Table:
+    """Return the inputs of a batch's graphs alone, float32 ``[graphs, columns]``, without texts.
+
+    Raises:
+        ConfigError: If there are none, or one of them is a pointer.
+    """
+    found = _inputs(batch, features, Location.GRAPH, int(batch.num_graphs))
+    if not found.shape[1]:
+        raise ConfigError("the graphs have no inputs of their own: model.columns is inputs; set it to all")
+    return found
 
 
 def _inputs(batch: Any, features: Sequence[Feature], location: Location, rows: int) -> Table:

@@ -17,6 +17,7 @@ from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import build_task_model
 from graphbench.models.tabular.estimators import trusted_types
 from graphbench.models.tabular.model import TabularModel
+from graphbench.models.tabular.selector_model import SelectorModel
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
 from graphbench.training.learners.base import FitSummary
@@ -29,6 +30,7 @@ ESTIMATORS = "estimators.skops"
 FACTS = "estimators.json"
 _AT_ONCE = 1024
 _USED_SETTINGS = {f"training.{name}" for name in ("seed", "train_split", "train_limit", "val_split", "eval_batch_size")}
+_DECODING = "training.decoding."  # how predictions are scored
 
 
 class TabularLearner(TorchPredictor):
@@ -129,9 +131,9 @@ class TabularLearner(TorchPredictor):
         return TorchPredictor(model.eval(), torch.device("cpu"))
 
 
-def _built(config: RunConfig, cards: dict[str, Card]) -> TabularModel:
+def _built(config: RunConfig, cards: dict[str, Card]) -> TabularModel | SelectorModel:
     model = build_task_model(config.model, {id_: TaskFeatures.of(card) for id_, card in cards.items()})
-    assert isinstance(model, TabularModel)
+    assert isinstance(model, (TabularModel, SelectorModel))
     return model
 
 
@@ -143,12 +145,12 @@ def _require_settings(config: RunConfig) -> None:
     """
     given, plain = flat(config.training.model_dump(mode="json")), flat(TrainingConfig().model_dump(mode="json"))
     wrong = [f"training.{key}" for key, value in given.items() if value != plain.get(key)]
-    unread = [key for key in wrong if key not in _USED_SETTINGS]
+    unread = [key for key in wrong if key not in _USED_SETTINGS and not key.startswith(_DECODING)]
     if unread:
         raise ConfigError(f"{config.model_name} is fitted without steps and has no {unread[0]}; leave it out")
 
 
-def _write(folder: Path, model: TabularModel, facts: dict[str, Any]) -> None:
+def _write(folder: Path, model: TabularModel | SelectorModel, facts: dict[str, Any]) -> None:
     import skops.io
 
     with atomic_path(folder / ESTIMATORS) as aside:

@@ -1,7 +1,7 @@
 """The kind of task ``choose``: one of several things is chosen for every graph, each of which has a cost.
 
 The card has one output, a scalar of graphs with a column per thing. A model learns a value per column; the prediction
-is the number of the column with the lowest value; the score is the regret, what the chosen one costs beyond the best.
+is the number of the column with the lowest value; the score is what the chosen one costs beyond the best.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Costs:
 
 graphbench.register_metric(
     Metric(
-        name="regret",
+        name="excess_cost",
         higher_is_better=False,
         lowest=0.0,
         highest=float("inf"),

@@ -1,0 +1,82 @@
+"""Tabular selectors of algorithms: methods of selection on a table of features of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphbench.catalog.features import Kind, Location
+from graphbench.core.errors import ConfigError
+from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
+from graphbench.models.tabular.config import SelectorModelConfig
+from graphbench.models.tabular.estimators import make_estimator
+from graphbench.models.tabular.selectors import METHODS, Fitted
+from graphbench.models.tabular.table import table_of_model
+
+
+class SelectorModel(TaskModel):
+    """A selector of algorithms; ``predict(batch)`` returns a value per output, of which the lowest is chosen.
+
+    The values are costs in the unit of the outputs, or other numbers in the same order; see
+    :mod:`graphbench.models.tabular.selectors`.
+
+    Args:
+        config: The configuration.
+        task: The task's features.
+
+    Raises:
+        ConfigError: If the outputs are not two or more scalars of graphs.
+    """
+
+    def __init__(self, config: SelectorModelConfig, task: TaskFeatures) -> None:
+        super().__init__()
+        self.task, self.config = task, config
+        outputs = predicted_features(task.features)
+        wrong = [f for f in outputs if (f.location, f.kind, f.width) != (Location.GRAPH, Kind.SCALAR, 1)]
+        if wrong or len(outputs) < 2:
+            raise ConfigError(
+                f"the outputs are {', '.join(f.name for f in outputs)}; models of kind selector choose between two or "
+                "more outputs that are scalars of graphs: the costs of algorithms"
+            )
+        self.names = sorted(f.name for f in outputs)
+        self.method = METHODS[config.method]
+        self.estimators: Fitted = {}
+
+    def fit(self, batches: Iterable[Any], seed: int) -> int:
+        """Fit the estimators on batches of training data, and return the number of instances they have learned from.
+
+        Args:
+            batches: PyG batches with the costs.
+            seed: Seed of the sample of instances and of the estimators.
+        """
+        tables, targets = [], []
+        for batch in batches:
+            tables.append(self._table(batch))
+            targets.append(np.stack([batch[name].numpy().reshape(-1) for name in self.names], axis=1))
+        table, costs = np.concatenate(tables), np.concatenate(targets).astype(np.float64)
+        if len(table) > self.config.most_rows:
+            chosen = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
+            table, costs = table[np.sort(chosen)], costs[np.sort(chosen)]
+
+        def make(regression: bool) -> Any:
+            return make_estimator(self.config.processor, regression, seed, self.config.options)
+
+        self.estimators = self.method.fit(table, costs, self.names, make)
+        return len(table)
+
+    def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
+        """Return output -> values of the instances of a batch, float32 ``[S]``."""
+        values = self.method.values(self.estimators, self._table(batch), self.names).astype(np.float32)
+        return {name: torch.from_numpy(values[:, k].copy()) for k, name in enumerate(self.names)}
+
+    def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
+        """Return what :meth:`predict` returns; there are no gradients."""
+        return self.predict(batch, task_id)
+
+    def _table(self, batch: Any) -> NDArray[np.float32]:
+        return table_of_model(batch, self.task, Location.GRAPH, self.config)

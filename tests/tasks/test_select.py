@@ -1,0 +1,348 @@
+"""Algorithm selection as a kind of task: cards, losses, files, and whole runs of forests and graph networks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("sklearn")
+pytest.importorskip("skops")
+
+import graphbench
+from graphbench.catalog.names import catalog
+from graphbench.catalog.sections import Measured
+from graphbench.cli.predictions import score_predictions
+from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.domains.co import labellers
+from graphbench.evaluation.results import read_record
+from graphbench.evaluation.selection import closed_gap
+from graphbench.reports.report import build_report
+from graphbench.tasks.evaluator import Evaluator
+from graphbench.tasks.registry import task_of
+from graphbench.training.evaluate import evaluate_model, evaluate_run, write_run_predictions
+from graphbench.training.run import train
+from graphbench.verification import check_card
+from graphbench.verification.measuring import measure, update_measured
+
+NAMES = ("sparse_cost", "dense_cost", "any_cost")
+FOREST = "model: {{kind: selector, method: {method}, processor: random_forest, options: {{n_estimators: 20}}}}\n"
+GIN = """
+model: {processor: gin, layers: 2, hidden: 16, dropout: 0.0, degrees: true, pooling: mean, ignore: [density]}
+training: {steps: 120, batch_size: 32, lr: 1.0e-2, warmup: 5, weight_decay: 0.0, eval_every: 40}
+"""
+METHODS = ("log_costs", "costs", "pairwise_regression", "pairwise_classification", "multiclass")
+
+
+def costs_of(split):
+    return np.stack([split.flat.values[name][: len(split)] for name in NAMES], axis=1).astype(np.float64)
+
+
+def training_costs(data):
+    return dict(zip(NAMES, costs_of(data.train).mean(axis=0).tolist(), strict=True))
+
+
+def run(data, text, folder, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    model = folder / f"{folder.name}.yaml"
+    model.write_text(text)
+    return train(data=data, model=model, output=folder / "run", device="cpu", progress=False, **changes)
+
+
+# ------------------------------------------------------------------------------------------------ cards
+
+
+def test_algorithms_have_the_names_of_the_outputs_without_their_common_ending(select_card):
+    assert task_of(select_card()).algorithms == ("sparse", "dense", "any")
+    outputs = {name: ["output", "graph", "scalar"] for name in ("kissat_4", "cadical")}
+    assert task_of(select_card(features=outputs)).algorithms == ("kissat_4", "cadical")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": {"a": ["output", "graph", "scalar"]}}, "needs two or more outputs .*; there is one"),
+        (
+            {"features": {"a": ["output", "graph", "scalar"], "b": ["output", "node", "scalar"]}},
+            r"'b' is \[node, scalar\]",
+        ),
+        ({"features": {"a": ["output", "graph", "scalar(2)"], "b": ["output", "graph", "scalar"]}}, r"'a' is \[graph,"),
+        ({"task": {"type": "select", "weights": {"any_cost": 2.0}}}, "leave task.weights out"),
+        ({"task": {"type": "select", "options": {"cutoff": 5}}}, "task.options has 'cutoff'"),
+        ({"task": {"type": "select", "options": {"overhead": "seconds"}}}, "'seconds'; the scalars of graphs are dens"),
+        ({"task": {"type": "select", "options": {"overhead": -1}}}, "overhead is -1; give a number from 0 on"),
+        ({"task": {"type": "select", "options": {"overhead": [1]}}}, r"overhead is \[1\]; give a number from 0 on"),
+    ],
+)
+def test_cards_that_do_not_fit_are_refused(select_card, changes, message):
+    with pytest.raises(CardError, match=message):
+        task_of(select_card(**changes))
+
+
+def test_metrics_that_score_no_choices_are_refused(select_card):
+    card = select_card(metrics={"primary": "f1"})
+    with pytest.raises(
+        EvaluationError, match="the metric 'f1' cannot score the choice of an algorithm; use some of clo"
+    ):
+        Evaluator(card)
+    with pytest.raises(CardError, match="metrics: the metric 'f1' cannot score"):
+        check_card(card)
+    check_card(select_card())
+
+
+def test_settings_that_do_not_fit_are_refused(select_card):
+    for settings, message in (
+        ({"cutoff": 1}, "a select task has no setting 'cutoff'; it has train_costs and overhead"),
+        ({"overhead": -1}, "overhead holds -1"),
+        ({"train_costs": {"any_cost": 1.0}}, "give a mapping with the mean training cost of sparse_cost"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Evaluator(select_card(), **settings)
+    with pytest.raises(ConfigError, match=r"training\.surrogate"):
+        task_of(select_card(), {"surrogate": {"beta": 1.0}})
+
+
+# ------------------------------------------------------------------------------------------------ training split
+
+
+def test_the_training_costs_are_those_given_else_of_the_card_else_of_the_data(select_card, select_data):
+    data = select_data()
+    expected = training_costs(data)
+    task = task_of(data.card)
+    assert task.facts == {}
+    with pytest.raises(EvaluationError, match="the mean training costs of portfolios/toy are unknown"):
+        task.losses({}, None)
+    task.read_training(data)
+    assert task.facts == pytest.approx(expected)
+    measured = Measured(version=1, training={name: k + 1.0 for k, name in enumerate(NAMES)})
+    task = task_of(data.card.model_copy(update={"measured": measured}))
+    task.read_training(data)
+    assert task.facts == measured.training
+    given = dict.fromkeys(NAMES, 2.0)
+    assert task_of(task.card, {"decoding": {"train_costs": given}}).facts == given
+    root = data.train.path.parents[3]
+    halved = {"pre_filter": lambda graph: graph.num_edges > 30, "root": root, "workers": 1, "progress": False}
+    for change in ({}, {"pre_transform": lambda graph: graph}, {"transform": lambda graph: graph}):
+        few = graphbench.Loader(data.card.id, **halved, **change).load()
+        chosen = [i for i in range(160) if data.train[i].num_edges > 30]
+        expected = costs_of(data.train)[chosen].mean(axis=0).tolist()
+        assert 0 < len(chosen) < 160
+        assert task.training_facts(few.train) == pytest.approx(dict(zip(NAMES, expected, strict=True)))
+    others = Measured(version=1, training={"other_cost": 1.0})
+    assert task_of(data.card.model_copy(update={"measured": others})).facts == {}
+
+
+def test_the_public_evaluator_takes_them_from_the_measurements(select_data, select_root):
+    data = select_data()
+    path = update_measured(data.card, progress=False, root=select_root)
+    stored = json.loads(path.read_text())
+    assert stored["training"] == pytest.approx(training_costs(data), rel=1e-5)
+    card = data.card.model_copy(update={"measured": Measured(**stored)})
+    costs, choices = costs_of(data.test), np.arange(len(data.test)) % 3
+    expected = closed_gap(costs, choices, costs_of(data.train))
+    assert Evaluator(card).evaluate(costs, choices)["closed_gap"] == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(EvaluationError, match="closed_gap needs the mean cost of every algorithm"):
+        Evaluator(data.card).evaluate(costs, choices)
+
+
+def test_trivial_selectors_and_the_virtual_best_are_measured(select_data, select_root):
+    data = select_data()
+    found = measure(data.card, progress=False, root=select_root)
+    costs, known = costs_of(data.test), costs_of(data.train)
+    single = int(known.mean(axis=0).argmin())
+    floor, best = found.floor["test"], found.solvers["test"]["virtual_best"]
+    assert set(floor) == {"single_best", "random"} and set(found.solvers["test"]) == {"virtual_best"}
+    assert floor["single_best"]["par10"] == pytest.approx(costs[:, single].mean())
+    assert floor["single_best"]["closed_gap"] == pytest.approx(0.0, abs=1e-9) and floor["random"]["closed_gap"] < 0
+    assert best["closed_gap"] == pytest.approx(1.0) and best["regret"] == 0 and best["best_share"] == 1
+    assert best["par10"] == pytest.approx(costs.min(axis=1).mean())
+
+
+# ------------------------------------------------------------------------------------------------ loss
+
+
+def test_the_loss_is_that_of_the_paper_in_units_of_the_mean_training_cost(select_data):
+    data = select_data()
+    task = task_of(data.card)
+    task.read_training(data)
+    batch = next(iter(data.test.batches(16)))
+    outputs = {name: torch.randn(16, dtype=torch.float32) * 20 for name in NAMES}
+    loss = task.losses(outputs, batch)["choice"]
+    unit = np.mean(list(training_costs(data).values()))
+    logits = -np.stack([outputs[name].numpy() for name in NAMES], axis=1) / unit
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    times = costs_of(data.test)[:16]
+    expected = np.mean([(sum(chances[i] * times[i]) - min(times[i])) ** 2 for i in range(16)]) / unit**2
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    assert task.loss_weights(batch) == {"choice": 16}
+    np.testing.assert_allclose(task.predict(outputs, batch).numpy(), logits, rtol=1e-6)
+    certain = {name: torch.tensor(costs_of(data.test)[:16, k] * 1e3) for k, name in enumerate(NAMES)}
+    assert float(task.losses(certain, batch)["choice"]) == pytest.approx(0.0, abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ runs
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_forest_is_trained_recorded_scored_again_and_reported(select_data, tmp_path, method):
+    data = select_data()
+    result = run(data, FOREST.format(method=method), tmp_path / method)
+    score = result.scores["test"]
+    assert score.primary_name == "closed_gap" and score["closed_gap"] > 0.8
+    record = read_record(result.path / "record.json")
+    assert "single best algorithm on the training split: any" in record.notes
+    assert record == result.record and record.scores["test"] == pytest.approx(dict(score))
+    assert evaluate_run(result.path, ("val", "test"), data=data, device="cpu") == result.scores
+    logits = result.model(next(iter(data.test.batches(60))))
+    choices = np.stack([logits[name].numpy() for name in NAMES], axis=1).argmin(axis=1)
+    expected = closed_gap(costs_of(data.test), choices, costs_of(data.train))
+    assert score["closed_gap"] == pytest.approx(expected)
+    pages = build_report([record], tmp_path / "report")
+    text = "".join(path.read_text() for path in pages if path.suffix == ".md")
+    assert "closed_gap" in text and f"{score['closed_gap']:.4f}" in text
+
+
+def test_a_graph_network_learns_to_choose(select_data, tmp_path):
+    data = select_data()
+    result = run(data, GIN, tmp_path / "gin", evaluate=("val", "test"))
+    assert result.scores["test"]["closed_gap"] > 0.6
+    losses = [value for _, value in result.record.curves["train_loss"]]
+    assert losses[-1] < losses[0]
+    assert evaluate_run(result.path, "test", data=data, device="cpu")["test"] == result.scores["test"]
+    with pytest.raises(EvaluationError, match="unknown"):
+        evaluate_model(result.model, data.test, device="cpu")
+    known = {"train_costs": training_costs(data)}
+    assert dict(evaluate_model(result.model, data.test, device="cpu", decoding=known)) == dict(result.scores["test"])
+
+
+@pytest.mark.parametrize("options", [{}, {"p": 1, "algorithm": "ball_tree"}, {"p": 3, "algorithm": "kd_tree"}])
+def test_nearest_neighbours_are_read_again_from_the_folder(select_data, tmp_path, options):
+    data = select_data()
+    text = "model: {kind: selector, method: costs, processor: k_nearest}\n"
+    result = run(data, text, tmp_path / "near", overrides={"model": {"options": options}}, evaluate="test")
+    assert result.scores["test"]["closed_gap"] > 0.8
+    assert evaluate_run(result.path, "test", data=data, device="cpu") == result.scores
+
+
+def test_plain_tabular_models_predict_costs_of_which_the_lowest_is_chosen(select_data, tmp_path):
+    text = "model: {kind: tabular, processor: random_forest, hops: 0, options: {n_estimators: 20}}\n"
+    assert run(select_data(), text, tmp_path / "plain").scores["test"]["closed_gap"] > 0.8
+
+
+def test_the_inputs_of_graphs_alone_can_be_read(select_data, tmp_path):
+    text = FOREST.format(method="log_costs").replace("kind: selector", "kind: selector, columns: inputs")
+    result = run(select_data(), text, tmp_path / "inputs")
+    assert result.scores["test"]["closed_gap"] > 0.8
+    assert {e[0].n_features_in_ for e in result.model.estimators.values()} == {1}
+    features = {name: spec for name, spec in SELECT_FEATURES.items() if name != "density"}
+    bare = select_data(features={**features, "density": ["meta", "graph", "scalar"]}, version=2)
+    with pytest.raises(ConfigError, match="the graphs have no inputs of their own"):
+        run(bare, text, tmp_path / "bare")
+
+
+SELECT_FEATURES = {
+    **{name: ["output", "graph", "scalar"] for name in NAMES},
+    "density": ["input", "graph", "scalar"],
+    "feature_seconds": ["meta", "graph", "scalar"],
+}
+
+
+def test_overhead_counts_for_the_choices_of_every_model(select_data, tmp_path):
+    text = FOREST.format(method="costs")
+    free = run(select_data(), text, tmp_path / "free").scores["test"]
+    named = select_data(task={"type": "select", "options": {"overhead": "feature_seconds"}})
+    paid = run(named, text, tmp_path / "paid").scores["test"]
+    assert paid["par10"] == pytest.approx(free["par10"] + 0.5) and paid["best_share"] == free["best_share"]
+    costs = costs_of(named.test)
+    single = costs[:, costs_of(named.train).mean(axis=0).argmin()].mean()
+    assert paid["closed_gap"] == pytest.approx((single - paid["par10"]) / (single - costs.min(axis=1).mean()))
+    assert paid["closed_gap"] < free["closed_gap"]
+    own = run(select_data(), text, tmp_path / "own", overrides=["training.decoding.overhead=0.25"]).scores["test"]
+    assert own["par10"] == pytest.approx(free["par10"] + 0.25)
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+def test_predictions_are_written_and_read_again(select_data, select_root, tmp_path):
+    data = select_data()
+    result = run(data, FOREST.format(method="multiclass"), tmp_path / "forest")
+    options = {"root": select_root, "progress": False, "device": "cpu"}
+    (path,) = write_run_predictions(result.path, tmp_path / "files", "test", **options)
+    written = np.load(path)["y_pred"]
+    assert written.shape == (60, 3) and written.dtype == np.float32
+    whole = {"limit": None, "root": select_root, "progress": False}
+    found, _ = score_predictions("portfolios/toy", "test", path, **whole)
+    assert dict(found["test"]) == dict(result.scores["test"])
+    choices = {"choices.npy": written.argmax(axis=1)}
+    costs = {"costs.npz": {name: -written[:, k] for k, name in enumerate(NAMES)}}
+    for name, arrays in {**choices, **costs}.items():
+        (np.savez if name.endswith("z") else np.save)(
+            tmp_path / name, **(arrays if isinstance(arrays, dict) else {"arr": arrays})
+        )
+        found, _ = score_predictions("portfolios/toy", "test", tmp_path / name, **whole)
+        assert dict(found["test"]) == dict(result.scores["test"]), name
+    np.save(tmp_path / "short.npy", written[:-1])
+    with pytest.raises(
+        EvaluationError, match=r"short\.npy has 59 rows of y_pred, portfolios/toy test has 60 instances"
+    ):
+        score_predictions("portfolios/toy", "test", tmp_path / "short.npy", **whole)
+    np.savez(tmp_path / "part.npz", any_cost=written[:, 0])
+    with pytest.raises(EvaluationError, match=r"part.npz has no array 'sparse_cost', 'dense_cost'"):
+        score_predictions("portfolios/toy", "test", tmp_path / "part.npz", **whole)
+    np.save(tmp_path / "nan.npy", np.full((60, 3), np.nan))
+    with pytest.raises(EvaluationError, match="y_pred holds nan at row 0, column 0"):
+        score_predictions("portfolios/toy", "test", tmp_path / "nan.npy", **whole)
+
+
+def test_evaluators_take_graphs_and_stream(select_data):
+    data = select_data()
+    evaluator = Evaluator(data.card, train_costs=training_costs(data), expected_graphs=60)
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(60, 3))
+    first = 0
+    for batch in data.test.batches(7):
+        evaluator.update(batch, scores[first : first + batch.num_graphs])
+        first += batch.num_graphs
+    whole = evaluator.evaluate(list(data.test), scores)
+    assert dict(evaluator.compute()) == pytest.approx(dict(whole))
+    assert dict(evaluator.evaluate(costs_of(data.test), scores)) == pytest.approx(dict(whole))
+    with pytest.raises(EvaluationError, match="7 graphs were scored but 60 are expected: 53 missing"):
+        evaluator.evaluate(next(iter(data.test.batches(7))), scores[:7])
+    assert catalog().card("portfolios/toy") == data.card
+
+
+# ------------------------------------------------------------------------------------------------ labels
+
+
+def test_costs_may_be_labels_and_graphs_without_one_do_not_count(make_labelled, tmp_path, monkeypatch):
+    """Costs that a labeller computes, which fails on some graphs: facts, trivial scores and runs leave these out."""
+    real = labellers.LABELLERS["mis"]
+
+    def label(effort, number, graph):
+        if graph.num_nodes[0] == 9:
+            raise TimeoutError
+        return real.label(effort, number, graph)
+
+    monkeypatch.setattr(labellers, "LABELLERS", {**labellers.LABELLERS, "mis": replace(real, label=label)})
+    pick = {
+        **{"title": "Pick", "summary": "Which.", "type": "select", "labels": "co.mis"},
+        **{"outputs": ["mis_value", "mis_bound"], "metrics": {"primary": "par10", "also": ["closed_gap"]}},
+    }
+    card = make_labelled(tasks={"pick": pick})
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    data = graphbench.Loader("co/toy:pick", root=tmp_path, workers=1).load()
+    measured = measure(card, progress=False, root=tmp_path).tasks["pick"]
+    rows = np.stack([data.train.flat.values[name][:40] for name in pick["outputs"]], axis=1).astype(float)
+    known = data.train.flat.values["mis_failed"][:40] == 0
+    assert 0 < known.sum() < 40
+    assert measured.training == pytest.approx(dict(zip(pick["outputs"], rows[known].mean(axis=0), strict=True)))
+    assert measured.floor["test"]["single_best"]["closed_gap"] == 0
+    filtered = {"pre_filter": lambda graph: graph.mis_failed.item() == 0}
+    data = graphbench.Loader("co/toy:pick", root=tmp_path, workers=1, **filtered).load()
+    text = FOREST.format(method="log_costs")
+    result = run(data, text, tmp_path / "forest")
+    assert result.scores["test"]["par10"] == pytest.approx(measured.floor["test"]["single_best"]["par10"])
