@@ -299,3 +299,19 @@ def test_without_training_costs_the_closed_gap_alone_is_undefined():
         evaluator(train_costs=None).evaluate(costs, [0])
     score = SelectionEvaluator(OUTPUTS, "par10", ("closed_gap", "regret")).evaluate(costs, [1])
     assert dict(score) == {"par10": 2.0, "regret": 1.0} and "closed_gap" in score.undefined
+
+
+def test_an_overhead_of_several_fields_is_their_sum():
+    from torch_geometric.data import Batch, Data
+
+    fields = {"a_cost": 1.0, "b_cost": 5.0, "features": 0.25, "probes": 0.5}
+    graphs = Batch.from_data_list(
+        [Data(num_nodes=1, **{name: torch.tensor([value + i]) for name, value in fields.items()}) for i in range(3)]
+    )
+    outputs = parse_features({"a_cost": ["output", "graph", "scalar"], "b_cost": ["output", "graph", "scalar"]})
+    trained = {"a_cost": 1.0, "b_cost": 2.0}
+    for overhead, paid in ((("features", "probes"), 0.75 + 2), ("features", 0.25 + 1), ((), 0.0)):
+        evaluator = SelectionEvaluator(outputs, "par10", train_costs=trained, overhead=overhead)
+        assert evaluator.evaluate(graphs, np.zeros(3, np.int64))["par10"] == pytest.approx(2.0 + paid)
+    with pytest.raises(EvaluationError, match="the field 'other' of the graphs says what a choice costs"):
+        SelectionEvaluator(outputs, "par10", overhead=("features", "other")).evaluate(graphs, np.zeros(3, np.int64))
