@@ -16,7 +16,11 @@ from graphbench.models.tabular.table import table_of_model
 from graphbench.tasks.registry import task_of
 
 FEATURES = parse_features(
-    {"wide": ["input", "graph", "scalar(2)"], "mark": ["input", "node", "mask"], "target": ["output", "graph", "scalar"]}
+    {
+        "wide": ["input", "graph", "scalar(2)"],
+        "mark": ["input", "node", "mask"],
+        "target": ["output", "graph", "scalar"],
+    }
 )
 BATCH = SimpleNamespace(
     batch=torch.tensor([0, 0, 1]),
