@@ -34,6 +34,11 @@ GIN = """
 model: {processor: gin, layers: 2, hidden: 16, dropout: 0.0, degrees: true, pooling: mean, ignore: [density]}
 training: {steps: 120, batch_size: 32, lr: 1.0e-2, warmup: 5, weight_decay: 0.0, eval_every: 40}
 """
+SELECT_FEATURES = {
+    **{name: ["output", "graph", "scalar"] for name in NAMES},
+    "density": ["input", "graph", "scalar"],
+    "feature_seconds": ["meta", "graph", "scalar"],
+}
 METHODS = ("log_costs", "costs", "pairwise_regression", "pairwise_classification", "multiclass")
 
 
@@ -218,6 +223,16 @@ def test_a_graph_network_learns_to_choose(select_data, tmp_path):
     assert dict(evaluate_model(result.model, data.test, device="cpu", decoding=known)) == dict(result.scores["test"])
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_outputs_on_the_card_does_not_matter(select_data, tmp_path, method):
+    moved = dict(sorted(SELECT_FEATURES.items(), key=lambda item: item[0][::-1]))
+    assert list(moved)[:3] != list(NAMES)
+    text = FOREST.format(method=method)
+    first = run(select_data(), text, tmp_path / "first", evaluate="test").scores["test"]
+    again = run(select_data(features=moved), text, tmp_path / "again", evaluate="test").scores["test"]
+    assert dict(again) == pytest.approx(dict(first), rel=1e-9)
+
+
 @pytest.mark.parametrize("options", [{}, {"p": 1, "algorithm": "ball_tree"}, {"p": 3, "algorithm": "kd_tree"}])
 def test_nearest_neighbours_are_read_again_from_the_folder(select_data, tmp_path, options):
     data = select_data()
@@ -241,13 +256,6 @@ def test_the_inputs_of_graphs_alone_can_be_read(select_data, tmp_path):
     bare = select_data(features={**features, "density": ["meta", "graph", "scalar"]}, version=2)
     with pytest.raises(ConfigError, match="the graphs have no inputs of their own"):
         run(bare, text, tmp_path / "bare")
-
-
-SELECT_FEATURES = {
-    **{name: ["output", "graph", "scalar"] for name in NAMES},
-    "density": ["input", "graph", "scalar"],
-    "feature_seconds": ["meta", "graph", "scalar"],
-}
 
 
 def test_overhead_counts_for_the_choices_of_every_model(select_data, tmp_path):
