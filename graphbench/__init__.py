@@ -5,10 +5,10 @@ The names below load on first use, so that ``import graphbench`` is fast and nee
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphbench._version import __version__
+from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from graphbench.catalog.names import card, list_datasets
@@ -62,16 +62,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load an exported name on first use (PEP 562)."""
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module 'graphbench' has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the exported names."""
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = lazy_exports(globals(), _LAZY)

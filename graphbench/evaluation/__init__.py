@@ -5,8 +5,9 @@ The functions below load on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from graphbench.evaluation.selection import closed_gap, par
@@ -16,16 +17,4 @@ _LAZY = {"closed_gap": "graphbench.evaluation.selection", "par": "graphbench.eva
 __all__ = ["closed_gap", "par"]
 
 
-def __getattr__(name: str) -> Any:
-    """Load an exported name on first use (PEP 562)."""
-    module = _LAZY.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it exports {', '.join(__all__)}")
-    value = getattr(import_module(module), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Return the names of the module and the exported ones."""
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
