@@ -121,7 +121,8 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the size of what lies on this machine."""
     if not files:
         return "-"
-    return human_bytes(sum(facts["bytes"] + facts.get("labels", {"bytes": 0})["bytes"] for facts in files.values()))
+    of_labels = (own for facts in files.values() for own in facts.get("labels", ()))
+    return human_bytes(sum(facts["bytes"] for facts in (*files.values(), *of_labels)))
 
 
 def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
@@ -171,6 +172,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *_label_facts(c),
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
+        *(("view", f"{c.id}@{name}: {view.title}") for name, view in c.views.items()),
         ("generator", c.generator),
         ("task type", c.task.type),
         *(("parameters", line) for line in _parameters(c)),

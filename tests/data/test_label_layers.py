@@ -220,6 +220,28 @@ def test_verification_and_measuring_know_all_labellers(card: Card, tmp_path: Pat
     assert set(found.tasks) == {"both", "one", "nodes"} and found.tasks["both"].floor == found.tasks["one"].floor
 
 
+def test_what_is_on_this_machine_counts_the_labels_of_all_labellers(
+    card: Card, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ensure_split(card.with_task("one"), "train", tmp_path, workers=1)
+    main_ok("info", "layers/toy", "--root", str(tmp_path), "--json")
+    assert "labels" not in json.loads(capsys.readouterr().out)["files"]["train"], "one labeller is missing"
+    ensure_split(card, "train", tmp_path, workers=1)
+    main_ok("info", "layers/toy", "--root", str(tmp_path), "--json")
+    labels = json.loads(capsys.readouterr().out)["files"]["train"]["labels"]
+    assert [own["count"] for own in labels] == [20, 20]
+    sizes = [own.stat().st_size for own in (path, *path.parent.glob("labels-*/train.h5"))]
+    main_ok("list", "layers/toy", "--root", str(tmp_path), "--json")
+    assert len(sizes) == 3 and json.loads(capsys.readouterr().out)
+    main_ok("list", "layers/toy", "--root", str(tmp_path))
+    main_ok("info", "layers/toy@complement", "--root", str(tmp_path))
+    shown = capsys.readouterr().out
+    assert "20 graphs" in shown and "20 labelled" in shown and "layers/toy@complement" in shown
+    main_ok("generate", "layers/toy", "--splits", "train", "--root", str(tmp_path), "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert len(row["labels"]) == 2 and row["failed"] == 0
+
+
 def test_labels_that_contradict_each_other_are_refused(card: Card, tmp_path: Path) -> None:
     Calls.wrong = True
     ensure_split(card.with_task("one"), "train", tmp_path, workers=1)
