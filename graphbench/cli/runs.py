@@ -89,10 +89,16 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
 
 
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
-    """Build the report of the records of the chosen datasets; an id alone stands for all its tasks."""
+    """Build the report of the records of the chosen datasets; an id alone stands for all its tasks and views."""
     from graphbench.evaluation.results import load_records
     from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
-    found = [r for r in load_records("*", records) if {r.dataset, r.dataset.partition(":")[0]} & chosen]
+    found = [r for r in load_records("*", records) if {r.dataset, *_ids_of(r.dataset)} & chosen]
     return build_report(found, output, title=title)
+
+
+def _ids_of(address: str) -> set[str]:
+    """Return the id of an address, and the address of all its views."""
+    stored = address.partition("@")[0]
+    return {stored, stored.partition(":")[0]}

@@ -36,7 +36,7 @@ BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
-_DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?")
+_DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
 class _Strict(BaseModel):

@@ -79,7 +79,7 @@ def test_data_seeds_that_are_refused(command, value, capsys):
 
 def test_measured_facts_are_of_the_canonical_draw(capsys, monkeypatch):
     measured = []
-    monkeypatch.setattr("graphbench.verification.update_measured", lambda card: measured.append(card.id))
+    monkeypatch.setattr("graphbench.verification.update_measured", lambda card, root=None: measured.append(card.id))
     printed = run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 3, expect=2).err
     assert "leave --data-seed or --update out" in flat(printed) and measured == []
     run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 0)

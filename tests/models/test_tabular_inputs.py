@@ -92,3 +92,13 @@ def test_a_card_whose_costs_of_inputs_do_not_exist_is_refused():
         task_of(by_input(card, structure="none"))
     with pytest.raises(CardError, match=r"overhead names 'family', which is no input"):
         task_of(by_input(card, family="structure_seconds"))
+
+
+def test_too_few_rows_for_an_estimator_are_a_clear_error():
+    from graphbench.models.tabular.model import TabularModel
+
+    config = TabularModelConfig(processor="k_nearest", columns="inputs", options={"n_neighbors": 16})
+    model = TabularModel(config, TaskFeatures(FEATURES))
+    BATCH.target = torch.tensor([1.0, 2.0])
+    with pytest.raises(ConfigError, match=r"k_nearest cannot be fitted on 2 training rows .* n_neighbors"):
+        model.fit([_Batch()], seed=0)

@@ -5,11 +5,12 @@ This module loads no library of estimators; a maker loads its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from graphbench.core.errors import ConfigError, MissingDependency, UnknownModel
+from graphbench.core.errors import ConfigError, GraphBenchError, MissingDependency, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 
@@ -52,6 +53,23 @@ def register_estimator(name: str, make: Maker, trusted: tuple[str, ...] = ()) ->
 def trusted_types() -> list[str]:
     """Return the types that may be read from the files of runs; see :class:`Estimator`."""
     return sorted({name for estimator in _ESTIMATORS.values() for name in estimator.trusted})
+
+
+@contextmanager
+def fitting(name: str, rows: int) -> Iterator[None]:
+    """Turn what an estimator says against its options or its training rows into a clear error.
+
+    Raises:
+        ConfigError: If the block raises a ValueError.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, GraphBenchError):
+            raise
+        raise ConfigError(
+            f"the estimator {name} cannot be fitted on {rows:,} training rows with these model.options: {error}"
+        ) from error
 
 
 def make_estimator(name: str, regression: bool, seed: int, options: Mapping[str, Any]) -> Any:

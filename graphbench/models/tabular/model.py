@@ -14,7 +14,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import TabularModelConfig
-from graphbench.models.tabular.estimators import make_estimator
+from graphbench.models.tabular.estimators import fitting, make_estimator
 from graphbench.models.tabular.table import table_of_model
 
 _SUPPORTED = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.SCALAR)
@@ -67,9 +67,11 @@ class TabularModel(TaskModel):
                 chosen = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
                 table, target = table[np.sort(chosen)], target[np.sort(chosen)]
             columns = target.reshape(len(target), -1)
-            self.estimators[feature.name] = [
-                self._estimator(feature, seed).fit(table, columns[:, j]) for j in range(columns.shape[1])
-            ]
+            with fitting(self.config.processor, len(table)):
+                self.estimators[feature.name] = [
+                    self._estimator(feature, seed).fit(table, columns[:, j]) for j in range(columns.shape[1])
+                ]
+                self._raw(feature, table[:1])  # some estimators find out only here
             rows = max(rows, len(table))
         return rows
 

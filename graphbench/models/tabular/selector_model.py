@@ -14,7 +14,7 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import SelectorModelConfig
-from graphbench.models.tabular.estimators import make_estimator
+from graphbench.models.tabular.estimators import fitting, make_estimator
 from graphbench.models.tabular.selectors import METHODS, Fitted
 from graphbench.models.tabular.table import table_of_model
 
@@ -66,7 +66,9 @@ class SelectorModel(TaskModel):
         def make(regression: bool) -> Any:
             return make_estimator(self.config.processor, regression, seed, self.config.options)
 
-        self.estimators = self.method.fit(table, costs, self.names, make)
+        with fitting(self.config.processor, len(table)):
+            self.estimators = self.method.fit(table, costs, self.names, make)
+            self.method.values(self.estimators, table[:1], self.names)  # some estimators find out only here
         return len(table)
 
     def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
