@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 
-from benchmarks.sat_peers import PlainFormula
+from benchmarks.sat_peers import PlainFormula, renamed
 
 TRUE = 1 << 30  # the constant that is true, as a literal
 Word = list[int]  # 32 literals, the least significant bit first
@@ -54,7 +54,7 @@ class Encoder:
     def both(self, x: int, y: int) -> int:
         if -TRUE in (x, y) or x == -y:
             return -TRUE
-        if x == TRUE or x == y:
+        if x in (TRUE, y):
             return y
         if y == TRUE:
             return x
@@ -214,4 +214,4 @@ def preimage(rng: random.Random, name: str, rounds: tuple[int, int], fixed_bits:
     message = [rng.random() < 0.5 for _ in range(512)]
     e, digest = encode(name, steps, message, [i in fixed for i in range(512)])
     e.clauses += [[bit if e.value(bit) else -bit] for bit in digest if abs(bit) != TRUE]
-    return len(e.values) - 1, e.clauses
+    return renamed(rng, (len(e.values) - 1, e.clauses), flip=False)

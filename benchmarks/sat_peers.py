@@ -18,6 +18,21 @@ def _signed(rng: random.Random, variables: Sequence[int]) -> list[int]:
     return [variable if rng.random() < 0.5 else -variable for variable in variables]
 
 
+def renamed(rng: random.Random, formula: PlainFormula, flip: bool) -> PlainFormula:
+    """Return a formula with variables renamed and clauses reordered at random; with ``flip``, signs change, too."""
+    n, clauses = formula
+    names = list(range(1, n + 1))
+    rng.shuffle(names)
+    if flip:
+        names = _signed(rng, names)
+    result = []
+    for clause in clauses:
+        own = [names[literal - 1] if literal > 0 else -names[-literal - 1] for literal in clause]
+        result.append(sorted(own, key=abs))
+    rng.shuffle(result)
+    return n, result
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Generators
 
@@ -42,7 +57,7 @@ def community(
             chosen = rng.sample(rng.choice(members), k)
         else:
             chosen = [rng.choice(own) for own in rng.sample(members, k)]
-        clauses.append(_signed(rng, chosen))
+        clauses.append(_signed(rng, sorted(chosen)))
     return n, clauses
 
 
@@ -90,7 +105,7 @@ def fuzz(
     length = rng.randint(*clause_length)
     for _ in range(round(rng.uniform(*clause_ratio) * n)):
         clauses.append(_signed(rng, rng.sample(range(1, n + 1), length)))
-    return n, clauses
+    return renamed(rng, (n, clauses), flip=True)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
+from graphbench.data.runs import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
@@ -195,16 +196,18 @@ def _node_arrays(
     kind: GraphKind, holders: Relation, n: NDArray[np.int64], m: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of the nodes, in the order of the formulas."""
-    of_clauses = sign_counts(*holders, int(m.sum()))
     of_variables = np.diff(holders[0]).astype(np.int32).reshape(-1, 2)
-    of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
-    if kind == "cg":
-        return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
     if kind == "vg":
         return {"type": np.full(len(of_variables), VARIABLE, np.int8), "occurrences": of_variables}
+    of_clauses = sign_counts(*holders, int(m.sum()))
+    if kind == "cg":
+        return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
+    of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
     left, rows, code = (n, of_variables, VARIABLE) if kind == "vcg" else (2 * n, of_literals, LITERAL)
     sizes = np.stack([left, m], axis=1).ravel()
     types = np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(n)), sizes)
-    result = np.empty((len(types), 2), np.int32)
-    result[types == code], result[types == CLAUSE] = rows, of_clauses
-    return {"type": types, "occurrences": result}
+    first, after = offsets(left), offsets(m)
+    parts = [rows[:0]]
+    for s in range(len(n)):
+        parts += [rows[first[s] : first[s + 1]], of_clauses[after[s] : after[s + 1]]]
+    return {"type": types, "occurrences": np.concatenate(parts)}

@@ -7,6 +7,7 @@ the answer, followed by the model. The process ends when its input ends, and end
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import json
@@ -94,6 +95,7 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
     """Run the solver in this child, write the answer, and end the child."""
     code = 1
     try:
+        gc.disable()  # collecting among the clauses would take longer than making them
         os.setpgid(0, 0)
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -102,9 +104,8 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        clauses = _clauses(data, job["num_clauses"])
         try:
-            answer, model = (_run_executable if job["executable"] else _run_library)(job, clauses)
+            answer, model = (_run_executable if job["executable"] else _run_library)(job, data)
         except MemoryError:
             answer, model = {"error": f"the solver exceeded the guard of {job['memory_bytes'] >> 20} MiB of memory"}, []
         with os.fdopen(writing, "wb") as out:
@@ -114,16 +115,27 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
         os._exit(code)
 
 
-def _clauses(data: bytes, count: int) -> list[list[int]]:
+def _literals(data: bytes, count: int) -> tuple[list[int], list[int]]:
+    """Return the literals of the clauses, and where each clause begins, with the end of the last one."""
     numbers = array(_LITERAL)
     numbers.frombytes(data)
     values = numbers.tolist()
-    ends = list(itertools.accumulate(values[len(values) - count :], initial=0))
-    return [values[first:last] for first, last in itertools.pairwise(ends)]
+    return values[: len(values) - count], list(itertools.accumulate(values[len(values) - count :], initial=0))
 
 
-def _run_library(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[str, Any], list[int]]:
+def _dimacs(data: bytes, num_variables: int, count: int) -> bytes:
+    """Return the formula as a DIMACS file."""
+    literals, starts = _literals(data, count)
+    words = [*map(str, literals), ""]
+    for start in starts[1:]:  # an empty clause ends where it begins: its 0 follows that of the clause before
+        words[start] = "0\n" + words[start]
+    return f"p cnf {num_variables} {count}\n{' '.join(words)}".encode()
+
+
+def _run_library(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver of python-sat."""
+    literals, starts = _literals(data, job["num_clauses"])
+    clauses = [literals[first:last] for first, last in itertools.pairwise(starts)]
     solvers = importlib.import_module("pysat.solvers")
     began = time.process_time()
     if any(not clause for clause in clauses):  # python-sat ignores empty clauses
@@ -137,11 +149,10 @@ def _run_library(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[st
     return {"status": status, "counts": counts, "cpu_seconds": time.process_time() - began}, model
 
 
-def _run_executable(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[str, Any], list[int]]:
+def _run_executable(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver that reads DIMACS and prints statistics and model, as Kissat does."""
-    lines = [f"p cnf {job['num_variables']} {len(clauses)}", *(" ".join(map(str, (*c, 0))) for c in clauses), ""]
     with tempfile.TemporaryFile() as formula, tempfile.TemporaryFile() as printed:
-        formula.write("\n".join(lines).encode())
+        formula.write(_dimacs(data, job["num_variables"], job["num_clauses"]))
         formula.flush()
         os.lseek(formula.fileno(), 0, os.SEEK_SET)
         child = os.fork()
