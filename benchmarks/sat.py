@@ -34,7 +34,7 @@ _UNSOLVED, _SHORTEST = 2, 0.03  # seconds of CPU time from which a run counts fo
 SETTINGS = {
     "time": "process CPU seconds, one thread, kernels compiled before; overheads of solvers and batches: wall time",
     "generators": "the paper's ranges, without preprocessing; peer: plain Python of benchmarks/sat_peers.py and "
-    "sat_peer_hashes.py, clauses as lists; variables of circuits and preimages renamed, clauses reordered, on both sides",
+    "sat_peer_hashes.py, clauses as lists; both sides rename variables and reorder clauses of circuits and preimages",
     "graphs": f"one call per formula; large: 3,000 variables and 13,500 clauses of 3 literals; small: {DATASET}, test; "
     "ours also counts occurrences and shared clauses; peers: plain Python loops that fill a networkx graph, or a set "
     "of edges for PyG's Data; the same edges",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
+import operator
 import random
 import sys
 from pathlib import Path
@@ -123,12 +124,7 @@ def test_random_circuits_have_the_same_sizes():
 
 
 def test_a_circuit_of_the_peer_says_what_its_gates_say():
-    gates = {
-        "and": lambda a, b: a and b,
-        "or": lambda a, b: a or b,
-        "xor": lambda a, b: a != b,
-        "iff": lambda a, b: a == b,
-    }
+    gates = {"and": operator.and_, "or": operator.or_, "xor": operator.ne, "iff": operator.eq}
     for name, gate in gates.items():
         for bits in range(8):
             a, b, g = (bool(bits >> i & 1) for i in range(3))

@@ -1,8 +1,9 @@
 """The process that runs solvers: it forks one child per run and guards its memory, processor time and wall time.
 
 It is started as a script and holds nothing but python-sat, so a fork takes a millisecond and no lock of another thread
-can be held in the child. A job is a line of JSON followed by the literals (int32) and the clause lengths (int32); so is
-the answer, followed by the model. The process ends when its input ends, and ends a running solver then, too.
+can be held in the child. A job is a line of JSON followed by the formula: for an executable a DIMACS file, else the
+literals (int32) and the clause lengths (int32). An answer is a line of JSON followed by the model. The process ends
+when its input ends, and ends a running solver then, too.
 """
 
 from __future__ import annotations
@@ -115,27 +116,17 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
         os._exit(code)
 
 
-def _literals(data: bytes, count: int) -> tuple[list[int], list[int]]:
-    """Return the literals of the clauses, and where each clause begins, with the end of the last one."""
+def _clauses(data: bytes, count: int) -> list[list[int]]:
     numbers = array(_LITERAL)
     numbers.frombytes(data)
     values = numbers.tolist()
-    return values[: len(values) - count], list(itertools.accumulate(values[len(values) - count :], initial=0))
-
-
-def _dimacs(data: bytes, num_variables: int, count: int) -> bytes:
-    """Return the formula as a DIMACS file."""
-    literals, starts = _literals(data, count)
-    words = [*map(str, literals), ""]
-    for start in starts[1:]:  # an empty clause ends where it begins: its 0 follows that of the clause before
-        words[start] = "0\n" + words[start]
-    return f"p cnf {num_variables} {count}\n{' '.join(words)}".encode()
+    ends = list(itertools.accumulate(values[len(values) - count :], initial=0))
+    return [values[first:last] for first, last in itertools.pairwise(ends)]
 
 
 def _run_library(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver of python-sat."""
-    literals, starts = _literals(data, job["num_clauses"])
-    clauses = [literals[first:last] for first, last in itertools.pairwise(starts)]
+    clauses = _clauses(data, job["num_clauses"])
     solvers = importlib.import_module("pysat.solvers")
     began = time.process_time()
     if any(not clause for clause in clauses):  # python-sat ignores empty clauses
@@ -152,7 +143,7 @@ def _run_library(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list
 def _run_executable(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver that reads DIMACS and prints statistics and model, as Kissat does."""
     with tempfile.TemporaryFile() as formula, tempfile.TemporaryFile() as printed:
-        formula.write(_dimacs(data, job["num_variables"], job["num_clauses"]))
+        formula.write(data)
         formula.flush()
         os.lseek(formula.fileno(), 0, os.SEEK_SET)
         child = os.fork()

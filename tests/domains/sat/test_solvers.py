@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import ArgumentError, SolverError
-from graphbench.domains.sat import solver_client, solver_server, solvers
+from graphbench.domains.sat import solver_client, solvers
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.dimacs import read_dimacs
 from graphbench.domains.sat.solvers import SOLVERS, run_solver
 
 pytest.importorskip("pysat")
@@ -207,16 +206,3 @@ def test_a_wrong_effort_is_refused(effort):
 def test_an_unknown_solver_is_refused():
     with pytest.raises(ArgumentError, match=r"no solver 'minisat'.*minisat22"):
         run_solver("minisat", Cnf.from_clauses([[1]]))
-
-
-@pytest.mark.parametrize(
-    "clauses", [[], [[]], [[1, -2], [], [], [3]], [[], [1]], [[1], []], [[-3, 1, 2], [2], [-1, 3]]]
-)
-def test_the_file_that_kissat_reads_holds_the_formula(tmp_path, clauses):
-    cnf = Cnf.from_clauses(clauses, 3)
-    data = cnf.literals.tobytes() + cnf.lengths.astype(np.int32).tobytes()
-    path = tmp_path / "formula.cnf"
-    path.write_bytes(solver_server._dimacs(data, 3, cnf.num_clauses))
-    assert list(read_dimacs(path).clauses()) == clauses
-    lines = path.read_text().splitlines()
-    assert lines == [f"p cnf 3 {len(clauses)}", *(" ".join(map(str, [*clause, 0])) for clause in clauses)]
