@@ -20,8 +20,10 @@ from graphbench.data.runs import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
+    count_pairs,
     edge_rows,
     joined,
+    joined_pairs,
     literal_codes,
     occurrences,
     sign_counts,
@@ -32,6 +34,8 @@ from graphbench.domains.sat.graph_kernels import (
 GraphKind = Literal["vg", "vcg", "lcg", "cg"]
 MAX_EDGES = 50_000_000
 """Edges that a graph may have unless the caller says otherwise: 600 MB with their counts."""
+
+_PAIRS_PER_LITERAL = 16  # up to which the pairs of a formula are stored before equal ones are merged
 
 VARIABLE, CLAUSE, LITERAL = 0, 1, 2
 """The values of the node array ``type``."""
@@ -179,7 +183,12 @@ def _edges_of(
         _check_limit(len(of_variables) <= max_edges, kind, max_edges)
         return (first, of_variables), m, {"polarity": signs}
     by_clause = transposed(first, of_variables, clauses)
-    starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
+    pairs = count_pairs(by_clause[0])
+    if pairs <= _PAIRS_PER_LITERAL * len(of_variables):
+        starts, larger, counts = joined_pairs(len(first) - 1, *by_clause, pairs)
+        kept = len(larger) <= max_edges
+    else:
+        starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
     _check_limit(kept, kind, max_edges)
     return (starts, larger), m[:0], {"count": counts}
 
