@@ -249,7 +249,7 @@ def batches(view: str, root: str, limit: int, batch_size: int, repeats: int) -> 
     torch.set_num_threads(1)
     name = f"{DATASET}:kissat@{view}" if view else f"{DATASET}:kissat"
     dataset = Loader(name, root=root, limit=limit, progress=False, unlabelled=SPLIT).load(SPLIT)[SPLIT]
-    edges = [batch.edge_index.shape[1] for batch in dataset.batches(batch_size)]
+    edges = [batch.edge_index.shape[1] for batch in dataset.batches(batch_size, shuffle=True)]  # compiles
     started = time.perf_counter()
     for epoch in range(repeats):
         for _ in dataset.batches(batch_size, shuffle=True, epoch=epoch):
