@@ -32,6 +32,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "clutrr",
     "co",
     "labelling",
+    "sat",
     "decoding",
     "tuning",
     "cluster",

@@ -249,7 +249,7 @@ class Loader:
 
         limit = self.limit.get(split) if isinstance(self.limit, dict) else self.limit
         if not labels:
-            card = card.graphs
+            card = card.graphs if card.view is None else card.graphs.with_view(card.view)
         path = ensure_split(
             card,
             split,

@@ -24,6 +24,7 @@ _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
+_MOST_DIGITS = 12  # of an int32, with its sign and a space
 _SHORT = 32  # literals up to which a clause is sorted by insertion
 
 
@@ -111,9 +112,14 @@ class Cnf:
         """Return the clauses as text, each ended by 0, as a DIMACS file holds them after its header.
 
         Args:
-            between: What separates two clauses.
+            between: What separates two clauses, one character.
         """
-        return between.join(" ".join(map(str, (*clause, 0))) for clause in self.clauses())
+        return _body(self.literals, self.ptr, ord(between)).tobytes().decode("ascii")
+
+    def dimacs(self) -> bytes:
+        """Return the formula as the content of a DIMACS file."""
+        lines = [f"p cnf {self.num_variables} {self.num_clauses}", *([self.body("\n")] if self.num_clauses else ()), ""]
+        return "\n".join(lines).encode("ascii")
 
     @cached_property
     def gbdhash(self) -> str:
@@ -127,7 +133,7 @@ class Cnf:
             StoreError: If the file cannot be written.
         """
         place = checked_path("path", path)
-        data = f"p cnf {self.num_variables} {self.num_clauses}\n{self.body(chr(10))}\n".encode("ascii")
+        data = self.dimacs()
         with atomic_path(place) as aside:
             aside.write_bytes(_COMPRESS[place.suffix](data) if place.suffix in _COMPRESS else data)
 
@@ -185,3 +191,31 @@ def _satisfies(literals: NDArray[np.int32], ptr: NDArray[np.int64], model: NDArr
         if not holds:
             return False
     return True
+
+
+@kernel
+def _body(literals: NDArray[np.int32], ptr: NDArray[np.int64], between: int) -> NDArray[np.uint8]:
+    """Return the clauses as ASCII, their numbers separated by spaces and ended by 0."""
+    space, minus, zero = 32, 45, 48
+    text = np.empty(_MOST_DIGITS * len(literals) + 2 * len(ptr), np.uint8)
+    at = 0
+    for j in range(len(ptr) - 1):
+        for k in range(ptr[j], ptr[j + 1]):
+            number = np.int64(literals[k])
+            if number < 0:
+                text[at] = minus
+                at += 1
+                number = -number
+            last = at
+            power = 10
+            while number >= power:
+                power *= 10
+                last += 1
+            for place in range(last, at - 1, -1):
+                text[place] = zero + number % 10
+                number //= 10
+            text[last + 1] = space
+            at = last + 2
+        text[at], text[at + 1] = zero, between
+        at += 2
+    return text[: max(0, at - 1)].copy()

@@ -36,15 +36,14 @@ def draw_subset(state: NDArray[np.uint64], n: int, chosen: NDArray[np.int64]) ->
     for size in range(k):
         top = n - k + size
         pick = below(state, top + 1)
+        taken = False
         for i in range(size):
-            if chosen[i] == pick:
-                pick = top
-                break
-        place = size
-        while place > 0 and chosen[place - 1] > pick:
-            chosen[place] = chosen[place - 1]
-            place -= 1
-        chosen[place] = pick
+            taken = taken or chosen[i] == pick
+        if taken:
+            pick = top
+        for i in range(size):  # insertion without branches to mispredict
+            chosen[i], pick = min(chosen[i], pick), max(chosen[i], pick)
+        chosen[size] = pick
 
 
 @inner

@@ -30,8 +30,7 @@ def base_features(cnf: Cnf) -> dict[str, float]:
     if cnf.num_clauses == 0 or not Tables.of(cnf).lengths.all():
         kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"
         raise ArgumentError(f"the formula has {kind}, which gbdc cannot read; its base features are not defined")
-    lines = [" ".join(map(str, [*clause, 0])) for clause in cnf.clauses()]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "formula.cnf"
-        path.write_text("\n".join([f"p cnf {cnf.num_variables} {cnf.num_clauses}", *lines, ""]))
+        path.write_bytes(cnf.dimacs())
         return {PREFIX + name: float(value) for name, value in gbdc.extract_base_features(str(path)).items()}

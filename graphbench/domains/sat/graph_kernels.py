@@ -176,6 +176,68 @@ def joined(
 
 
 @kernel
+def count_pairs(group_first: NDArray[np.int64]) -> int:
+    """Return how many pairs of members all groups have together."""
+    total = 0
+    for g in range(len(group_first) - 1):
+        size = group_first[g + 1] - group_first[g]
+        total += size * (size - 1) // 2
+    return total
+
+
+@kernel
+def joined_pairs(
+    n: int, group_first: NDArray[np.int64], members: NDArray[np.int32], total: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Join the members of each group, as `joined` does with flip 0, by sorting all pairs; faster for short groups.
+
+    The pairs are sorted by counting, by their larger node and then by their smaller one.
+
+    Args:
+        n: Number of nodes.
+        group_first: int64 ``[groups + 1]`` and
+        members: the nodes of every group.
+        total: The number of pairs, from `count_pairs`.
+
+    Returns:
+        The larger neighbours of every node, and in how many groups each pair is joined.
+    """
+    as_larger, as_smaller = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    for g in range(len(group_first) - 1):
+        for at in range(group_first[g], group_first[g + 1]):
+            as_larger[members[at] + 1] += at - group_first[g]
+            as_smaller[members[at] + 1] += group_first[g + 1] - 1 - at
+    for u in range(n):
+        as_larger[u + 1] += as_larger[u]
+        as_smaller[u + 1] += as_smaller[u]
+    smaller, after = np.empty(total, np.int32), as_larger[:-1].copy()
+    for g in range(len(group_first) - 1):
+        for at in range(group_first[g], group_first[g + 1]):
+            slot = after[members[at]]
+            for k in range(group_first[g], at):
+                smaller[slot] = members[k]
+                slot += 1
+            after[members[at]] = slot
+    larger, after = np.empty(total, np.int32), as_smaller[:-1].copy()
+    for v in range(n):
+        for k in range(as_larger[v], as_larger[v + 1]):
+            larger[after[smaller[k]]] = v
+            after[smaller[k]] += 1
+    starts, counts = np.zeros(n + 1, np.int64), np.empty(total, np.int32)
+    size = 0
+    for u in range(n):
+        begin = size
+        for k in range(as_smaller[u], as_smaller[u + 1]):
+            if size > begin and larger[size - 1] == larger[k]:
+                counts[size - 1] += 1
+            else:
+                larger[size], counts[size] = larger[k], 1
+                size += 1
+        starts[u + 1] = size
+    return starts, larger[:size].copy(), counts[:size].copy()
+
+
+@kernel
 def edge_rows(
     first: NDArray[np.int64], others: NDArray[np.int32], left: NDArray[np.int64], right: NDArray[np.int64], links: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
+from graphbench.data.runs import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
+    count_pairs,
     edge_rows,
     joined,
+    joined_pairs,
     literal_codes,
     occurrences,
     sign_counts,
@@ -31,6 +34,8 @@ from graphbench.domains.sat.graph_kernels import (
 GraphKind = Literal["vg", "vcg", "lcg", "cg"]
 MAX_EDGES = 50_000_000
 """Edges that a graph may have unless the caller says otherwise: 600 MB with their counts."""
+
+_PAIRS_PER_LITERAL = 16  # up to which the pairs of a formula are stored before equal ones are merged
 
 VARIABLE, CLAUSE, LITERAL = 0, 1, 2
 """The values of the node array ``type``."""
@@ -178,7 +183,12 @@ def _edges_of(
         _check_limit(len(of_variables) <= max_edges, kind, max_edges)
         return (first, of_variables), m, {"polarity": signs}
     by_clause = transposed(first, of_variables, clauses)
-    starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
+    pairs = count_pairs(by_clause[0])
+    if pairs <= _PAIRS_PER_LITERAL * len(of_variables):
+        starts, larger, counts = joined_pairs(len(first) - 1, *by_clause, pairs)
+        kept = len(larger) <= max_edges
+    else:
+        starts, larger, counts, kept = joined(first, of_variables, *by_clause, 0, max_edges)
     _check_limit(kept, kind, max_edges)
     return (starts, larger), m[:0], {"count": counts}
 
@@ -195,16 +205,18 @@ def _node_arrays(
     kind: GraphKind, holders: Relation, n: NDArray[np.int64], m: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of the nodes, in the order of the formulas."""
-    of_clauses = sign_counts(*holders, int(m.sum()))
     of_variables = np.diff(holders[0]).astype(np.int32).reshape(-1, 2)
-    of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
-    if kind == "cg":
-        return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
     if kind == "vg":
         return {"type": np.full(len(of_variables), VARIABLE, np.int8), "occurrences": of_variables}
+    of_clauses = sign_counts(*holders, int(m.sum()))
+    if kind == "cg":
+        return {"type": np.full(len(of_clauses), CLAUSE, np.int8), "occurrences": of_clauses}
+    of_literals = np.stack([of_variables, of_variables[:, ::-1]], axis=1).reshape(-1, 2)
     left, rows, code = (n, of_variables, VARIABLE) if kind == "vcg" else (2 * n, of_literals, LITERAL)
     sizes = np.stack([left, m], axis=1).ravel()
     types = np.repeat(np.tile(np.array([code, CLAUSE], np.int8), len(n)), sizes)
-    result = np.empty((len(types), 2), np.int32)
-    result[types == code], result[types == CLAUSE] = rows, of_clauses
-    return {"type": types, "occurrences": result}
+    first, after = offsets(left), offsets(m)
+    parts = [rows[:0]]
+    for s in range(len(n)):
+        parts += [rows[first[s] : first[s + 1]], of_clauses[after[s] : after[s + 1]]]
+    return {"type": types, "occurrences": np.concatenate(parts)}

@@ -62,7 +62,9 @@ def draw_community(
         if uniform(state) < p:
             i = below(state, c)
             draw_subset(state, size + (1 if i < larger else 0), chosen)
-            chosen += i * size + min(i, larger)
+            first = i * size + min(i, larger)
+            for a in range(k):  # adding to the whole array would take as long as the rest of the draw
+                chosen[a] += first
         else:
             draw_subset(state, c, chosen)
             for a in range(k):

@@ -82,7 +82,10 @@ def run_job(cnf: Cnf, job: dict[str, Any]) -> tuple[dict[str, Any], NDArray[np.i
     Raises:
         SolverError: If the solver exceeded a guard or crashed.
     """
-    data = np.ascontiguousarray(cnf.literals, np.int32).tobytes() + cnf.lengths.astype(np.int32).tobytes()
+    if job["executable"]:
+        data = cnf.dimacs()
+    else:
+        data = np.ascontiguousarray(cnf.literals, np.int32).tobytes() + cnf.lengths.astype(np.int32).tobytes()
     sizes = {"num_variables": cnf.num_variables, "num_clauses": cnf.num_clauses}
     answer, model = _CONNECTION.ask({**job, **sizes}, data)
     if "error" in answer:

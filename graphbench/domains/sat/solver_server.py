@@ -1,12 +1,14 @@
 """The process that runs solvers: it forks one child per run and guards its memory, processor time and wall time.
 
 It is started as a script and holds nothing but python-sat, so a fork takes a millisecond and no lock of another thread
-can be held in the child. A job is a line of JSON followed by the literals (int32) and the clause lengths (int32); so is
-the answer, followed by the model. The process ends when its input ends, and ends a running solver then, too.
+can be held in the child. A job is a line of JSON followed by the formula: for an executable a DIMACS file, else the
+literals (int32) and the clause lengths (int32). An answer is a line of JSON followed by the model. The process ends
+when its input ends, and ends a running solver then, too.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import json
@@ -94,6 +96,7 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
     """Run the solver in this child, write the answer, and end the child."""
     code = 1
     try:
+        gc.disable()  # collecting among the clauses would take longer than making them
         os.setpgid(0, 0)
         os.close(reading)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -102,9 +105,8 @@ def _run_and_exit(job: dict[str, Any], data: bytes, reading: int, writing: int) 
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_AS, (job["memory_bytes"], job["memory_bytes"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        clauses = _clauses(data, job["num_clauses"])
         try:
-            answer, model = (_run_executable if job["executable"] else _run_library)(job, clauses)
+            answer, model = (_run_executable if job["executable"] else _run_library)(job, data)
         except MemoryError:
             answer, model = {"error": f"the solver exceeded the guard of {job['memory_bytes'] >> 20} MiB of memory"}, []
         with os.fdopen(writing, "wb") as out:
@@ -122,8 +124,9 @@ def _clauses(data: bytes, count: int) -> list[list[int]]:
     return [values[first:last] for first, last in itertools.pairwise(ends)]
 
 
-def _run_library(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[str, Any], list[int]]:
+def _run_library(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver of python-sat."""
+    clauses = _clauses(data, job["num_clauses"])
     solvers = importlib.import_module("pysat.solvers")
     began = time.process_time()
     if any(not clause for clause in clauses):  # python-sat ignores empty clauses
@@ -137,11 +140,10 @@ def _run_library(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[st
     return {"status": status, "counts": counts, "cpu_seconds": time.process_time() - began}, model
 
 
-def _run_executable(job: dict[str, Any], clauses: list[list[int]]) -> tuple[dict[str, Any], list[int]]:
+def _run_executable(job: dict[str, Any], data: bytes) -> tuple[dict[str, Any], list[int]]:
     """Run a solver that reads DIMACS and prints statistics and model, as Kissat does."""
-    lines = [f"p cnf {job['num_variables']} {len(clauses)}", *(" ".join(map(str, (*c, 0))) for c in clauses), ""]
     with tempfile.TemporaryFile() as formula, tempfile.TemporaryFile() as printed:
-        formula.write("\n".join(lines).encode())
+        formula.write(data)
         formula.flush()
         os.lseek(formula.fileno(), 0, os.SEEK_SET)
         child = os.fork()

@@ -16,6 +16,7 @@ from graphbench.core.errors import CardError, GenerationError, SolverError
 from graphbench.data.domain import find_generator, find_labeller
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import Samples
+from graphbench.data.shards import stored_samples
 from graphbench.domains.sat import Cnf, graph
 from graphbench.domains.sat.feature_groups import FEATURE_GROUPS, SOLVED, features
 from graphbench.domains.sat.feature_labellers import columns_of
@@ -242,3 +243,12 @@ def test_the_card_draws_and_labels(tmp_path):
     data = splits.val[0]
     assert data.y.item() == pytest.approx(math.log10(data.minisat22_par10.item()), abs=1e-4)
     assert data.structure.shape == (1, 77) and data.probes.shape == (1, 61) and data.occurrences.shape[1] == 2
+
+
+def test_a_view_without_labels(tmp_path):
+    options = {"root": tmp_path, "limit": 2, "workers": 1, "progress": False, "unlabelled": "val"}
+    stored = graphbench.Loader("sat/small:kissat", **options).load("val").val
+    (batch,) = graphbench.Loader("sat/small:kissat@vg", **options).load("val").val.batches(2)
+    found = [graph(formula_of(stored_samples(stored.card, stored.path), i), "vg") for i in range(2)]
+    assert batch.edge_index.shape[1] == 2 * sum(len(own.edges) for own in found)
+    assert "shared" in batch and "kissat_status" not in batch

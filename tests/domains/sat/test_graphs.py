@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from graphbench.core.errors import ArgumentError
 from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.graph_kernels import count_pairs, joined, joined_pairs, transposed
 from graphbench.domains.sat.graphs import graph, graphs_of_formulas
 
 KINDS = ("vg", "vcg", "lcg", "cg")
@@ -144,3 +145,37 @@ def test_wrong_arguments_are_named():
             graph(Cnf(2, np.array([1, literal], np.int32), np.array([0, 2])), "vcg")
     with pytest.raises(ArgumentError, match="2 formulas of 5 clauses do not fit 4 clauses of 3 literals"):
         graphs_of_formulas(np.array([2, 2]), np.array([2, 3]), np.array([0, 1, 1, 2, 3]), np.array([1, 2, 1]), "vg")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 9), st.data())
+def test_both_ways_to_join_the_members_of_groups_agree(n, data):
+    groups = data.draw(st.lists(st.lists(st.integers(0, n - 1), unique=True, max_size=n).map(sorted), max_size=9))
+    group_first = np.cumsum([0, *map(len, groups)])
+    members = np.array([v for group in groups for v in group], np.int32)
+    shared = Counter(pair for group in groups for pair in itertools.combinations(group, 2))
+    by_node = transposed(group_first, members, n)
+    total = count_pairs(group_first)
+    assert total == shared.total()
+    for starts, larger, counts in (
+        joined(*by_node, group_first, members, 0, 1000)[:3],
+        joined_pairs(n, group_first, members, total),
+    ):
+        smaller = np.repeat(np.arange(n), np.diff(starts))
+        found = list(zip(zip(smaller.tolist(), larger.tolist(), strict=True), counts.tolist(), strict=True))
+        assert found == sorted(shared.items())
+
+
+@pytest.mark.parametrize("length", [20, 60])  # fewer and more pairs than are stored before equal ones are merged
+def test_long_clauses_have_the_graph_of_the_definition(length):
+    rng = np.random.default_rng(length)
+    clauses = [(rng.permutation(80)[:length] + 1) * rng.choice([-1, 1], length) for _ in range(12)]
+    cnf = Cnf.from_clauses([clause.tolist() for clause in clauses], 80)
+    shared = Counter(
+        pair for clause in clauses for pair in itertools.combinations(sorted(np.abs(clause) - 1), 2)
+    )  # fmt: skip
+    found = graph(cnf, "vg")
+    assert list(map(tuple, found.edges.tolist())) == sorted(shared)
+    assert found.edge_arrays["count"].tolist() == [shared[pair] for pair in sorted(shared)]
+    with pytest.raises(ArgumentError, match="max_edges"):
+        graph(cnf, "vg", len(shared) - 1)
