@@ -98,7 +98,14 @@ class _FileGenerator(Generator):
         return hashes
 
 
-def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = (), version: int = 1) -> FileSource:
+def file_source(
+    name: str,
+    read: Reader,
+    *,
+    also: tuple[Feature, ...] = (),
+    downloads: tuple[Download, ...] = (),
+    version: int = 1,
+) -> FileSource:
     """Return a source of files for a reader that returns all splits as samples.
 
     The samples must have the features of the dataset's generator, hints included; those of the stage ``meta``, which no
@@ -108,6 +115,7 @@ def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = ()
     Args:
         name: ``<domain>.<name>``.
         read: The reader.
+        also: Further features of the stage ``meta`` that the reader returns, such as the names of files.
         downloads: The registered downloads of the files.
         version: Must be raised whenever the reader returns other samples for the same files.
     """
@@ -132,7 +140,7 @@ def file_source(name: str, read: Reader, *, downloads: tuple[Download, ...] = ()
     def card_of_files(card: Card, folder: Path) -> Card:
         place = folder.expanduser().resolve()
         splits = read_files(name, read, place)
-        features = _given_features(card, splits["train"])
+        features = (*_given_features(card, splits["train"]), *also)
         drawn = tuple(f for f in features if f.name not in {label.name for label in card.label_features})
         for split, samples in splits.items():
             problem = _wrong_values(drawn, samples) or graph_problem(card, samples)

@@ -8,5 +8,6 @@ DOMAIN = Domain(
     "sat",
     generators="graphbench.domains.sat.generators:GENERATORS",
     labellers="graphbench.domains.sat.labellers:LABELLERS",
+    sources="graphbench.domains.sat.sources:SOURCES",
     views="graphbench.domains.sat.views:VIEWS",
 )

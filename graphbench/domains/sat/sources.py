@@ -1,0 +1,10 @@
+"""The sources of files of SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphbench.data.sources import FileSource
+from graphbench.domains.sat.formula_files import FILES
+
+SOURCES: Mapping[str, FileSource] = {"files": FILES}
