@@ -67,7 +67,7 @@ def read_formulas(folder: Path) -> dict[str, dict[str, Cnf]]:
         StoreError: If the folder cannot be read.
     """
     with clear_errors(folder, "read", "choose another folder"):
-        parts = {place.name: found for place in sorted(folder.iterdir()) if (found := _files(place))}
+        parts = {place.name: paths for place in sorted(folder.iterdir()) if (paths := _files(place))}
         own = _files(folder)
     if parts and own:
         raise FormulaError(
@@ -78,7 +78,7 @@ def read_formulas(folder: Path) -> dict[str, dict[str, Cnf]]:
         kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
         raise FormulaError(f"{folder} holds no formula; expected are files named {kinds}")
     listed = parts or {"": own}
-    found = {split: {path.name: read_formula(path) for path in paths} for split, paths in listed.items()}
+    found = {split: {path.name: read_formula(path) for path in files} for split, files in listed.items()}
     _require_distinct(folder, found)
     if not parts:
         return _assigned(folder, found[""])
