@@ -1,0 +1,301 @@
+"""Tables in ARFF, the attribute-relation file format of Weka, in which ASlib scenarios are written.
+
+Read are numeric, string and nominal attributes, with keywords and nominal values in any case, quoted names and values
+with escapes, tabs and blanks between words, comments, and ``?`` for a missing value. Sparse rows, dates and relational
+attributes are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphbench.core.errors import StoreError
+from graphbench.core.files import atomic_path
+
+NUMERIC, STRING, NOMINAL = "numeric", "string", "nominal"
+_KINDS = {"numeric": NUMERIC, "real": NUMERIC, "integer": NUMERIC, "string": STRING}
+_MISSING = "?"
+_BLANK = " \t\r\n"
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_SPECIAL = re.compile(r"[\s,'\"%{}\\?]|^$")
+_SHOWN = 60  # characters of a faulty line that messages show
+
+Value = float | str | None
+"""A number, a text, or None where the value is missing."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column.
+
+    Attributes:
+        name: Its name, as written.
+        kind: ``numeric``, ``string`` or ``nominal``.
+        values: The values of a nominal attribute.
+    """
+
+    name: str
+    kind: str = NUMERIC
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Arff:
+    """A table.
+
+    Attributes:
+        path: The file.
+        relation: Name of the table.
+        attributes: The columns.
+        rows: The rows, one value per column.
+        lines: Line of the file of every row, from 1 on.
+    """
+
+    path: Path
+    relation: str
+    attributes: tuple[Attribute, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    lines: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns in lower case, by which they are found."""
+        return tuple(attribute.name.lower() for attribute in self.attributes)
+
+    def place(self, row: int) -> str:
+        """Return file and line of a row, for messages."""
+        return f"{self.path}, line {self.lines[row]}"
+
+    def column_number(self, name: str) -> int:
+        """Return the position of a column, whose name is compared without regard to case.
+
+        Raises:
+            StoreError: If there is no such column.
+        """
+        if name.lower() not in self.names:
+            raise StoreError(f"{self.path} has no attribute {name!r}; it has {', '.join(self.names) or 'none'}")
+        return self.names.index(name.lower())
+
+    def texts(self, name: str) -> list[str]:
+        """Return a column as texts; a whole number is written without a point.
+
+        Raises:
+            StoreError: If there is no such column, or a value is missing.
+        """
+        column = self.column_number(name)
+        found = []
+        for i, row in enumerate(self.rows):
+            value = row[column]
+            if value is None:
+                raise StoreError(f"{self.place(i)}: {name} is missing")
+            found.append(value if isinstance(value, str) else f"{value:.17g}")
+        return found
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a column as numbers, nan where a value is missing; the texts of numbers count as such.
+
+        Raises:
+            StoreError: If there is no such column, or a value is no number.
+        """
+        column = self.column_number(name)
+        return [self._number(i, name, row[column]) for i, row in enumerate(self.rows)]
+
+    def _number(self, row: int, name: str, value: Value) -> float:
+        try:
+            return math.nan if value is None else float(value)
+        except ValueError:
+            raise StoreError(f"{self.place(row)}: {name} is {value!r:.60}, which is no number") from None
+
+
+def read_arff(path: Path) -> Arff:
+    """Return the table of an ARFF file.
+
+    Raises:
+        StoreError: If the file cannot be read, is no ARFF, has a name twice, or a row does not fit the attributes; the
+            message gives the line.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline=None) as file:
+            return _parse(path, file)
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path} is no ARFF file: it holds bytes that are no UTF-8 text ({error.reason})") from error
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _parse(path: Path, lines: Iterable[str]) -> Arff:
+    numbered = (
+        (number, text) for number, line in enumerate(lines, 1) if (text := line.strip(_BLANK)) and text[0] != "%"
+    )
+    relation, attributes = _header(path, numbered)
+    rows, places = [], []
+    for number, text in numbered:
+        place = f"{path}, line {number}"
+        if text[0] == "{":
+            raise StoreError(f"{place}: the row is sparse, which is not read; write all values")
+        rows.append(_row(place, text, attributes))
+        places.append(number)
+    return Arff(path, relation, attributes, tuple(rows), tuple(places))
+
+
+def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, tuple[Attribute, ...]]:
+    relation, found = "", list[Attribute]()
+    for number, text in numbered:
+        place = f"{path}, line {number}"
+        keyword, rest = (*text.split(None, 1), "")[:2]
+        match keyword.lower():
+            case "@relation":
+                relation = _word(place, rest)[0] if rest else ""
+            case "@attribute":
+                found.append(_attribute(place, rest))
+            case "@data":
+                names = [attribute.name.lower() for attribute in found]
+                twice = [name for name in names if names.count(name) > 1]
+                if twice or not found:
+                    what = f"the attribute {twice[0]!r} twice" if twice else "no attribute"
+                    raise StoreError(f"{path} has {what}; give every column a name of its own")
+                return relation, tuple(found)
+            case _:
+                raise StoreError(
+                    f"{place}: {text[:_SHOWN]!r} where @RELATION, @ATTRIBUTE or @DATA is expected; is it an ARFF file?"
+                )
+    raise StoreError(f"{path} has no @DATA; is it an ARFF file?")
+
+
+def _attribute(place: str, text: str) -> Attribute:
+    name, rest = _word(place, text)
+    kind = rest.strip(_BLANK)
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            raise StoreError(f"{place}: the values of {name!r} do not end with a closing brace")
+        values = tuple("" if value is None else value for value, _ in _values(place, kind[1:-1]))
+        return Attribute(name, NOMINAL, values)
+    word = kind.split(None, 1)[0].lower() if kind else ""
+    if word not in _KINDS:
+        raise StoreError(
+            f"{place}: the type of {name!r} is {kind[:_SHOWN]!r}; read are NUMERIC, REAL, INTEGER, STRING and "
+            "{values}"
+        )
+    return Attribute(name, _KINDS[word])
+
+
+def _word(place: str, text: str) -> tuple[str, str]:
+    """Return the first word of a text, which may be quoted, and the rest."""
+    if text[:1] in ("'", '"'):
+        return _quoted(place, text, 0)
+    words = text.split(None, 1)
+    if not words:
+        raise StoreError(f"{place}: a name is missing")
+    head, brace, tail = words[0].partition("{")  # as in "@ATTRIBUTE status{ok,timeout}"
+    return head, brace + tail + (" " + words[1] if len(words) > 1 else "")
+
+
+def _quoted(place: str, text: str, start: int) -> tuple[str, str]:
+    """Return the content of the quotes that begin at ``start``, and what follows them."""
+    quote, letters, i = text[start], list[str](), start + 1
+    while i < len(text):
+        letter = text[i]
+        if letter == "\\" and i + 1 < len(text):
+            letters.append(_ESCAPES.get(text[i + 1], text[i + 1]))
+            i += 2
+            continue
+        if letter == quote:
+            return "".join(letters), text[i + 1 :]
+        letters.append(letter)
+        i += 1
+    raise StoreError(f"{place}: the quote {quote} of {text[start : start + _SHOWN]!r} is not closed")
+
+
+def _values(place: str, text: str) -> list[tuple[str | None, bool]]:
+    """Return the values of a line and whether each is quoted; None for a missing one."""
+    if "'" not in text and '"' not in text and "\\" not in text:
+        words = [word.strip(_BLANK) for word in text.split(",")]
+        return [(None if word == _MISSING else word, False) for word in words]
+    found: list[tuple[str | None, bool]] = []
+    rest = text
+    while True:
+        rest = rest.lstrip(_BLANK)
+        if rest[:1] in ("'", '"'):
+            value, rest = _quoted(place, rest, 0)
+            found.append((value, True))
+            between, comma, rest = rest.partition(",")
+            if between.strip(_BLANK):
+                raise StoreError(f"{place}: {between.strip()[:_SHOWN]!r} follows a quoted value; a comma is expected")
+        else:
+            word, comma, rest = rest.partition(",")
+            word = word.strip(_BLANK)
+            found.append((None if word == _MISSING else word, False))
+        if not comma:
+            return found
+
+
+def _row(place: str, text: str, attributes: Sequence[Attribute]) -> tuple[Value, ...]:
+    words = _values(place, text)
+    if len(words) != len(attributes):
+        raise StoreError(f"{place}: the row has {len(words)} values, but there are {len(attributes)} attributes")
+    return tuple(_value(place, a, word, quoted) for a, (word, quoted) in zip(attributes, words, strict=True))
+
+
+def _value(place: str, attribute: Attribute, word: str | None, quoted: bool) -> Value:
+    if word is None:
+        return None
+    if attribute.kind == NUMERIC:
+        try:
+            return float(word)
+        except ValueError:
+            raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is no number") from None
+    if not word and not quoted:
+        raise StoreError(f"{place}: the value of {attribute.name} is empty; write ? for a missing one")
+    if attribute.kind != NOMINAL or word in attribute.values:
+        return word
+    for known in attribute.values:
+        if known.lower() == word.lower():
+            return known
+    raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is none of its values")
+
+
+def write_arff(path: Path, relation: str, attributes: Sequence[Attribute], rows: Iterable[Sequence[Value]]) -> None:
+    """Write a table as an ARFF file, from which :func:`read_arff` reads the same values.
+
+    Args:
+        path: The file.
+        relation: Name of the table.
+        attributes: The columns.
+        rows: The rows, one value per column; nan is written as a missing value.
+
+    Raises:
+        StoreError: If the file cannot be written.
+    """
+    with atomic_path(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"@RELATION {_escaped(relation)}\n\n")
+        for attribute in attributes:
+            values = ",".join(map(_escaped, attribute.values))
+            kind = f"{{{values}}}" if attribute.kind == NOMINAL else attribute.kind.upper()
+            file.write(f"@ATTRIBUTE {_escaped(attribute.name)} {kind}\n")
+        file.write("\n@DATA\n")
+        for row in rows:
+            file.write(",".join(map(_written, row)) + "\n")
+
+
+def _written(value: Value) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return _MISSING
+    if isinstance(value, str):
+        return _escaped(value)
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def _escaped(text: str) -> str:
+    """Return a text in quotes if it holds a letter that has a meaning in ARFF."""
+    if not _SPECIAL.search(text):
+        return text
+    shown = text.replace("\\", "\\\\").replace("'", "\\'")
+    for letter, sign in _ESCAPES.items():
+        shown = shown.replace(sign, f"\\{letter}")
+    return f"'{shown}'"

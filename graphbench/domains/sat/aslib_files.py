@@ -1,0 +1,347 @@
+"""Folders of ASlib scenarios: read from and written to their files (Bischl et al. 2016, section 3).
+
+The files are ``description.txt`` (YAML), ``algorithm_runs.arff`` and ``feature_values.arff``, and optionally
+``feature_costs.arff``, ``feature_runstatus.arff`` and ``cv.arff``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from graphbench.core.errors import StoreError
+from graphbench.core.files import atomic_path
+from graphbench.domains.sat.arff import NOMINAL, NUMERIC, STRING, Arff, Attribute, Value, read_arff, write_arff
+from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario, first_repeated
+
+DESCRIPTION, RUNS, FEATURES = "description.txt", "algorithm_runs.arff", "feature_values.arff"
+COSTS, FEATURE_STATUS, FOLDS = "feature_costs.arff", "feature_runstatus.arff", "cv.arff"
+_INSTANCE, _REPETITION, _ALGORITHM, _STATUS, _FOLD = "instance_id", "repetition", "algorithm", "runstatus", "fold"
+_MOST_BYTES = 1 << 20  # of a description
+_MOST_REPETITIONS = 1000
+_MOST_LEVELS = 20
+_LONE_MARK = re.compile(r"^(\s*[\w-]+\s*:\s*|\s*-\s*)\?\s*$", re.MULTILINE)  # "?" alone is no YAML
+
+
+def read_scenario(folder: Path) -> Scenario:
+    """Return the scenario of a folder.
+
+    Of several performance measures the first is read; it must be a run time. Features that were measured several times
+    have the mean of their values; of several repetitions of cross-validation the first is taken.
+
+    Raises:
+        StoreError: If a file is missing or malformed, the measure is no run time, the cutoff is missing, or the files
+            name different instances; the message gives file and line.
+    """
+    about = _description(folder / DESCRIPTION)
+    runs, values = read_arff(folder / RUNS), read_arff(folder / FEATURES)
+    instances = tuple(dict.fromkeys(values.texts(_INSTANCE)))
+    if not instances or not runs.rows:
+        raise StoreError(f"{(values if not instances else runs).path} has no rows")
+    names = tuple(a.name for a in values.attributes if a.name.lower() not in (_INSTANCE, _REPETITION))
+    places = {name: i for i, name in enumerate(instances)}
+    measure = _measure(folder, about)
+    algorithms, seconds, status = _runs(runs, places, measure)
+    steps = _steps(folder, about, names)
+    costs = _optional(folder / COSTS)
+    states = _optional(folder / FEATURE_STATUS)
+    return Scenario(
+        name=str(about.get("scenario_id") or folder.resolve().name),
+        instances=instances,
+        algorithms=algorithms,
+        cutoff=_cutoff(folder, about),
+        seconds=seconds,
+        status=status,
+        feature_names=names,
+        features=_means(values, names, places),
+        steps=steps,
+        step_seconds=None if costs is None else _means(costs, tuple(steps), places),
+        step_status=None if states is None else _step_status(states, tuple(steps), places),
+        default_steps=_default_steps(folder, about, steps),
+        folds=_folds(_optional(folder / FOLDS), places),
+        measure=measure,
+    ).check()
+
+
+# ---------------------------------------------------------------------------------------------------- the description
+
+
+def _description(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise StoreError(f"{path} has more than {_MOST_BYTES:,} bytes; is it the description of a scenario?")
+        text = _LONE_MARK.sub(r"\1'?'", raw.decode("utf-8-sig").replace("\t", "  "))
+        _check_structure(path, text)
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f", line {mark.line + 1}"
+        raise StoreError(f"{path}{line}: no valid YAML: {getattr(error, 'problem', error)}") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path} cannot be read: {error}; a scenario is a folder with this file") from error
+    if not isinstance(found, Mapping):
+        raise StoreError(f"{path} is no mapping of keys to values; is it the description of a scenario?")
+    return found
+
+
+def _check_structure(path: Path, text: str) -> None:
+    """Refuse aliases, by which a small file may stand for a huge one, and deep nesting."""
+    levels = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        line = 0 if event.start_mark is None else event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise StoreError(f"{path}, line {line}: YAML aliases are not read")
+        if levels > _MOST_LEVELS:
+            raise StoreError(f"{path}, line {line}: lists and mappings are nested too deeply")
+
+
+def _listed(value: Any) -> list[str]:
+    """Return a list that a description holds, which may also be written with commas."""
+    if value is None or value == "?":
+        return []
+    return [
+        str(v).strip()
+        for v in (value if isinstance(value, Sequence) and not isinstance(value, str) else str(value).split(","))
+    ]
+
+
+def _measure(folder: Path, about: Mapping[str, Any]) -> str:
+    kinds = _listed(about.get("performance_type")) or ["runtime"]
+    if kinds[0] != "runtime":
+        raise StoreError(f"{folder / DESCRIPTION}: performance_type is {kinds[0]!r}; scenarios of run times are read")
+    if (_listed(about.get("maximize")) or ["False"])[0].lower() in ("true", "yes"):
+        raise StoreError(f"{folder / DESCRIPTION}: maximize is true, but a run time is minimised")
+    return (_listed(about.get("performance_measures")) or ["runtime"])[0]
+
+
+def _cutoff(folder: Path, about: Mapping[str, Any]) -> float:
+    value = about.get("algorithm_cutoff_time")
+    try:
+        cutoff = math.nan if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        cutoff = math.nan
+    if not 0 < cutoff < math.inf:
+        raise StoreError(
+            f"{folder / DESCRIPTION}: algorithm_cutoff_time is {value!r}; PAR10 needs the time in seconds "
+            "after which runs were stopped"
+        )
+    return cutoff
+
+
+def _steps(folder: Path, about: Mapping[str, Any], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return feature step -> features; a scenario that names none has the step ``all``."""
+    found = about.get("feature_steps")
+    if not isinstance(found, Mapping) or not found:
+        return {"all": tuple(names)}
+    steps = {}
+    for step, spec in found.items():
+        provided = spec.get("provides") if isinstance(spec, Mapping) else spec
+        steps[str(step)] = tuple(_listed(provided))
+        unknown = [name for name in steps[str(step)] if name not in names]
+        if unknown:
+            raise StoreError(
+                f"{folder / DESCRIPTION}: the feature step {step!r} provides {unknown[0]!r}, which {FEATURES} lacks"
+            )
+    return steps
+
+
+def _default_steps(folder: Path, about: Mapping[str, Any], steps: Mapping[str, Any]) -> tuple[str, ...]:
+    found = tuple(_listed(about.get("default_steps")))
+    unknown = [step for step in found if step not in steps]
+    if unknown:
+        raise StoreError(f"{folder / DESCRIPTION}: default_steps has {unknown[0]!r}; the steps are {', '.join(steps)}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- the tables
+
+
+def _optional(path: Path) -> Arff | None:
+    return read_arff(path) if path.exists() else None
+
+
+def _places(table: Arff, places: Mapping[str, int]) -> list[int]:
+    """Return the number of the instance of every row.
+
+    Raises:
+        StoreError: If an instance has no features.
+    """
+    names = table.texts(_INSTANCE)
+    for row, name in enumerate(names):
+        if name not in places:
+            raise StoreError(f"{table.place(row)}: the instance {name!r} is unknown; {FEATURES} lacks it")
+    return [places[name] for name in names]
+
+
+def _repetitions(table: Arff) -> list[int]:
+    """Return the repetition of every row, from 0 on; 0 where the table has none."""
+    if _REPETITION not in table.names:
+        return [0] * len(table.rows)
+    found = table.numbers(_REPETITION)
+    for row, number in enumerate(found):
+        if not (1 <= number <= _MOST_REPETITIONS and number == int(number)):
+            raise StoreError(f"{table.place(row)}: the repetition is {number:g}; it is a whole number from 1 on")
+    return [int(number) - 1 for number in found]
+
+
+def _state(table: Arff, row: int, value: Value, known: Sequence[str]) -> int:
+    word = str(value).strip().lower()
+    if value is None or word not in known:
+        raise StoreError(f"{table.place(row)}: the status is {value!r}; it is one of {', '.join(known)}")
+    return known.index(word)
+
+
+def _runs(table: Arff, places: Mapping[str, int], measure: str) -> tuple[tuple[str, ...], Floats, NDArray[np.int8]]:
+    """Return the algorithms, and times and statuses of their runs."""
+    instance, repetition = _places(table, places), _repetitions(table)
+    words, seconds = table.texts(_ALGORITHM), table.numbers(measure)
+    algorithms = tuple(dict.fromkeys(words))
+    numbers = {name: k for k, name in enumerate(algorithms)}
+    state = table.column_number(_STATUS)
+    shape = (len(places), len(algorithms), max(repetition) + 1)
+    times, status = np.full(shape, np.nan), np.full(shape, NO_RUN, np.int8)
+    for row, place in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
+        if status[place] != NO_RUN:
+            raise StoreError(f"{table.place(row)}: the run of {words[row]!r} is there twice; number its repetitions")
+        status[place] = _state(table, row, table.rows[row][state], STATUSES)
+        times[place] = seconds[row]
+        if status[place] == 0 and not 0 <= seconds[row] < math.inf:
+            raise StoreError(f"{table.place(row)}: the run is ok, but its {measure} is {seconds[row]:g}")
+    return algorithms, times, status
+
+
+def _means(table: Arff, names: Sequence[str], places: Mapping[str, int]) -> Floats:
+    """Return columns by instance, float64 ``[S, columns]``: the mean of the known values of all repetitions."""
+    instance = _places(table, places)
+    _require_once(table, instance, _repetitions(table))
+    columns = np.array([table.numbers(name) for name in names], np.float64).reshape(len(names), len(instance)).T
+    columns = np.where(np.isfinite(columns), columns, np.nan)
+    known = ~np.isnan(columns)
+    sums, counts = np.zeros((len(places), len(names))), np.zeros((len(places), len(names)))
+    np.add.at(sums, instance, np.where(known, columns, 0.0))
+    np.add.at(counts, instance, known)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _step_status(table: Arff, steps: Sequence[str], places: Mapping[str, int]) -> NDArray[np.int8]:
+    """Return the statuses of feature steps in their first repetitions, int8 ``[S, steps]``."""
+    instance, repetition = _places(table, places), _repetitions(table)
+    _require_once(table, instance, repetition)
+    found = np.full((len(places), len(steps)), NO_RUN, np.int8)
+    columns = [table.column_number(step) for step in steps]
+    for row in sorted(range(len(instance)), key=lambda i: -repetition[i]):
+        for k, column in enumerate(columns):
+            value = table.rows[row][column]
+            found[instance[row], k] = NO_RUN if value is None else _state(table, row, value, FEATURE_STATUSES)
+    return found
+
+
+def _require_once(table: Arff, instance: Sequence[int], repetition: Sequence[int]) -> None:
+    seen: set[tuple[int, int]] = set()
+    for row, key in enumerate(zip(instance, repetition, strict=True)):
+        if key in seen:
+            raise StoreError(f"{table.place(row)}: the instance is there twice; number its repetitions")
+        seen.add(key)
+
+
+def _folds(table: Arff | None, places: Mapping[str, int]) -> NDArray[np.int64] | None:
+    """Return the fold of every instance in the first repetition of cross-validation."""
+    if table is None:
+        return None
+    instance, repetition, fold = _places(table, places), _repetitions(table), table.numbers(_FOLD)
+    found = np.zeros(len(places), np.int64)
+    for row, (i, again, number) in enumerate(zip(instance, repetition, fold, strict=True)):
+        if not (1 <= number <= len(places) and number == int(number)):
+            raise StoreError(f"{table.place(row)}: the fold is {number:g}; folds are numbered from 1 on")
+        if again == min(repetition):
+            if found[i]:
+                raise StoreError(f"{table.place(row)}: the instance is in two folds of one repetition")
+            found[i] = int(number)
+    missing = np.flatnonzero(found == 0)
+    if len(missing):
+        raise StoreError(f"{table.path} has no fold of the instance {list(places)[missing[0]]!r}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def write_scenario(scenario: Scenario, folder: Path) -> list[Path]:
+    """Write a scenario to the files of a folder, and return them; :func:`read_scenario` reads the same numbers.
+
+    Raises:
+        StoreError: If its parts do not fit together, or a file cannot be written.
+    """
+    scenario.check()
+    if reserved := [n for n in (*scenario.feature_names, *scenario.steps) if n.lower() in (_INSTANCE, _REPETITION)]:
+        raise StoreError(f"{reserved[0]!r} cannot be the name of a feature in ASlib files; choose another")
+    if clash := first_repeated([name.lower() for name in scenario.feature_names]):
+        raise StoreError(
+            f"two features are named {clash!r} but for upper and lower case, which ARFF does not tell apart"
+        )
+    written = [_write_description(scenario, folder / DESCRIPTION)]
+    keys = [Attribute(_INSTANCE, STRING), Attribute(_REPETITION)]
+
+    def write(file: str, attributes: Sequence[Attribute], rows: Sequence[Sequence[Value]]) -> None:
+        write_arff(folder / file, f"{file.removesuffix('.arff').upper()}_{scenario.name}", attributes, rows)
+        written.append(folder / file)
+
+    def by_instance(table: NDArray[Any]) -> list[tuple[Value, ...]]:
+        return [(name, 1.0, *row) for name, row in zip(scenario.instances, table.tolist(), strict=True)]
+
+    run_columns = [Attribute(_ALGORITHM, STRING), Attribute(scenario.measure), Attribute(_STATUS, NOMINAL, STATUSES)]
+    write(RUNS, [*keys, *run_columns], _run_rows(scenario))
+    write(FEATURES, [*keys, *map(Attribute, scenario.feature_names)], by_instance(scenario.features))
+    if scenario.step_seconds is not None:
+        write(COSTS, [*keys, *map(Attribute, scenario.steps)], by_instance(scenario.step_seconds))
+    if scenario.step_status is not None:
+        states = np.array([*FEATURE_STATUSES, None], object)[scenario.step_status]
+        columns = [Attribute(step, NOMINAL, FEATURE_STATUSES) for step in scenario.steps]
+        write(FEATURE_STATUS, [*keys, *columns], by_instance(states))
+    if scenario.folds is not None:
+        write(FOLDS, [*keys, Attribute(_FOLD, NUMERIC)], by_instance(scenario.folds[:, None]))
+    return written
+
+
+def _run_rows(scenario: Scenario) -> list[tuple[Value, ...]]:
+    return [
+        (scenario.instances[i], float(r + 1), scenario.algorithms[k], float(scenario.seconds[i, k, r]), STATUSES[state])
+        for (i, k, r), state in np.ndenumerate(scenario.status)
+        if state != NO_RUN
+    ]
+
+
+def _write_description(scenario: Scenario, path: Path) -> Path:
+    facts = {
+        "scenario_id": scenario.name,
+        "performance_measures": [scenario.measure],
+        "maximize": [False],
+        "performance_type": ["runtime"],
+        "algorithm_cutoff_time": scenario.cutoff,
+        "algorithm_cutoff_memory": "?",
+        "features_cutoff_time": "?",
+        "features_cutoff_memory": "?",
+        "features_deterministic": list(scenario.feature_names),
+        "features_stochastic": [],
+        "algorithms_deterministic": list(scenario.algorithms),
+        "algorithms_stochastic": [],
+        "metainfo_algorithms": {name: {"configuration": "", "deterministic": True} for name in scenario.algorithms},
+        "number_of_feature_steps": len(scenario.steps),
+        "default_steps": list(scenario.used_steps),
+        "feature_steps": {step: {"provides": list(names)} for step, names in scenario.steps.items()},
+    }
+    with atomic_path(path) as aside:
+        aside.write_text(yaml.safe_dump(facts, sort_keys=False, allow_unicode=True, width=10_000), encoding="utf-8")
+    return path
