@@ -73,8 +73,11 @@ def source_name(card: Card) -> str:
 
 
 def source_with_protocol(domain: str, protocol: str | None) -> FileSource | None:
-    """Return the source of files of a domain whose runs have a protocol; None for other protocols."""
-    return None if protocol is None else _sources_of(domain).get(protocol)
+    """Return the source of files of a domain whose runs have a protocol; None for other protocols.
+
+    A protocol is the name of a source, and may name one of several collections of its files after a colon.
+    """
+    return None if protocol is None else _sources_of(domain).get(protocol.partition(":")[0])
 
 
 def sourced_card(

@@ -17,6 +17,7 @@ from graphbench.domains.sat.formula_checks import check_formulas
 from graphbench.domains.sat.formulas import formula_of, formulas_as_samples
 from graphbench.domains.sat.instances import FormulaParameters, draw_formula
 from graphbench.domains.sat.preprocessing import is_decided, preprocess
+from graphbench.domains.sat.scenario_samples import SYNTHETIC
 
 FAMILIES = ("community", "fuzz", "preimage", "uniform", "pigeonhole", "parity", "coloring")
 _FAMILY_STREAM = 97
@@ -146,5 +147,6 @@ GENERATORS: Mapping[str, Generator] = {
         check=check_formulas,
         statistics=_statistics,
         shard_size=_shard_size,
-    )
+    ),
+    "synthetic_scenario": SYNTHETIC,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphbench.data.sources import FileSource
+from graphbench.domains.sat.aslib_source import ASLIB
 from graphbench.domains.sat.formula_files import FILES
 
-SOURCES: Mapping[str, FileSource] = {"files": FILES}
+SOURCES: Mapping[str, FileSource] = {"files": FILES, "aslib": ASLIB}
