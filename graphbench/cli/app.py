@@ -35,6 +35,7 @@ from graphbench.cli.options import (
     Workers,
     files_of,
 )
+from graphbench.cli.portfolio import portfolio
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
 from graphbench.core.errors import GraphBenchError
@@ -224,7 +225,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, evaluate, predict, tune, report):
+for command in (train, evaluate, predict, tune, report, portfolio):
     app.command()(command)
 app.add_typer(labels, name="labels")
 

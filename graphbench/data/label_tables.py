@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from graphbench.catalog.cards import canonical_json
@@ -24,6 +26,7 @@ from graphbench.catalog.resources import data_folders
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.validation import explain
+from graphbench.data.domain import find_labeller
 from graphbench.data.samples import Labeller
 
 SUFFIX = ".csv.xz"
@@ -177,3 +180,37 @@ def _cached(path: Path, changed: int) -> LabelTable:
 def first_outcome(tables: Iterable[LabelTable], key: str) -> dict[str, int] | None:
     """Return the outcome of a graph in the first table that holds it; None if none does."""
     return next((found for table in tables if (found := table.outcome(key)) is not None), None)
+
+
+def tabulated_labels(tables: Iterable[LabelTable], features: Sequence[str]) -> NDArray[np.float64]:
+    """Return features of labels that follow from tables, float64 ``[graphs, features]``, sorted by the graphs' keys.
+
+    Graphs are left out for which a table has no outcome.
+
+    Args:
+        tables: Tables of all labellers that give the features; of one feature several tables of different graphs.
+        features: Names of scalar features.
+
+    Raises:
+        StoreError: If no table gives a feature, several efforts give it, or no graph has all of them.
+    """
+    columns: dict[str, dict[str, float]] = {name: {} for name in features}
+    efforts: dict[str, str] = {}
+    for table in tables:
+        labeller = find_labeller(table.head.labeller)
+        if labeller.recorded is None:
+            raise StoreError(f"the labeller {labeller.name} of a table has no recorded outcomes")
+        effort = labeller.effort.model_validate(table.head.effort)
+        for key, row in table.rows.items():
+            label = labeller.recorded.label(effort, dict(zip(table.head.columns, row, strict=True)))
+            for name in columns.keys() & label.keys():
+                if efforts.setdefault(name, table.head.name) != table.head.name:
+                    raise StoreError(f"{name} follows from the tables {efforts[name]} and {table.head.name}; give one")
+                columns[name].setdefault(key, float(label[name]))
+    missing = [name for name, found in columns.items() if not found]
+    if missing:
+        raise StoreError(f"no table gives {missing[0]}; give the tables of all labellers, e.g. of one export")
+    keys = sorted(set.intersection(*(set(found) for found in columns.values())))
+    if not keys:
+        raise StoreError(f"no graph has outcomes of all of {', '.join(features)}")
+    return np.array([[columns[name][key] for name in features] for key in keys], np.float64)

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from graphbench.evaluation.portfolios import best_portfolios, knee
     from graphbench.evaluation.selection import closed_gap, par
 
-_LAZY = {"closed_gap": "graphbench.evaluation.selection", "par": "graphbench.evaluation.selection"}
+_LAZY = {
+    "best_portfolios": "graphbench.evaluation.portfolios",
+    "closed_gap": "graphbench.evaluation.selection",
+    "knee": "graphbench.evaluation.portfolios",
+    "par": "graphbench.evaluation.selection",
+}
 
-__all__ = ["closed_gap", "par"]
+__all__ = ["best_portfolios", "closed_gap", "knee", "par"]
 
 
 __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

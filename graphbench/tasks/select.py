@@ -142,15 +142,18 @@ class SelectTask(Task):
 
     def training_facts(self, train: GraphDataset) -> dict[str, float]:
         """Return the mean cost of every algorithm on the training split, over the instances that have a label."""
-        if train.is_changed:
-            batches = [[batch[name].numpy() for name in self.names] for batch in train.batches(_AT_ONCE)]
+        return dict(zip(self.names, self.cost_table(train).mean(axis=0).tolist(), strict=True))
+
+    def cost_table(self, split: GraphDataset) -> NDArray[np.float64]:
+        """Return the costs of the algorithms on the instances of a split that have a label, float64 ``[S, K]``."""
+        if split.is_changed:
+            batches = [[batch[name].numpy() for name in self.names] for batch in split.batches(_AT_ONCE)]
             columns = [np.concatenate(parts).reshape(-1) for parts in zip(*batches, strict=True)]
         else:
-            chosen = train.graph_numbers
-            numbers = np.setdiff1d(np.arange(len(train)) if chosen is None else chosen, train.failed_graphs)
-            columns = [np.asarray(train.flat.values[name])[numbers] for name in self.names]
-        costs = checked_costs(np.stack(columns, axis=1), f"the costs of {self.card.address} {train.split}")
-        return dict(zip(self.names, costs.mean(axis=0).tolist(), strict=True))
+            chosen = split.graph_numbers
+            numbers = np.setdiff1d(np.arange(len(split)) if chosen is None else chosen, split.failed_graphs)
+            columns = [np.asarray(split.flat.values[name])[numbers] for name in self.names]
+        return checked_costs(np.stack(columns, axis=1), f"the costs of {self.card.address} {split.split}")
 
     def _mean_training_cost(self) -> float:
         """Return the mean cost of all algorithms on the training split, the unit of costs in loss and logits.
