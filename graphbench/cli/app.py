@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from graphbench import __version__
 from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
+from graphbench.cli.export import export
 from graphbench.cli.labels import labels
 from graphbench.cli.options import (
     Cluster,
@@ -225,7 +226,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, evaluate, predict, tune, report, portfolio):
+for command in (train, evaluate, predict, tune, report, portfolio, export):
     app.command()(command)
 app.add_typer(labels, name="labels")
 

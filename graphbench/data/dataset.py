@@ -279,6 +279,11 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return flat, slice(0, len(found))
 
     @property
+    def samples(self) -> Samples:
+        """The stored graphs of the file as flat arrays, with their labels; those of the limit, before any selection."""
+        return self._samples.part(self.card.stored, 0, self._count)
+
+    @property
     def _samples(self) -> Samples:
         """The stored graphs, as the functions of views take them."""
         if "_whole" not in self.__dict__:

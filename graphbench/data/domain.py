@@ -1,4 +1,4 @@
-"""Domains: objects that list the generators, labellers, sources and problems of a domain.
+"""Domains: objects that list the generators, labellers, sources, problems, views and exporters of a domain.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
 imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
@@ -20,6 +20,7 @@ from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.exporters import Exporter
     from graphbench.data.problems import Problem
     from graphbench.data.samples import Generator, Labeller
     from graphbench.data.sources import FileSource
@@ -30,7 +31,7 @@ T = TypeVar("T")
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem", "view"]
+Kind = Literal["generator", "labeller", "source", "problem", "view", "exporter"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Domain:
         sources: Readers of files, such as published ones, with samples of its datasets.
         problems: The combinatorial problems that tasks name.
         views: Other graphs that are derived from the stored ones.
+        exporters: Formats of other tools that its datasets can be written in.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Domain:
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
+    exporters: Listing[Exporter] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
         """Return the parts of one kind by their names in the domain."""

@@ -10,4 +10,5 @@ DOMAIN = Domain(
     labellers="graphbench.domains.sat.labellers:LABELLERS",
     sources="graphbench.domains.sat.sources:SOURCES",
     views="graphbench.domains.sat.views:VIEWS",
+    exporters="graphbench.domains.sat.exporters:EXPORTERS",
 )

@@ -96,6 +96,12 @@ def _make(name: str, groups: tuple[str, ...]) -> Labeller:
     )
 
 
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "structure": columns_of(STRUCTURAL_GROUPS),
+    "probes": columns_of(PROBING_GROUPS),
+}
+"""Labeller -> the names of its features, in the order of the columns."""
+
 FEATURE_LABELLERS: Mapping[str, Labeller] = {
     "structure": _make("structure", STRUCTURAL_GROUPS),
     "probes": _make("probes", PROBING_GROUPS),

@@ -18,7 +18,7 @@ from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver
 
 _STATUS = ("sat", "unsat", "unsolved")
-_SAT, _UNSAT, _UNSOLVED = range(3)
+_SAT, _UNSAT, UNSOLVED = range(3)
 _COLUMNS = ("status", "nanoseconds", "cpu_microseconds")
 _PENALTY = 10
 
@@ -61,7 +61,7 @@ def _measure(solver: str, effort: SolverEffort, number: int, graph: Samples) -> 
 
 def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, Any]:
     """Return the status, the effort in modelled seconds, its PAR10, and the logarithm of the latter to base 10."""
-    unsolved = outcome["status"] == _UNSOLVED
+    unsolved = outcome["status"] == UNSOLVED
     seconds = effort.cutoff if unsolved else outcome["nanoseconds"] * 1e-9
     penalised = _PENALTY * seconds if unsolved else seconds
     return {
@@ -81,7 +81,7 @@ def _check(solver: str, graph: Samples, values: Mapping[str, Any]) -> list[str]:
     status, seconds, par10 = (values[f"{solver}_{name}"] for name in ("status", "seconds", "par10"))
     if status not in range(len(_STATUS)) or not 0 < seconds < math.inf:
         return [f"the label of {solver} has status {status} and {seconds} seconds"]
-    factor = _PENALTY if status == _UNSOLVED else 1
+    factor = _PENALTY if status == UNSOLVED else 1
     if not math.isclose(par10, factor * seconds, rel_tol=1e-5):
         return [f"PAR10 of {solver} is {par10}, but its status is {_STATUS[status]} after {seconds} seconds"]
     if not math.isclose(values[f"{solver}_log_par10"], math.log10(par10), abs_tol=1e-4):
@@ -105,7 +105,7 @@ def _statistics(solver: str, samples: Samples) -> dict[str, NDArray[np.float64]]
     nothing = np.full(len(samples), math.nan)
     status = samples.values[f"{solver}_status"]
     return {
-        f"{solver}_solved": np.where(known, status != _UNSOLVED, nothing),
+        f"{solver}_solved": np.where(known, status != UNSOLVED, nothing),
         f"{solver}_sat": np.where(known, status == _SAT, nothing),
         f"{solver}_seconds": np.where(known, samples.values[f"{solver}_seconds"], nothing),
     }

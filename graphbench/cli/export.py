@@ -1,0 +1,52 @@
+"""The command that writes a dataset in a format of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphbench.cli.options import DataSeed, Dataset, Folder, Json, Limit, Root, Source, SplitNames, Workers, files_of
+
+
+def export(
+    dataset: Dataset,
+    form: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="Name of the format, e.g. `aslib` or `cnf` for formulas.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; new or empty.")],
+    splits: SplitNames = None,
+    root: Root = None,
+    limit: Limit = None,
+    workers: Workers = None,
+    data_seed: DataSeed = 0,
+    source: Source = "generated",
+    folder: Folder = None,
+    as_json: Json = False,
+) -> None:
+    """Write a dataset in a format of other tools (train, val and test; `--splits all` for every split).
+
+    Domains offer formats: `cnf` and `aslib` for `sat`. What is missing of the dataset is generated first.
+    """
+    from graphbench.catalog.names import card
+    from graphbench.cli.printing import print_json, print_line
+    from graphbench.data.exporters import export_samples, find_exporter
+    from graphbench.loader import Loader
+
+    exporter = find_exporter(card(dataset), form)
+    options: dict[str, Any] = {"root": root, "limit": limit, "workers": workers, "data_seed": data_seed}
+    place = files_of(source, folder)
+    loaded = Loader(dataset, **options, **place).load(())
+    names = loaded.card.select_splits(splits or "train,val,test")
+    if not exporter.labels:
+        loaded = Loader(dataset, unlabelled=names, **options, **place).load(())
+    samples = {name: loaded[name].samples for name in names}
+    written = export_samples(exporter, loaded.card, samples, output.expanduser())
+    if as_json:
+        counts = {name: len(own) for name, own in samples.items()}
+        print_json({"dataset": loaded.card.address, "format": exporter.name, "splits": counts, "files": written})
+        return
+    for name, own in samples.items():
+        print_line(f"{loaded.card.address} {name}: {len(own):,} samples")
+    print_line("\n" + "\n".join(f"in {path}" for path in written), "dim")
