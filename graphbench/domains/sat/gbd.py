@@ -1,0 +1,213 @@
+"""Databases of GBD, the benchmark database for SAT: attributes and run times of formulas by their `gbdhash`.
+
+Iser and Jabs, "Global Benchmark Database", SAT 2024. A database is a SQLite file with the table ``features``, one
+row per formula, and a table with the columns ``hash`` and ``value`` for each feature that may have several values; or a
+file of comma-separated values with a column ``hash``. Databases are opened for reading alone.
+
+Times in such databases are processor times on a machine of their authors. They are no labels of this package's solvers,
+whose effort is modelled; they become the costs of a scenario (:func:`gbd_scenario`), which ``sat/aslib`` reads.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from graphbench.core.errors import ArgumentError, StoreError
+from graphbench.core.suggestions import closest
+from graphbench.domains.sat.scenarios import STATUSES, Scenario
+
+_HASH, _VALUE, _FEATURES = "hash", "value", "features"
+_NONE = ("", "None", "empty", "NULL")  # what GBD writes where there is no value
+_UNSOLVED = {status: STATUSES.index(status) for status in STATUSES[1:]}
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_MOST_CELLS = 100_000_000
+
+Columns = dict[str, dict[str, tuple[str, ...]]]
+"""Feature -> gbdhash -> values, without those that stand for none."""
+
+
+def read_gbd(path: Path) -> Columns:
+    """Return the features of a database of GBD by gbdhash; a feature with one value per formula has tuples of one.
+
+    Raises:
+        StoreError: If the file cannot be read, is neither a SQLite database of GBD nor a CSV file with a column
+            ``hash``, holds a key that is no gbdhash, or is too large.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path} is no file; give a database of GBD (.db) or a CSV file with a column {_HASH!r}")
+    with path.open("rb") as file:
+        is_database = file.read(16).startswith(b"SQLite format 3\0")
+    found = _read_sqlite(path) if is_database else _read_csv(path)
+    for column in found.values():
+        wrong = next((key for key in column if not _DIGEST.fullmatch(key)), None)
+        if wrong is not None:
+            raise StoreError(f"{path}: {wrong!r:.60} is no gbdhash, which has 32 hexadecimal digits")
+    return found
+
+
+def _read_csv(path: Path) -> Columns:
+    found: Columns = {}
+    seen: dict[str, int] = {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.reader(file, strict=True)
+            header = [word.strip() for word in next(rows, [])]
+            if header.count(_HASH) != 1 or len(set(header)) < len(header):
+                what = "has a column twice" if len(set(header)) < len(header) else f"has no column {_HASH!r}"
+                raise StoreError(f"{path} {what}; is it a CSV file of GBD?")
+            key = header.index(_HASH)
+            found = {name: {} for name in header if name != _HASH}
+            for row in rows:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    raise StoreError(f"{path}, line {rows.line_num}: the row has {len(row)} cells, not {len(header)}")
+                digest = row[key].strip()
+                if digest in seen:
+                    raise StoreError(
+                        f"{path}, line {rows.line_num}: {digest!r:.60} is there already, on line {seen[digest]}"
+                    )
+                seen[digest] = rows.line_num
+                _require_digest(f"{path}, line {rows.line_num}", digest)
+                for name, word in zip(header, row, strict=True):
+                    if name != _HASH and word.strip() not in _NONE:
+                        found[name][digest] = (word.strip(),)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path} cannot be read as CSV of GBD: {error}") from error
+    return found
+
+
+def _require_digest(place: str, digest: str) -> None:
+    if not _DIGEST.fullmatch(digest):
+        raise StoreError(f"{place}: {digest!r:.60} is no gbdhash, which has 32 hexadecimal digits")
+
+
+def _read_sqlite(path: Path) -> Columns:
+    try:
+        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.execute("PRAGMA query_only = ON")
+            problem = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+            if problem != "ok":
+                raise StoreError(f"{path} is damaged: {' '.join(problem.split())[:200]}")
+            return _read_tables(path, database)
+    except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+        raise StoreError(f"{path} cannot be read as a SQLite database: {error}") from error
+
+
+def _read_tables(path: Path, database: sqlite3.Connection) -> Columns:
+    listed = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    tables = {str(name): _columns(database, str(name)) for (name,) in listed}
+    if _HASH not in tables.get(_FEATURES, ()):
+        raise StoreError(f"{path} has no table {_FEATURES!r} with a column {_HASH!r}; is it a database of GBD?")
+    names = [name for name in tables[_FEATURES] if name != _HASH]
+    several = [name for name, columns in tables.items() if set(columns) == {_HASH, _VALUE} and name != _FEATURES]
+    found: Columns = {}
+    cells = 0
+    for table, column in (*((_FEATURES, name) for name in names), *((name, _VALUE) for name in several)):
+        values: dict[str, list[str]] = {}
+        for key, value in database.execute(f"SELECT {_quoted(_HASH)}, {_quoted(column)} FROM {_quoted(table)}"):
+            cells += 1
+            if cells > _MOST_CELLS:
+                raise StoreError(f"{path} holds more than {_MOST_CELLS:,} values, which is too large to read")
+            if value is not None and str(value).strip() not in _NONE:
+                values.setdefault(str(key), []).append(str(value).strip())
+        name = column if table == _FEATURES else table
+        merged = found.setdefault(name, {})  # of a feature with several values, "features" holds a placeholder
+        merged |= {key: tuple(sorted(set(own))) for key, own in values.items()}
+    return found
+
+
+def _columns(database: sqlite3.Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL writes an identifier; NUL cannot be part of one."""
+    return '"' + name.replace("\0", "").replace('"', '""') + '"'
+
+
+def gbd_scenario(
+    columns: Mapping[str, Mapping[str, Sequence[str]]],
+    solvers: Sequence[str],
+    cutoff: float,
+    *,
+    features: Sequence[str] = (),
+    name: str = "gbd",
+) -> Scenario:
+    """Return run times and features of formulas by gbdhash as a scenario, whose instances are the hashes.
+
+    Formulas without a run of every solver are left out. :func:`~graphbench.domains.sat.aslib_files.write_scenario`
+    writes the scenario; with the formulas in the sub-folder ``formulas``, ``sat/aslib`` reads it with their graphs.
+
+    Args:
+        columns: Feature -> gbdhash -> values, from :func:`read_gbd`.
+        solvers: The features that hold times in seconds. A word such as ``timeout``, ``memout`` or ``other``, or a time
+            above the cutoff, is an unsolved run.
+        cutoff: Time at which runs were stopped, in seconds.
+        features: The features of formulas, numbers; what is no number counts as missing.
+        name: Name of the scenario.
+
+    Raises:
+        ArgumentError: If a name is unknown or twice, or the cutoff is not positive.
+        StoreError: If a run is no time and no word for an unsolved one, or no formula has runs of all solvers.
+    """
+    if not 0 < cutoff < math.inf:
+        raise ArgumentError(f"cutoff is {cutoff!r}; give the seconds after which runs were stopped")
+    for wanted in (*solvers, *features):
+        if wanted not in columns:
+            raise ArgumentError(
+                f"there is no column {wanted!r}{closest(wanted, columns)} (there are {', '.join(columns)})"
+            )
+    if not solvers or len({*solvers, *features}) < len(solvers) + len(features):
+        raise ArgumentError(f"solvers {list(solvers)} and features {list(features)} must be columns, each named once")
+    hashes = sorted(set.intersection(*(set(columns[solver]) for solver in solvers)))
+    if not hashes:
+        raise StoreError(f"no formula has runs of all of {', '.join(solvers)}")
+    runs = [[_run(solver, key, columns[solver][key], cutoff) for solver in solvers] for key in hashes]
+    table = [[_number(columns[feature].get(key, ())) for feature in features] for key in hashes]
+    return Scenario(
+        name=name,
+        instances=tuple(hashes),
+        algorithms=tuple(solvers),
+        cutoff=float(cutoff),
+        seconds=np.array([[seconds for seconds, _ in row] for row in runs])[:, :, None],
+        status=np.array([[status for _, status in row] for row in runs], np.int8)[:, :, None],
+        feature_names=tuple(features),
+        features=np.array(table, np.float64).reshape(len(hashes), len(features)),
+        steps={"gbd": tuple(features)},
+    ).check()
+
+
+def _run(solver: str, key: str, values: Sequence[str], cutoff: float) -> tuple[float, int]:
+    """Return time and status of a run."""
+    word = values[0].lower() if len(values) == 1 else ""
+    if word in _UNSOLVED:
+        return math.nan, _UNSOLVED[word]
+    seconds = _number(values)
+    if not seconds >= 0:
+        raise StoreError(
+            f"the run of {solver} on {key} is {', '.join(values)!r:.60}; it is a time, or a word like timeout"
+        )
+    return (seconds, 0) if seconds <= cutoff else (math.nan, STATUSES.index("timeout"))
+
+
+def _number(values: Sequence[str]) -> float:
+    """Return the value of a feature as a number; nan if it is none, or there are several."""
+    try:
+        found = float(values[0]) if len(values) == 1 else math.nan
+    except ValueError:
+        return math.nan
+    return found
