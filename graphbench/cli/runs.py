@@ -74,12 +74,14 @@ def _with_files(
     from graphbench.training.config import load_config
     from graphbench.training.splits import split_limits
 
-    card = sourced_card(card_of(dataset), source, folder, root=options.get("root"))
+    draw = options["data_seed"]
+    card = sourced_card(card_of(dataset).with_data_seed(draw), source, folder, root=options.get("root"))
     limits = (options.pop(name, None) for name in ("limit", "eval_limit", "val_limit"))
     config = load_config(card.address, model, family=card.family, overrides=options.get("overrides"))
     most = split_limits(config, task_of(card), *limits)
     files: dict[str, Any] = {"root": options.pop("root", None), "workers": options.pop("workers", None)}
-    return {"data": Loader(card.address, limit=most, source=source, folder=folder, **files).load(()), "data_seed": None}
+    files |= {"source": source, "folder": folder, "data_seed": draw}
+    return {"data": Loader(card.address, limit=most, **files).load(()), "data_seed": None}
 
 
 def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:

@@ -163,7 +163,8 @@ def _data_of_files(folder: Path, facts: DataFacts, **options: Any) -> Splits:
     card = _registered(folder, facts.dataset, lambda: find_card(facts.dataset))
     _registered(folder, f"files (source={facts.source!r})", lambda: find_source(card, facts.source))
     try:
-        return cast(Splits, Loader(facts.dataset, source=facts.source, folder=facts.folder, **options).load(()))
+        files: dict[str, Any] = {"source": facts.source, "folder": facts.folder, "data_seed": facts.data_seed}
+        return cast(Splits, Loader(facts.dataset, **files, **options).load(()))
     except (StoreError, ArgumentError) as error:
         raise ConfigError(
             f"the run {folder} was trained on files (source={facts.source!r}) that cannot be read from {facts.folder} "

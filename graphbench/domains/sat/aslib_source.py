@@ -28,6 +28,10 @@ FORMULAS = "formulas"
 _NAME = "sat.aslib"
 _TABLES = (DESCRIPTION, RUNS, VALUES, COSTS, FEATURE_STATUS, FOLDS)
 _LEAST_FOLDS = 3
+_DEVIATIONS = (
+    "Missing values of features are the medians of the training split, and run times below 0.001 s count as 0.001 s.",
+    "One fold is for testing and the next one for validation; a data seed stands for a fold.",
+)
 _LICENCE = "of the scenario, which is not part of this package"
 
 
@@ -120,7 +124,7 @@ def _card(card: Card, folder: Path) -> Card:
 
 def _describe(card: Card) -> Card:
     """Return the card with what holds for all scenarios; the name of one is not known here."""
-    source = card.source.model_copy(update={"url": "https://github.com/coseal/aslib_data"})
+    source = card.source.model_copy(update={"deviations": _DEVIATIONS})
     own = {"protocol": "aslib", "licence": _LICENCE, "source": source, "measured": None}
     return card.model_copy(update=own)
 
