@@ -21,6 +21,7 @@ from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.scenario_samples import output_names
 from graphbench.domains.sat.scenarios import Scenario
 from graphbench.evaluation.selection import closed_gap
+from graphbench.training.config import list_configs, load_config
 
 
 def scenario(count: int = 40, folds: int | None = 4, seed: int = 0) -> Scenario:
@@ -138,6 +139,13 @@ def test_other_datasets_and_bad_folders_are_refused(tmp_path):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path / "none")
     with pytest.raises(StoreError, match=r"description\.txt cannot be read"):
         graphbench.Loader("sat/aslib", source="aslib", folder=tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in list_configs() if name.startswith("sat/")])
+def test_models_of_the_domain_name_inputs_that_the_scenario_has(name):
+    card = graphbench.card("sat/aslib")
+    config = load_config(card.id, name.partition("/")[2], family=card.family)
+    assert set(getattr(config.model, "ignore", ())) <= {f.name for f in card.inputs}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ CUTOFF = 2.0
 
 def formula(seed: int) -> Cnf:
     rng = np.random.default_rng(seed)
-    clauses = [(rng.permutation(9)[:3] + 1) * rng.choice([-1, 1], 3) for _ in range(30)]
+    clauses = [(rng.permutation(9)[:3] + 1) * rng.choice([-1, 1], 3) for _ in range(48)]
     return Cnf.from_clauses([clause.tolist() for clause in clauses]).canonical().without_unused_variables()
 
 
@@ -145,7 +145,15 @@ def run(capsys):
     return call
 
 
+def is_satisfiable(cnf: Cnf) -> bool:
+    models = ((np.arange(2**9)[:, None] >> np.arange(9)) & 1).astype(bool)
+    value = {sign * (v + 1): models[:, v] == (sign > 0) for v in range(9) for sign in (1, -1)}
+    clauses = [np.logical_or.reduce([value[literal] for literal in clause]) for clause in cnf.clauses()]
+    return bool(np.logical_and.reduce(clauses).any())
+
+
 def test_the_command_writes_files_and_scenarios(tmp_path, run):
+    """The labels are those of the solver, which runs on the files."""
     pytest.importorskip("pysat")
     for split, seeds in (("train", range(3)), ("val", [10]), ("test", [20, 21])):
         for seed in seeds:
@@ -166,5 +174,10 @@ def test_the_command_writes_files_and_scenarios(tmp_path, run):
     ).load()
     expected = [float(data.minisat22_par10) for split in ("train", "val", "test") for data in own[split]]
     np.testing.assert_allclose(scenario.costs()[:, 0], np.maximum(expected, 1e-3), rtol=1e-6)
+    for split, seeds in (("train", (0, 1, 2)), ("val", (10,)), ("test", (20, 21))):
+        assert [data.name for data in own[split]] == [f"{seed}.cnf" for seed in seeds]
+        assert [int(data.minisat22_status) for data in own[split]] == [
+            int(not is_satisfiable(formula(s))) for s in seeds
+        ]
     code, shown = run("export", "sat/small", "--format", "cnf", "--output", tmp_path / "cnf", *place)
     assert code == 2 and "give a new folder" in shown.err

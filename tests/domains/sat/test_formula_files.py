@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import random
 
-import numpy as np
 import pytest
 
 import graphbench
@@ -61,24 +60,6 @@ def test_sub_folders_are_splits(splits_folder, tmp_path):
     for i, name in enumerate(stored.values["name"].strings()):
         expected = read_dimacs(splits_folder / "train" / name).canonical().without_unused_variables()
         assert list(formula_of(stored, i).clauses()) == list(expected.clauses())
-
-
-def test_labels_of_solvers_are_made_for_files(splits_folder, tmp_path):
-    pytest.importorskip("pysat")
-    from graphbench.domains.sat.solvers import find_solver
-
-    if find_solver("minisat22").version != "1.9.dev17":
-        pytest.skip("the labels are of another version of python-sat")
-    load = {"source": "files", "folder": splits_folder, "root": tmp_path / "root", "workers": 1}
-    test = graphbench.Loader("sat/small:minisat22", **load).load("test").test
-    assert [data.name for data in test] == ["y.cnf", "z.cnf"]
-    assert [int(data.minisat22_failed) for data in test] == [0, 0]
-    for data, name in zip(test, ["y.cnf", "z.cnf"], strict=True):
-        clauses = list(read_dimacs(splits_folder / "test" / name).clauses())
-        models = ((np.arange(2**9)[:, None] >> np.arange(9)) & 1).astype(bool)
-        value = {s * (v + 1): models[:, v] == (s > 0) for v in range(9) for s in (1, -1)}
-        satisfiable = np.logical_and.reduce([np.logical_or.reduce([value[x] for x in c]) for c in clauses]).any()
-        assert int(data.minisat22_status) == (0 if satisfiable else 1)
 
 
 def test_without_sub_folders_the_order_of_hashes_decides(tmp_path):
