@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +72,14 @@ class Arff:
         return f"{self.path}, line {self.lines[row]}"
 
     def column_number(self, name: str) -> int:
-        """Return the position of a column, whose name is compared without regard to case.
+        """Return the position of a column: that of exactly this name, else one whose name differs in case alone.
 
         Raises:
             StoreError: If there is no such column.
         """
+        exact = [attribute.name for attribute in self.attributes]
+        if name in exact:
+            return exact.index(name)
         if name.lower() not in self.names:
             raise StoreError(f"{self.path} has no attribute {name!r}; it has {', '.join(self.names) or 'none'}")
         return self.names.index(name.lower())
@@ -155,8 +159,8 @@ def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, tuple
             case "@attribute":
                 found.append(_attribute(place, rest))
             case "@data":
-                names = [attribute.name.lower() for attribute in found]
-                twice = [name for name in names if names.count(name) > 1]
+                count = Counter(attribute.name for attribute in found)
+                twice = [name for name, times in count.items() if times > 1]
                 if twice or not found:
                     what = f"the attribute {twice[0]!r} twice" if twice else "no attribute"
                     raise StoreError(f"{path} has {what}; give every column a name of its own")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
 from graphbench.domains.sat.arff import NOMINAL, NUMERIC, STRING, Arff, Attribute, Value, read_arff, write_arff
-from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario, first_repeated
+from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario
 
 DESCRIPTION, RUNS, FEATURES = "description.txt", "algorithm_runs.arff", "feature_values.arff"
 COSTS, FEATURE_STATUS, FOLDS = "feature_costs.arff", "feature_runstatus.arff", "cv.arff"
@@ -287,10 +287,6 @@ def write_scenario(scenario: Scenario, folder: Path) -> list[Path]:
     scenario.check()
     if reserved := [n for n in (*scenario.feature_names, *scenario.steps) if n.lower() in (_INSTANCE, _REPETITION)]:
         raise StoreError(f"{reserved[0]!r} cannot be the name of a feature in ASlib files; choose another")
-    if clash := first_repeated([name.lower() for name in scenario.feature_names]):
-        raise StoreError(
-            f"two features are named {clash!r} but for upper and lower case, which ARFF does not tell apart"
-        )
     written = [_write_description(scenario, folder / DESCRIPTION)]
     keys = [Attribute(_INSTANCE, STRING), Attribute(_REPETITION)]
 

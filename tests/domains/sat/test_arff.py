@@ -102,7 +102,7 @@ def test_variations_of_real_files(tmp_path):
         ("@relation r\n@attribute a string\n@data\n'x\n", "line 4: the quote ' of .* is not closed"),
         ("@relation r\n@attribute a string\n@attribute b string\n@data\n'x' y,z\n", "line 5: 'y' follows a quoted"),
         ("@relation r\n@attribute a string\n@attribute b string\n@data\nx,\n", "line 5: the value of b is empty"),
-        ("@relation r\n@attribute a string\n@attribute A string\n@data\n", "the attribute 'a' twice"),
+        ("@relation r\n@attribute a string\n@attribute a string\n@data\n", "the attribute 'a' twice"),
         ("@relation r\n@data\n", "has no attribute; give"),
         ("@relation r\n@attribute a string\n", "has no @DATA"),
         ("a,b\n1,2\n", "line 1: 'a,b' where @RELATION"),
@@ -115,6 +115,12 @@ def test_a_bad_table_is_one_clear_error(tmp_path, content, message):
     with pytest.raises(StoreError, match=message) as caught:
         read_arff(path)
     assert "bad.arff" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_names_that_differ_in_case_alone_are_told_apart(tmp_path):
+    write_arff(tmp_path / "t.arff", "r", [Attribute("vars"), Attribute("Vars"), Attribute("Time")], [(1.0, 2.0, 3.0)])
+    found = read_arff(tmp_path / "t.arff")
+    assert [found.numbers(name) for name in ("vars", "Vars", "VARS", "time")] == [[1.0], [2.0], [1.0], [3.0]]
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
