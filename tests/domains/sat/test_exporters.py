@@ -10,7 +10,7 @@ import pytest
 import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, StoreError
-from graphbench.data.exporters import export_samples, find_exporter
+from graphbench.data.export import export_samples, find_exporter
 from graphbench.data.samples import Samples
 from graphbench.domains.sat import Cnf, read_dimacs
 from graphbench.domains.sat.aslib_files import read_scenario
