@@ -80,6 +80,11 @@ def root_of(path: Path) -> Path:
 def require_agreement(card: Card, split: str, values: Mapping[str, NDArray[Any]]) -> None:
     """Refuse labels of several labellers that contradict each other.
 
+    Args:
+        card: The card of a task with labels.
+        split: Name of the split.
+        values: The labels of graphs by feature, of the same graphs.
+
     Raises:
         GenerationError: If a labeller finds a contradiction; the message names the first.
     """

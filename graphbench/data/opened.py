@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Location
 from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
 from graphbench.data.labels import has_edge_labels
@@ -64,7 +65,9 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
             raise StoreError(
                 f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt"
             )
-        found |= {name: labels[name] for f in layer.label_features for name in stored_names_of(f)}
+        for feature in layer.label_features:
+            own = slice(count if feature.location is Location.GRAPH else None)  # files may hold labels of more graphs
+            found |= {name: labels[name][own] for name in stored_names_of(feature)}
     return count, found
 
 

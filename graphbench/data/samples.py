@@ -244,8 +244,8 @@ class Labeller:
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
         recorded: How outcomes are recorded, for labels so costly that they are published; ``label`` is then not called.
-        agreement: ``labels of all labellers of a task by feature -> problems``: what contradicts each other, such as
-            answers of two solvers; checked when the labels of a task have been made.
+        agreement: ``feature -> labels of graphs by all labellers of a task -> problems``: what contradicts each other,
+            such as answers of two solvers; checked when the labels of a task have been made.
     """
 
     name: str

@@ -122,6 +122,7 @@ def degree_label(effort: Factor, number: int, graph: Samples) -> Mapping[str, An
 
 
 def agreement(values: Mapping[str, Any]) -> list[str]:
+    assert len({len(column) for column in values.values()}) == 1, "labels of different graphs are compared"
     return ["graph 3: sizes differ"] if Calls.wrong else []
 
 
@@ -240,6 +241,13 @@ def test_what_is_on_this_machine_counts_the_labels_of_all_labellers(
     main_ok("generate", "layers/toy", "--splits", "train", "--root", str(tmp_path), "--json")
     (row,) = json.loads(capsys.readouterr().out)
     assert len(row["labels"]) == 2 and row["failed"] == 0
+
+
+def test_files_of_labels_may_hold_different_numbers_of_graphs(card: Card, tmp_path: Path) -> None:
+    ensure_split(card.with_task("one"), "train", tmp_path, workers=1)
+    path = ensure_split(card, "train", tmp_path, 5, workers=1)
+    dataset = GraphDataset(card, "train", path, limit=5)
+    assert [own.name for own in dataset.label_paths] == ["train.h5", "train-first5.h5"] and len(dataset) == 5
 
 
 def test_labels_that_contradict_each_other_are_refused(card: Card, tmp_path: Path) -> None:
