@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import yaml
 import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family
+from graphbench.core import plugins
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -80,6 +81,17 @@ LABELLED: dict[str, Any] = {
 }
 
 WriteFamily = Callable[..., tuple[Card, ...]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_plugins() -> Iterator[None]:
+    """What the tests of a module load as plug-ins is forgotten after them.
+
+    A generator that a test registers counts as one as soon as a shard is drawn, and workers must then load its module.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugins._STATE, "loaded", dict(plugins._STATE.loaded))
+        yield
 
 
 @pytest.fixture

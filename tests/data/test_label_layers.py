@@ -22,7 +22,6 @@ from graphbench.catalog.families import load_family
 from graphbench.catalog.features import Stage
 from graphbench.catalog.names import catalog
 from graphbench.cli.app import main
-from graphbench.core import plugins
 from graphbench.core.errors import CardError, GenerationError, StoreError, UnknownDataset
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.domain import find_generator, unregister
@@ -156,8 +155,7 @@ def labeller(name: str, label: Any, recorded: Recorded | None = None) -> Labelle
 
 
 @pytest.fixture(autouse=True)
-def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(plugins._STATE, "loaded", dict(plugins._STATE.loaded))  # shards are drawn by "workers" here
+def domain() -> Iterator[None]:
     Calls.measured, Calls.wrong = 0, False
     own = replace(find_generator("co.er"), name="layers.graphs")
     labellers = {
