@@ -23,6 +23,7 @@ from benchmarks.common import machine, scratch_folder
 SECONDS = 0.15  # CPU time for the shards of one split
 LABEL_SECONDS = 4.0  # labels of some graphs cost much more than those of others
 MOST = 20_000  # samples
+MOST_RECORDED = 200  # samples whose recorded outcomes are averaged
 FEW = 4
 LIBRARIES = ("cpu", "cores", "python", "numpy", "numba", "h5py")
 
@@ -70,21 +71,22 @@ def measured(cards: list[Any]) -> dict[str, Any]:
 
 
 def labelled(card: Any) -> dict[str, Any]:
-    """Return labeller -> card of a task that needs its labels."""
-    return {spec.labels: card.with_task(name) for name, spec in card.tasks.items()}
+    """Return labeller -> card of its labels."""
+    return {layer.layer: layer for name in card.tasks for layer in card.with_task(name).layers}
 
 
 def rate(card: Any, split: str) -> dict[str, float]:
-    """Return what a sample of a split costs; of a card with a labeller, what its label costs.
+    """Return what a sample of a split costs; of the card of a labeller, what its label costs.
 
-    ``draw``: CPU seconds to draw, label and write it in a shard; ``join``: CPU seconds of what one process does with
+    ``draw``: CPU seconds to draw, label and write it in a shard, those of recorded outcomes included; ``join``: CPU seconds of what one process does with
     all shards (duplicates, joining, hashing); ``bytes``: in the finished file; ``shard``: samples in a shard;
     ``samples``: how many were measured.
     """
-    from graphbench.data.domain import find_generator, find_labeller
+    from graphbench.data.domain import find_generator
+    from graphbench.data.labels import labeller_of
 
-    maker = find_generator(card.generator) if card.labeller is None else find_labeller(card.labeller)
-    seconds = SECONDS if card.labeller is None else LABEL_SECONDS
+    maker = find_generator(card.generator) if card.layer is None else labeller_of(card)
+    seconds = SECONDS if card.layer is None else LABEL_SECONDS
     count = card.split(split).count
     size = min(FEW, count)
     found = few = _built(card, split, size)
@@ -99,10 +101,26 @@ def rate(card: Any, split: str) -> dict[str, float]:
     return {
         "samples": size,
         "shard": shard,
-        "draw": _short(found["draw"] / size),
+        "draw": _short(found["draw"] / size + recorded_seconds(card, split, min(count, MOST_RECORDED))),
         "join": _short(max(0.0, found["join"] - few["join"]) / (size - FEW) if more else 0.0),
         "bytes": _short((found["bytes"] - few["bytes"]) / (size - FEW) if more else found["bytes"] / size),
     }
+
+
+def recorded_seconds(card: Any, split: str, count: int) -> float:
+    """Return the mean CPU seconds of the recorded outcomes of the first samples of a split; 0 without such outcomes."""
+    from graphbench.data.generation import draw_samples
+    from graphbench.data.label_tables import find_tables, first_outcome
+    from graphbench.data.labels import labeller_of
+
+    labeller = None if card.layer is None else labeller_of(card)
+    if labeller is None or labeller.recorded is None or labeller.recorded.cpu_seconds is None:
+        return 0.0
+    tables = find_tables(labeller, labeller.parse(card, split), None)
+    graphs = draw_samples(card.graphs, split, range(count))
+    keys = [labeller.recorded.key(graphs.part(card.graphs, i, i + 1)) for i in range(count)]
+    outcomes = [outcome for key in keys if (outcome := first_outcome(tables, key)) is not None]
+    return sum(map(labeller.recorded.cpu_seconds, outcomes)) / len(outcomes) if outcomes else 0.0
 
 
 def _built(card: Any, split: str, count: int) -> dict[str, float]:
@@ -117,14 +135,14 @@ def _built(card: Any, split: str, count: int) -> dict[str, float]:
     after = [(generation, "join_shards"), (generation, "samples_hash"), (generation.Manifest, "add_file")]
     generation.draw_samples(card, split, range(count)[:1])  # kernels compiled and loaded
     with scratch_folder() as root, ExitStack() as patches:
-        if card.labeller is not None:
+        if card.layer is not None:
             generation.ensure_split(card.graphs, split, root, count, workers=1, progress=False)
         patches.enter_context(_clocked(generation, "build_shard", spent, "draw"))
         for owner, name in ((generation.SplitBuilder, "_resolve_duplicates"), *after):
             patches.enter_context(_clocked(owner, name, spent, "join"))
         size = -(-count // 2)
         path: Path = generation.ensure_split(card, split, root, count, workers=1, progress=False, shard_size=size)
-        if card.labeller is not None:
+        if card.layer is not None:
             path = label_folder(card, path.parent) / path.name
         return {**spent, "bytes": float(path.stat().st_size)}
 

@@ -217,12 +217,14 @@ class Recorded:
         measure: ``(effort, number, graph) -> outcome``: the costly work. Numbers on which no label depends, such as
             processor time, may differ between runs.
         label: ``(effort, outcome) -> feature -> value``: a pure function.
+        cpu_seconds: ``outcome -> CPU seconds`` that measuring it took; None if outcomes do not record it.
     """
 
     columns: tuple[str, ...]
     key: Callable[[Samples], str]
     measure: Callable[[Any, int, Samples], Outcome]
     label: Callable[[Any, Outcome], Mapping[str, Any]]
+    cpu_seconds: Callable[[Outcome], float] | None = None
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,20 @@ def disguise(
     at = 0
     for j in range(len(places)):
         first, length = ptr[places[j]], ptr[places[j] + 1] - ptr[places[j]]
-        for i in range(length):  # insertion, which has no branches to mispredict
-            code = codes[num_variables + literals[first + i]]
-            for k in range(at, at + i):
-                other = renamed[k]
-                renamed[k] = min(other, code)
-                code = max(other, code)
-            renamed[at + i] = code
+        if length == 3:  # most clauses; as below, without loops
+            a, b = codes[num_variables + literals[first]], codes[num_variables + literals[first + 1]]
+            c = codes[num_variables + literals[first + 2]]
+            a, b = min(a, b), max(a, b)
+            b, c = min(b, c), max(b, c)
+            renamed[at], renamed[at + 1], renamed[at + 2] = min(a, b), max(a, b), c
+        else:
+            for i in range(length):  # insertion, which has no branches to mispredict
+                code = codes[num_variables + literals[first + i]]
+                for k in range(at, at + i):
+                    other = renamed[k]
+                    renamed[k] = min(other, code)
+                    code = max(other, code)
+                renamed[at + i] = code
         at += length
         starts[j + 1] = at
     for i in range(len(renamed)):

@@ -72,6 +72,10 @@ def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, 
     }
 
 
+def _cpu_seconds(outcome: Outcome) -> float:
+    return outcome["cpu_microseconds"] * 1e-6
+
+
 def _refuse(effort: Any, number: int, graph: Samples) -> Mapping[str, Any]:
     raise AssertionError("the outcomes of solvers are recorded")
 
@@ -130,7 +134,7 @@ def _solver_labeller(solver: str) -> Labeller:
         statistics=partial(_statistics, solver),
         baselines=_baselines,
         shard_size=_shard_size,
-        recorded=Recorded(_COLUMNS, _key, partial(_measure, solver), partial(_label, solver)),
+        recorded=Recorded(_COLUMNS, _key, partial(_measure, solver), partial(_label, solver), _cpu_seconds),
         agreement=_agreement,
     )
 
