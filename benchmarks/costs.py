@@ -78,9 +78,9 @@ def labelled(card: Any) -> dict[str, Any]:
 def rate(card: Any, split: str) -> dict[str, float]:
     """Return what a sample of a split costs; of the card of a labeller, what its label costs.
 
-    ``draw``: CPU seconds to draw, label and write it in a shard, those of recorded outcomes included; ``join``: CPU seconds of what one process does with
-    all shards (duplicates, joining, hashing); ``bytes``: in the finished file; ``shard``: samples in a shard;
-    ``samples``: how many were measured.
+    ``draw``: CPU seconds to draw, label and write it in a shard, those of recorded outcomes included; ``join``: CPU
+    seconds of what one process does with all shards (duplicates, joining, hashing); ``bytes``: in the finished file;
+    ``shard``: samples in a shard; ``samples``: how many were measured.
     """
     from graphbench.data.domain import find_generator
     from graphbench.data.labels import labeller_of

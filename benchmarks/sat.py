@@ -32,7 +32,7 @@ TARGET, OVERHEAD_MS = 100.0, 20.0
 BATCH_SIZE = 32
 _UNSOLVED, _SHORTEST = 2, 0.03  # seconds of CPU time from which a run counts for the fit
 SETTINGS = {
-    "time": "process CPU seconds, one thread, kernels compiled before; overheads of solvers and batches: wall time",
+    "time": "CPU seconds, one thread, kernels compiled before; overheads of solvers and batches: wall time",
     "generators": "the paper's ranges, without preprocessing; peer: plain Python of benchmarks/sat_peers.py and "
     "sat_peer_hashes.py, clauses as lists; both sides rename variables and reorder clauses of circuits and preimages",
     "graphs": f"one call per formula; large: 3,000 variables and 13,500 clauses of 3 literals; small: {DATASET}, test; "
@@ -126,18 +126,19 @@ def _features(root: str, sizes: Sizes) -> Iterator[Row]:
         yield Row("features", "formulas/s", None, note=f"failed: {error}", failed=True)
         return
     n = {"ours": found["formulas"]}
-    notes = {
-        "structure": "peer: the 58 base features of gbdc" if found["gbdc"] else "gbdc is not installed",
-        "all": "probes of solvers and local searches included; "
-        + ("SATzilla's own features are not measured" if found["satzilla"] else "satzilla is not installed: no peer"),
+    peers = {
+        "structure": ("gbdc", "the 58 base features of gbdc"),
+        "all": ("satzilla", "348 features of SATzilla 2024 (those without a time limit), on 20 formulas"),
     }
-    for which, note in notes.items():
+    for which, (peer, what) in peers.items():
         label = "structural" if which == "structure" else "all"
+        note = f"peer: {what}" if found[peer] else f"{peer} is not installed: no peer"
+        note += "; ours with probes of solvers and local searches" if which == "all" else ""
         yield Row(
             f"{found['counts'][which]} {label} features",
             "formulas/s",
             1 / found[which],
-            1 / found["gbdc"] if which == "structure" and found["gbdc"] else None,
+            1 / found[peer] if found[peer] else None,
             lower_is_better=False,
             n=n,
             note=note,

@@ -12,7 +12,9 @@ from graphbench.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from graphbench.domains.sat.cnf import Cnf
     from graphbench.domains.sat.dimacs import read_dimacs
+    from graphbench.domains.sat.feature_base import base_features
     from graphbench.domains.sat.feature_groups import features
+    from graphbench.domains.sat.feature_satzilla import satzilla_features
     from graphbench.domains.sat.graphs import FormulaGraph, graph
     from graphbench.domains.sat.preprocessing import preprocess
     from graphbench.domains.sat.solvers import SOLVERS, SolverRun, run_solver
@@ -22,11 +24,13 @@ _LAZY = {
     "FormulaGraph": "graphbench.domains.sat.graphs",
     "SOLVERS": "graphbench.domains.sat.solvers",
     "SolverRun": "graphbench.domains.sat.solvers",
+    "base_features": "graphbench.domains.sat.feature_base",
     "features": "graphbench.domains.sat.feature_groups",
     "graph": "graphbench.domains.sat.graphs",
     "preprocess": "graphbench.domains.sat.preprocessing",
     "read_dimacs": "graphbench.domains.sat.dimacs",
     "run_solver": "graphbench.domains.sat.solvers",
+    "satzilla_features": "graphbench.domains.sat.feature_satzilla",
 }
 
 __all__ = [
@@ -34,11 +38,13 @@ __all__ = [
     "Cnf",
     "FormulaGraph",
     "SolverRun",
+    "base_features",
     "features",
     "graph",
     "preprocess",
     "read_dimacs",
     "run_solver",
+    "satzilla_features",
 ]
 
 __getattr__, __dir__ = lazy_exports(globals(), _LAZY)
