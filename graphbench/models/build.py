@@ -21,7 +21,7 @@ from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
-from graphbench.models.processors import Context, Processed, Processor, State, run_processor
+from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, run_processor
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
 
@@ -67,6 +67,7 @@ class Model(TaskModel):
         uses_edges = processor.uses_edges or edge_output or context.edge_tokens
         self.config, self.directed, self.edge_tokens = config, directed, context.edge_tokens
         self.attends = processor.supports_edge_tokens
+        self.read_by_processor = inputs_read(processor, config, features)
         self.marks = _marks(config.readout, features, outputs)
         self.reads_pooled = config.readout != "marked"
         self.sums_nodes = self.pooling == "sum" and self.reads_pooled
@@ -118,7 +119,7 @@ class Model(TaskModel):
         encoding = None if self.positional is None else self.positional(batch, seen).float()
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
-        state = State(nodes, edges, tokens, seen)
+        state = State(nodes, edges, tokens, seen, self._values_read(batch))
         processed = run_processor(processor, self.config.processor, state, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
         outputs = {}
@@ -154,6 +155,14 @@ class Model(TaskModel):
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)
             decoder.fit_normalisation(batch)
+
+    def _values_read(self, batch: Data) -> dict[str, Tensor]:
+        """Return the values of the inputs that the processor reads; an inverse arc has those of its arc."""
+        values = {f.name: feature_values(batch, f) for f in self.read_by_processor}
+        if self.config.inverse_edges:
+            on_edges = [f.name for f in self.read_by_processor if f.location is Location.EDGE]
+            values |= {name: values[name].repeat_interleave(2, dim=0) for name in on_edges}
+        return values
 
     def _edge_tokens(self, edges: Tensor | None, encoding: Tensor | None, layout: Layout) -> Tensor:
         """Return [M, d]: an edge's embedding plus the encodings of its endpoints, taken on the original graph.

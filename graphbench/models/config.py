@@ -74,8 +74,9 @@ class ModelConfig(ArchitectureConfig):
     """The architecture of an encoder-processor-decoder model (GraphBench paper, appendix B).
 
     Attributes:
-        processor: ``gin``, ``gt``, ``gat``, ``mlp``, ``deepsets`` or a name registered with ``register_processor``.
-        layers: Number of processor layers.
+        processor: ``gin``, ``gt``, ``gat``, ``bipartite``, ``mlp``, ``deepsets`` or a name registered with
+            ``register_processor``.
+        layers: Number of processor layers; bipartite: of rounds, which share their weights.
         hidden: Embedding width ``d``.
         heads: Attention heads: gt, where they divide ``hidden``, and gat, where they do not share it.
         dropout: Dropout rate on the output of each residual branch.
@@ -98,7 +99,8 @@ class ModelConfig(ArchitectureConfig):
         attention: gt: ``auto`` (dense bias while it fits, else ``chunked``), ``sdpa`` (always dense), ``chunked``
             (slices of queries; memory linear in the number of tokens) or ``flex`` (compiled flex_attention; CUDA and
             edge tokens only).
-        options: Settings specific to the processor: those of gat (``GATOptions``), or any of a user's processor.
+        options: Settings specific to the processor: those of gat (``GATOptions``) and bipartite (``BipartiteOptions``),
+            or any of a user's processor.
     """
 
     processor: str = "gin"

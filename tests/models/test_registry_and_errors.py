@@ -8,8 +8,9 @@ import pytest
 import torch
 from pydantic import ValidationError
 from torch import nn
+from torch_geometric.data import Data
 
-from graphbench.catalog.features import parse_features
+from graphbench.catalog.features import Feature, parse_features
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.models import processor_registry
 from graphbench.models.build import ModelConfig, build_model
@@ -65,6 +66,37 @@ def test_what_a_processor_must_return(answer: Any, message: str) -> None:
             model(random_batch("steiner_tree"))
     finally:
         processor_registry._REGISTRIES["sparse"].remove("faulty")
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_a_processor_receives_the_values_of_the_inputs_it_reads(inverse: bool) -> None:
+    seen: list[State] = []
+
+    @register_processor("reader")
+    class Reader(Processor):
+        @classmethod
+        def reads(cls, config: ModelConfig) -> tuple[Feature, ...]:
+            return parse_features({"weight": ["input", "edge", "scalar"], "mark": ["input", "node", "mask"]})
+
+        def forward(self, state: State) -> Processed:
+            seen.append(state)
+            return Processed(state.nodes)
+
+    spec = {"mark": ["input", "node", "mask"], "weight": ["input", "edge", "scalar"], "t": ["output", "node", "mask"]}
+    try:
+        config = ModelConfig(processor="reader", hidden=8, inverse_edges=inverse, ignore=("mark",))
+        model = build_model(config, parse_features(spec), directed=True)
+        arcs = torch.tensor([[0, 2, 1], [1, 0, 2]])
+        model(Data(edge_index=arcs, num_nodes=3, mark=torch.tensor([0, 1, 1]), weight=torch.tensor([5.0, 6.0, 7.0])))
+        with pytest.raises(ConfigError, match=r"'reader' reads the input mark \(node mask\).*inputs are weight"):
+            build_model(config.model_copy(update={"ignore": ()}), features_of("mst"), directed=True)
+    finally:
+        processor_registry._REGISTRIES["sparse"].remove("reader")
+    assert seen[0].inputs["mark"].tolist() == [0, 1, 1] and set(seen[0].inputs) == {"mark", "weight"}
+    weights = {frozenset((0, 1)): 5.0, frozenset((0, 2)): 6.0, frozenset((1, 2)): 7.0}
+    ends = seen[0].layout.edge_index.t().tolist()
+    assert len(ends) == (6 if inverse else 3)
+    assert [weights[frozenset(pair)] for pair in ends] == seen[0].inputs["weight"].tolist()
 
 
 def test_one_name_may_stand_for_several_kinds_of_input() -> None:

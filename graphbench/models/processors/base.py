@@ -14,20 +14,27 @@ A processor of your own is a subclass of :class:`Processor`, registered by name:
             return Processed(nodes)
 
 ``build_model(ModelConfig(processor="my_gnn", options={...}), features, directed=False)`` then builds it between the
-common encoder and decoders. ``config.options`` is free for its own settings.
+common encoder and decoders. ``config.options`` is free for its own settings; :func:`read_options` checks them against a
+schema. A processor that needs values of inputs in addition to embeddings, such as a mask that divides the nodes into
+two kinds, names them in :meth:`Processor.reads` and finds them in ``State.inputs``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
+from pydantic import BaseModel, ValidationError, create_model
 from torch import Tensor, nn
 
+from graphbench.catalog.features import Feature, Stage, select
 from graphbench.core.errors import ConfigError
+from graphbench.core.validation import explain
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
+
+_Options = TypeVar("_Options", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +64,15 @@ class State:
         edge_tokens: [M, d], one row per undirected edge (per arc of directed graphs), with positional encodings, or
             None.
         layout: Where each graph lies in these arrays.
+        inputs: Values of the inputs that :meth:`Processor.reads` names, by name, as the batch holds them: [N, ...] of
+            nodes, [E, ...] of edges, one row per column of ``edge_index``, or [B, ...] of graphs.
     """
 
     nodes: Tensor
     edges: Tensor | None
     edge_tokens: Tensor | None
     layout: Layout
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +107,59 @@ class Processor(nn.Module):
         """Create the processor from a model's configuration."""
         super().__init__()
 
+    @classmethod
+    def reads(cls, config: ModelConfig) -> Sequence[Feature]:
+        """Return the input features whose values it needs in ``State.inputs``; none by default.
+
+        The model refuses data without them. They are embedded like all inputs unless ``config.ignore`` names them.
+        """
+        return ()
+
     def forward(self, state: State) -> Processed:
         """Return the processed embeddings."""
         raise NotImplementedError
+
+
+def read_options(schema: type[_Options], config: ModelConfig) -> _Options:
+    """Return ``config.options`` as a schema reads them.
+
+    Raises:
+        ConfigError: If they do not fit it; the message names the keys as they stand in a configuration.
+    """
+    section = create_model("Section", model=(create_model("Model", options=(schema, ...)), ...))
+    try:
+        found: Any = section.model_validate({"model": {"options": config.options}})
+    except ValidationError as error:
+        raise ConfigError(explain(error, section)) from error
+    options: _Options = found.model.options
+    return options
+
+
+def inputs_read(processor: type[Processor], config: ModelConfig, features: Sequence[Feature]) -> tuple[Feature, ...]:
+    """Return the inputs whose values a processor needs, after checking that the data has them.
+
+    Args:
+        processor: The class of the processor.
+        config: The model's configuration.
+        features: The features of the data.
+
+    Raises:
+        ConfigError: If an input is missing, or has another location or type.
+    """
+    wanted = tuple(processor.reads(config))
+    inputs = select(features, Stage.INPUT)
+    for feature in wanted:
+        if feature not in inputs:
+            raise ConfigError(
+                f"the processor {config.processor!r} reads the input {_typed(feature)}, which the data does not have; "
+                f"its inputs are {', '.join(_typed(f) for f in inputs) or 'none'}. Change model.options, or take data "
+                "that has it"
+            )
+    return wanted
+
+
+def _typed(feature: Feature) -> str:
+    return f"{feature.name} ({feature.location} {feature.type_name})"
 
 
 def run_processor(processor: Processor, name: str, state: State, *, graph_token: bool = False) -> Processed:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from graphbench.core.errors import ConfigError
-from graphbench.core.validation import explain
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout
 from graphbench.models.processor_registry import register_processor
-from graphbench.models.processors.base import Context, Processed, Processor, State
+from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
 
 class GATOptions(BaseModel):
@@ -30,14 +28,6 @@ class GATOptions(BaseModel):
     rounds: int = Field(default=1, ge=1)
     edge_width: int | None = Field(default=None, ge=1)
     negative_slope: float = Field(default=0.2, ge=0.0)
-
-
-class _Model(BaseModel):
-    options: GATOptions
-
-
-class _Section(BaseModel):
-    model: _Model
 
 
 class GATLayer(nn.Module):
@@ -110,10 +100,7 @@ class GAT(Processor):
             ConfigError: If ``config.options`` are not those of :class:`GATOptions`.
         """
         super().__init__(config, context)
-        try:
-            options: GATOptions = _Section.model_validate({"model": {"options": config.options}}).model.options
-        except ValidationError as error:
-            raise ConfigError(explain(error, _Section)) from error
+        options = read_options(GATOptions, config)
         width = options.edge_width or config.hidden
         self.rounds = options.rounds
         self.edges = nn.Linear(config.hidden, width, bias=False)

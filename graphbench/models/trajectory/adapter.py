@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
-from graphbench.models.processors import Context, Processor, State, run_processor
+from graphbench.models.processors import Context, Processor, State, inputs_read, run_processor
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
 from graphbench.models.trajectory.processors import DenseProcessor, Step
@@ -21,11 +21,17 @@ class SparseAdapter(DenseProcessor):
     """
 
     def __init__(self, config: TrajectoryModelConfig, processor: type[Processor]) -> None:
-        """Create a processor of class ``processor`` and what feeds it."""
+        """Create a processor of class ``processor`` and what feeds it.
+
+        Raises:
+            ConfigError: If the processor reads values of inputs, which the steps of a trajectory do not give.
+        """
         super().__init__(config)
         self.name = config.processor
+        own = sparse_config(config)
+        inputs_read(processor, own, ())
         self.embed = linear(2 * config.hidden, config.hidden)
-        self.processor = processor(sparse_config(config), Context(directed=True, edge_tokens=False, graph_token=False))
+        self.processor = processor(own, Context(directed=True, edge_tokens=False, graph_token=False))
 
     def forward(self, step: Step) -> Tensor:
         """Return the nodes after the step, ``[B, n, h]``."""

@@ -1,0 +1,195 @@
+"""Recurrent message passing between the two sides of a bipartite graph, as in NeuroSAT (Selsam et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.errors import ConfigError
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import arc_sums, segment_sum
+from graphbench.models.layers import Dropout, activation_function
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+
+_GATES = 4
+
+
+class BipartiteOptions(BaseModel):
+    """The settings of ``bipartite`` below ``options`` in a model's configuration.
+
+    The mask ``side`` divides the nodes into a left side (0) and a right side (1). Nodes of the left side may come in
+    complementary pairs, which is said in one of two ways: the two are nodes, joined by an edge that ``links`` marks; or
+    a node of the graph stands for both, and ``polarity`` says which of the two an edge belongs to.
+
+    Attributes:
+        side: Name of an input mask of nodes.
+        links: Name of an input mask of edges: 1 where an edge joins two complementary nodes of the left side.
+        polarity: Name of an input mask of edges: each node of the left side has two states, and an edge joins the first
+            one (0) or the second one (1) to a node of the right side.
+        message_layers: Hidden layers of the networks that make messages of states.
+        recompute: Whether each round is computed again in the backward pass, which takes time and saves memory: of a
+            round only the states are kept.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    side: str
+    links: str | None = None
+    polarity: str | None = None
+    message_layers: int = Field(default=3, ge=0)
+    recompute: bool = False
+
+    @model_validator(mode="after")
+    def _pairs_in_one_way(self) -> BipartiteOptions:
+        if self.links is not None and self.polarity is not None:
+            raise ValueError(
+                f"links = {self.links!r} and polarity = {self.polarity!r} are two ways to say which states are "
+                "complementary; set one of them to null"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The states of a batch of bipartite graphs and the arcs between them.
+
+    Attributes:
+        left: int64 [L], the node that each state of the left side belongs to.
+        right: int64 [R], the same of the right side.
+        arcs: int64 [2, A], from states of the left side to those of the right side.
+        complements: int64 [2, C], from a state of the left side to its complement; None where there are no pairs.
+    """
+
+    left: Tensor
+    right: Tensor
+    arcs: Tensor
+    complements: Tensor | None
+
+
+class NormalisedLSTMCell(nn.Module):
+    """An LSTM cell with a layer normalisation of each gate and of the cell (Ba et al., 2016).
+
+    ``i, g, f, o = LN(W [x, h])``, ``c' = LN(c sigmoid(f + 1) + sigmoid(i) dropout(act(g)))`` and
+    ``h' = act(c') sigmoid(o)``. This is the cell of NeuroSAT's authors, whose activation is ReLU.
+    """
+
+    def __init__(self, inputs: int, width: int, activation: str, dropout: float) -> None:
+        """Create a cell with ``inputs`` numbers in and ``width`` numbers of state."""
+        super().__init__()
+        self.width = width
+        self.gates = nn.Linear(inputs + width, _GATES * width, bias=False)
+        self.scale = nn.Parameter(torch.ones(_GATES, width))
+        self.shift = nn.Parameter(torch.zeros(_GATES, width))
+        self.norm = nn.LayerNorm(width)
+        self.activation = activation_function(activation)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, received: Sequence[Tensor], hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the new state and cell [items, d]; ``received`` are the parts of the input [items, ...]."""
+        raw = self.gates(torch.cat([*received, hidden], dim=1)).view(-1, _GATES, self.width)
+        normed = F.layer_norm(raw, (self.width,)) * self.scale + self.shift
+        enter, candidate, keep, leave = normed.unbind(1)
+        new = self.dropout(self.activation(candidate)) * torch.sigmoid(enter)
+        cell = self.norm(cell * torch.sigmoid(keep + 1.0) + new)
+        return self.activation(cell) * torch.sigmoid(leave), cell
+
+
+@register_processor("bipartite")
+class Bipartite(Processor):
+    """``layers`` rounds with shared weights: the right side receives messages of the left, then the left of the right.
+
+    A state of the left side receives the state of its complement, too. Networks and cells are separate for the two
+    sides, and sums of messages are not normalised. Edges that join two nodes of one side carry nothing unless they are
+    links. A node that stands for a pair returns the mean of its two states, so exchanging the two changes nothing.
+    Embeddings of edges are not read.
+    """
+
+    uses_edges = False
+
+    @classmethod
+    def reads(cls, config: ModelConfig) -> Sequence[Feature]:
+        """Return the masks that the options name."""
+        options = read_options(BipartiteOptions, config)
+        on_edges = [name for name in (options.links, options.polarity) if name is not None]
+        side = Feature(options.side, Stage.INPUT, Location.NODE, Kind.MASK)
+        return [side, *(Feature(name, Stage.INPUT, Location.EDGE, Kind.MASK) for name in on_edges)]
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        """Create the networks of the two sides.
+
+        Raises:
+            ConfigError: If ``config.options`` are not those of :class:`BipartiteOptions`, or the graphs are directed.
+        """
+        super().__init__(config, context)
+        self.options = read_options(BipartiteOptions, config)
+        if context.directed:
+            raise ConfigError(
+                f"the processor {config.processor!r} is for undirected graphs, and these are directed; choose another"
+            )
+        width, self.rounds = config.hidden, config.layers
+        paired = self.options.links is not None or self.options.polarity is not None
+        self.to_right = _message_network(config, self.options.message_layers)
+        self.to_left = _message_network(config, self.options.message_layers)
+        self.right_update = NormalisedLSTMCell(width, width, config.activation, config.dropout)
+        self.left_update = NormalisedLSTMCell((1 + paired) * width, width, config.activation, config.dropout)
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes."""
+        sides = sides_of(state, self.options)
+        left, right = state.nodes.index_select(0, sides.left), state.nodes.index_select(0, sides.right)
+        states = (left, torch.zeros_like(left), right, torch.zeros_like(right))
+        for _ in range(self.rounds):
+            if self.options.recompute and torch.is_grad_enabled():
+                states = checkpoint(self._round, sides, *states, use_reentrant=False)
+            else:
+                states = self._round(sides, *states)
+        left, _, right, _ = states
+        copies = 1 if self.options.polarity is None else 2
+        rows, owners = torch.cat([left / copies, right]), torch.cat([sides.left, sides.right])
+        return Processed(segment_sum(rows, owners, state.layout.num_nodes))
+
+    def _round(
+        self, sides: Sides, left: Tensor, left_cell: Tensor, right: Tensor, right_cell: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the states and cells of both sides after one round; sums have the precision of the states."""
+        received = [arc_sums(self.to_right(left).to(left.dtype), sides.arcs, right.shape[0])]
+        right, right_cell = self.right_update(received, right, right_cell)
+        received = [arc_sums(self.to_left(right).to(right.dtype), sides.arcs.flip(0), left.shape[0])]
+        if sides.complements is not None:
+            received.append(arc_sums(left, sides.complements, left.shape[0]))
+        left, left_cell = self.left_update(received, left, left_cell)
+        return left, left_cell, right, right_cell
+
+
+def sides_of(state: State, options: BipartiteOptions) -> Sides:
+    """Return the two sides of a batch, as the masks that the options name divide it."""
+    is_right = state.inputs[options.side].reshape(-1) != 0
+    source, target = state.layout.edge_index
+    row = torch.where(is_right, is_right.cumsum(0), (~is_right).cumsum(0)) - 1  # within the node's side
+    left, right = (~is_right).nonzero().squeeze(1), is_right.nonzero().squeeze(1)
+    starts, complements = row[source], None
+    if options.polarity is not None:
+        starts = 2 * starts + (state.inputs[options.polarity].reshape(-1) != 0)
+        left = left.repeat_interleave(2)
+        every = torch.arange(left.numel(), device=left.device)
+        complements = torch.stack([every, every ^ 1])
+    elif options.links is not None:
+        linked = (state.inputs[options.links].reshape(-1) != 0) & ~is_right[source] & ~is_right[target]
+        complements = torch.stack([row[source], row[target]])[:, linked]
+    crossing = ~is_right[source] & is_right[target]
+    return Sides(left, right, torch.stack([starts, row[target]])[:, crossing], complements)
+
+
+def _message_network(config: ModelConfig, hidden_layers: int) -> nn.Module:
+    layers: list[nn.Module] = []
+    for _ in range(hidden_layers):
+        layers += [nn.Linear(config.hidden, config.hidden), activation_function(config.activation)]
+    return nn.Sequential(*layers, nn.Linear(config.hidden, config.hidden))
