@@ -44,7 +44,8 @@ class SolverRun:
     Attributes:
         status: ``sat``, ``unsat``, or ``unsolved`` if the run needs more effort than it was allowed.
         effort: Modelled processor time in seconds; at least the limit if unsolved. The same on every machine.
-        cpu_seconds: Processor time that was measured, in seconds.
+        cpu_seconds: Processor time that was measured, in seconds; of a solver that was run several times (``limits``),
+            that of the last run.
         model: bool ``[n]``, a satisfying assignment, if ``sat``: ``model[v - 1]`` is the value of variable v.
         counts: What the solver counted.
     """
