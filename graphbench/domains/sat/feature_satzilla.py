@@ -45,6 +45,9 @@ def satzilla_features(
         raise ArgumentError(
             f"unknown group of features {unknown[0]!r}; give some of {', '.join((*SATZILLA_GROUPS, *_SLOW))}"
         )
+    if cnf.num_clauses == 0 or not cnf.lengths.all():
+        kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"
+        raise ArgumentError(f"the formula has {kind}; its features are not defined")
     try:
         package = importlib.import_module("satzilla_features")
     except ImportError as error:
@@ -52,9 +55,6 @@ def satzilla_features(
             "the features of SATzilla need the package satzilla, which is not wholly free: "
             "pip install --no-binary satzilla satzilla (needs g++)"
         ) from error
-    if cnf.num_clauses == 0 or not cnf.lengths.all():
-        kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"
-        raise ArgumentError(f"the formula has {kind}; its features are not defined")
     limits = {"group_timeout": seconds_per_group, "preprocess_timeout": seconds_per_group}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "formula.cnf"
