@@ -8,8 +8,10 @@ them.
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -132,6 +134,25 @@ def _first_graphs(dataset: str, split: str, count: int) -> Any:
     return draw_samples(catalog().cards[dataset].graphs, split, range(count))
 
 
+@cache
+def _built_graphs(dataset: str, split: str, count: int) -> Path:
+    """Return a folder of datasets with the first graphs of a split, which labels are then made for."""
+    from graphbench.catalog.names import catalog
+    from graphbench.data.generation import ensure_split
+
+    root = _kept_folders().enter_context(scratch_folder())
+    ensure_split(catalog().cards[dataset].graphs, split, root, count, workers=1, progress=False)
+    return root
+
+
+@cache
+def _kept_folders() -> ExitStack:
+    """Return the folders that are kept until the process ends."""
+    kept = ExitStack()
+    atexit.register(kept.close)
+    return kept
+
+
 def _built(card: Any, split: str, count: int) -> dict[str, float]:
     """Build the first samples, or their labels, in two shards.
 
@@ -145,7 +166,7 @@ def _built(card: Any, split: str, count: int) -> dict[str, float]:
     generation.draw_samples(card, split, range(count)[:1])  # kernels compiled and loaded
     with scratch_folder() as root, ExitStack() as patches:
         if card.layer is not None:
-            generation.ensure_split(card.graphs, split, root, count, workers=1, progress=False)
+            shutil.copytree(_built_graphs(card.id, split, count), root, dirs_exist_ok=True)
         patches.enter_context(_clocked(generation, "build_shard", spent, "draw"))
         for owner, name in ((generation.SplitBuilder, "_resolve_duplicates"), *after):
             patches.enter_context(_clocked(owner, name, spent, "join"))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphbench.cli.options import Datasets, Json, Root, SplitNames
+from graphbench.cli.options import Datasets, Folder, Json, Root, Source, SplitNames
 
 labels = typer.Typer(
     no_args_is_help=True,
@@ -20,6 +20,8 @@ def export_command(
     datasets: Datasets,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, e.g. `runs.csv.xz`.")],
     splits: SplitNames = None,
+    source: Source = "generated",
+    folder: Folder = None,
     root: Root = None,
 ) -> None:
     """Write the recorded labels of datasets on this machine to one file; all splits that are there."""
@@ -27,9 +29,11 @@ def export_command(
     from graphbench.cli.printing import print_line
     from graphbench.data.label_export import recorded_tables
     from graphbench.data.label_tables import write_tables
+    from graphbench.data.source_choice import sourced_card
     from graphbench.data.store import default_root
 
-    cards = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
+    own = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
+    cards = [sourced_card(card, source, folder, root=root) for card in own]
     chosen = None if splits is None else [name for card in cards for name in card.select_splits(splits)]
     tables = recorded_tables(cards, default_root() if root is None else root.expanduser(), chosen)
     write_tables(tables, output)
@@ -56,3 +60,5 @@ def import_command(
         return
     for row in found:
         print_line(f"{row['labeller']}: {row['new']:,} new outcomes in {row['file']}")
+        served = ", ".join(row["datasets"]) or "no dataset: none asks for labels of this effort, so nothing reads them"
+        print_line(f"  read by {served}", "dim")

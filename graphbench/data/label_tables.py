@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -33,6 +34,7 @@ SUFFIX = ".csv.xz"
 FOLDER = "labels"
 _KEY = "key"
 _COMMENT = "# "
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class TableHead(BaseModel):
@@ -117,13 +119,21 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
                 elif not found or len(words) != 1 + len(found[-1][0].columns):
                     raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} is no row of a table of labels")
                 elif words[0] != _KEY:
+                    if not all(map(_NUMBER.fullmatch, words[1:])):
+                        raise StoreError(f"{path}, line {number}: {text.strip()[:60]!r} holds other than whole numbers")
+                    if words[0] in found[-1][1]:
+                        raise StoreError(f"{path}, line {number}: the key {words[0]} is in the table twice")
                     found[-1][1][words[0]] = tuple(map(int, words[1:]))
     except ValidationError as error:
         raise StoreError(f"{path} is no file of tables of labels: {explain(error, TableHead)}") from error
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+    except lzma.LZMAError as error:
+        raise StoreError(f"{path} is no xz file, or a damaged one ({error}); compress tables with xz") from error
+    except (OSError, EOFError, ValueError) as error:
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path} cannot be read as tables of labels: {error}") from error
+    if not found:
+        raise StoreError(f"{path} holds no table of labels")
     return tuple(LabelTable(head, rows) for head, rows in found)
 
 

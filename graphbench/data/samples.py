@@ -218,6 +218,7 @@ class Recorded:
             processor time, may differ between runs.
         label: ``(effort, outcome) -> feature -> value``: a pure function.
         cpu_seconds: ``outcome -> CPU seconds`` that measuring it took; None if outcomes do not record it.
+        problem: ``(effort, key, outcome) -> what is wrong`` with a row of a table, None if it is possible.
     """
 
     columns: tuple[str, ...]
@@ -225,6 +226,7 @@ class Recorded:
     measure: Callable[[Any, int, Samples], Outcome]
     label: Callable[[Any, Outcome], Mapping[str, Any]]
     cpu_seconds: Callable[[Outcome], float] | None = None
+    problem: Callable[[Any, str, Outcome], str | None] = lambda effort, key, outcome: None
 
 
 @dataclass(frozen=True)

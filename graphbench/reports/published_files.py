@@ -44,8 +44,8 @@ def card_of_files(card: Card, results: Sequence[Aggregate]) -> Card:
 
 
 def heading_of(dataset: str, card: Card) -> str:
-    """Return the heading of a dataset in a report: its id, and whether its data are published files."""
-    return dataset + (", published files" if is_of_files(card) else "")
+    """Return the heading of a dataset in a report: its id, and of which kind of files its data are, if of any."""
+    return dataset + (f", {card.protocol} files" if is_of_files(card) else "")
 
 
 def anchor_of(dataset: str, card: Card) -> str:

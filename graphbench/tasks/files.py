@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 Arrays = dict[str, NDArray[Any]]
 
 _OF_WORDS = (".txt", ".jsonl")
+SAME_LIMIT = "give the --limit that the predictions were made with, or none"
 SINGLE = "y_pred"  # name of the array of a single output
 
 
@@ -150,5 +151,5 @@ def require_lines(path: Path, found: int, expected: int, split: str, sample: str
     if found != expected:
         raise EvaluationError(
             f"{path} has {found:,} answers, {split} has {expected:,} {sample}s; write one line per {sample}, in the "
-            f"order of the split (--limit N scores the first N {sample}s)"
+            f"order of the split, and {SAME_LIMIT}"
         )

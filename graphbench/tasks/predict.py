@@ -15,7 +15,7 @@ from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator, OutputsEvaluator
 from graphbench.evaluation.floors import trivial_scores
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import are_words, classes_of_words, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, are_words, classes_of_words, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graphbench.data.samples import Samples
     from graphbench.evaluation.score import Score
 
+_ITEMS = {Location.GRAPH: "graphs", Location.NODE: "nodes", Location.EDGE: "items of its edges"}
 _AT_ONCE = 4096
 
 
@@ -119,8 +120,8 @@ class PredictTask(Task):
         wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
         raise EvaluationError(
             f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
-            f"{expected[wrong.name]:,} items of its {wrong.location.value}s; write one row per item, graph after graph "
-            "(--limit N scores the first N graphs)"
+            f"{expected[wrong.name]:,} {_ITEMS[wrong.location]} here; write one row per item, graph after graph, "
+            f"and {SAME_LIMIT}"
         )
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics.selection import TIED
 from graphbench.evaluation.selection import SelectionEvaluator, checked_costs, checked_train_costs
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import SINGLE, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, SINGLE, are_words, read_texts, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
     from graphbench.data.samples import Samples
+    from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
+
+logger = logging.getLogger(__name__)
 
 LOSS = "choice"
 _AT_ONCE = 256
+_READS = "reads"
 _SETTINGS = ("train_costs", "overhead")
 
 
@@ -246,21 +251,50 @@ class SelectTask(Task):
 
     # ------------------------------------------------------------------------------------------------ files
 
+    def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
+        """Return the scores of a file; inputs cost what the card says if the file does not say that they are unread.
+
+        An array ``reads`` of the file holds the names of the inputs that the selector reads.
+        """
+        if self._cost_of_input and not are_words(path):
+            reads = read_arrays(path).get(_READS)
+            if reads is None:
+                inputs = " and ".join(self._cost_of_input)
+                logger.warning("%s does not say what was read, so each choice pays for %s (array reads)", path, inputs)
+            self.overhead = self._costs_of(self._cost_of_input if reads is None else reads.tolist(), path)
+        return super().score_file(path, split, scores)
+
+    def _costs_of(self, inputs: Iterable[str], path: Path) -> tuple[str, ...]:
+        """Return the features that hold the costs of inputs."""
+        known = {f.name for f in self.card.inputs}
+        if unknown := [name for name in inputs if name not in known]:
+            raise EvaluationError(f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(known))}")
+        return tuple(self._cost_of_input[name] for name in inputs if name in self._cost_of_input)
+
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions) from a file of choices, of scores, or of predicted costs.
 
         The file holds one array, int ``[S]`` (numbers of algorithms) or float ``[S, K]`` (scores, of which the highest
-        is chosen), or an array ``[S]`` of every output (predicted costs, of which the lowest is chosen).
+        is chosen), or an array ``[S]`` of every output (predicted costs, of which the lowest is chosen); or it is a
+        text with the name of an algorithm in every line.
         """
-        found = read_arrays(path)
+        found = {SINGLE: self._named_choices(path)} if are_words(path) else read_arrays(path)
         single = not any(name in found for name in self.names)
         arrays = rows_of_output(found, [SINGLE] if single else self.names, path)
         for name, rows in arrays.items():
             if len(rows) != len(split):
                 raise EvaluationError(
                     f"{path} has {len(rows):,} rows of {name}, {self.card.address} {split.split} has {len(split):,} "
-                    "instances; write one row per instance (--limit N scores the first N)"
+                    f"instances here; write one row per instance, and {SAME_LIMIT}"
                 )
+        table = arrays.get(SINGLE)
+        if single and table is not None and table.ndim == 2 and table.size and table.min() > 0 and table.max() > 1:
+            logger.warning(
+                "all numbers of %s are positive; they are read as scores, of which the highest is chosen. "
+                "Give predicted costs as one array per output: %s",
+                path,
+                ", ".join(self.names),
+            )
         first = 0
         for batch in split.batches(_AT_ONCE):
             own = {name: rows[first : first + batch.num_graphs] for name, rows in arrays.items()}
@@ -268,8 +302,22 @@ class SelectTask(Task):
             first += batch.num_graphs
 
     def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
-        """Write the logits of all instances, float32 ``[S, K]``, to a ``.npz`` file."""
-        return write_arrays(path, {SINGLE: np.concatenate([np.asarray(rows) for rows in predictions])})
+        """Write the logits of all instances, float32 ``[S, K]``, and what the model reads, to a ``.npz`` file."""
+        arrays = {SINGLE: np.concatenate([np.asarray(rows) for rows in predictions])}
+        if self._cost_of_input:
+            paid = self.overhead if isinstance(self.overhead, tuple) else ()
+            arrays[_READS] = np.array([name for name, cost in self._cost_of_input.items() if cost in paid], np.str_)
+        return write_arrays(path, arrays)
+
+    def _named_choices(self, path: Path) -> NDArray[np.int64]:
+        """Return the numbers of the algorithms that the lines of a file name, int64 ``[S]``."""
+        texts, numbers = read_texts(path), {name: i for i, name in enumerate(self.algorithms)}
+        for line, text in enumerate(texts, 1):
+            if text.strip() not in numbers:
+                raise EvaluationError(
+                    f"{path}, line {line}: {text[:60]!r} is no algorithm; they are {', '.join(numbers)}"
+                )
+        return np.array([numbers[text.strip()] for text in texts], np.int64)
 
 
 def _is_scalar_of_graph(feature: Feature) -> bool:

@@ -17,7 +17,7 @@ from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
 from graphbench.evaluation.solutions import SolutionEvaluator
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import SINGLE, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, SINGLE, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,7 +140,7 @@ class SolveTask(Task):
         if len(loaded) != nodes:
             raise EvaluationError(
                 f"{path} has {len(loaded):,} rows, the graphs of {self.card.address} {split.split} have {nodes:,} "
-                "nodes; write one row per node, graph after graph (--limit N scores the first N graphs)"
+                f"nodes here; write one row per node, graph after graph, and {SAME_LIMIT}"
             )
         first = 0
         for batch in split.batches(_AT_ONCE):

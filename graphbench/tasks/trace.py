@@ -14,7 +14,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.traces import TraceEvaluator, trivial_outputs
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -166,7 +166,7 @@ class TraceTask(Task):
     def _refuse(self, name: str, values: NDArray[Any], split: GraphDataset, path: Path) -> NoReturn:
         raise EvaluationError(
             f"{path} has {values.size:,} values of {name!r}, which are not those of the {len(split):,} samples of "
-            f"{self.card.address} {split.split}; predict every item of every sample (--limit N scores the first N)"
+            f"{self.card.address} {split.split}; predict every item of every sample, and {SAME_LIMIT}"
         )
 
     def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:

@@ -231,7 +231,7 @@ class _SplitChecks:
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
-            raise CheckSkipped("taken as published, not checked")
+            raise CheckSkipped("taken from the files, not checked")
         problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, self.sample)
         if problems:
             raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")

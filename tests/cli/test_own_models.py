@@ -114,7 +114,8 @@ def test_files_of_several_outputs_come_back_by_name(write_family, root, tmp_path
     assert task.score_file(path, split) == named_scores("val", evaluator)
     np.savez(path, in_tree=np.zeros(3), model=np.zeros(4, int))
     with pytest.raises(
-        EvaluationError, match=r"val\.npz has 3 rows, algoreas/toy val has [0-9]+ items of its edges; write one row per"
+        EvaluationError,
+        match=r"val\.npz has 3 rows, algoreas/toy val has [0-9]+ items of its edges here; write",
     ):
         task.score_file(path, split)
     np.savez(path, in_tree=np.zeros(3))
@@ -144,9 +145,9 @@ def test_wrong_files_are_refused_with_the_remedy(folder, root, tmp_path, capsys)
     assert "has no predictions of k5; a file is named after its split, e.g. k5.npz" in told
     np.save(folder / "test.npy", np.zeros(LIMIT - 1, int))
     told = error_of(capsys, *common, folder)
-    assert "has 9 rows, clutrr/gen_23 test has 10 items of its graphs; write one row per item, graph after" in told
+    assert "has 9 rows, clutrr/gen_23 test has 10 graphs here; write one row per item, graph after" in told
     np.save(folder / "test.npy", np.zeros(LIMIT + 1, int))
-    assert "has 11 rows, clutrr/gen_23 test has 10 items of its graphs" in error_of(capsys, *common, folder)
+    assert "has 11 rows, clutrr/gen_23 test has 10 graphs here" in error_of(capsys, *common, folder)
     for absent in ("absent.npy", "absent.jsonl"):
         assert f"{absent}: the file does not exist" in error_of(capsys, *common, tmp_path / absent)
     told = error_of(capsys, "evaluate", "clutrr/gen_23")

@@ -67,7 +67,7 @@ def test_answers_are_scored_by_split_and_size(ending, tmp_path):
         "test": pytest.approx(5 / 6), **{f"test_n{size}": float(size < 9) for size in range(4, 10)}
     }  # fmt: skip
     path.write_text("\n".join(rows[:-1]))
-    with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* \(--limit N"):
+    with pytest.raises(EvaluationError, match=r"has 5 answers, clrs_text/bfs test has 6 prompts; .* give the --limit"):
         scored("clrs_text/bfs", "test", path, "probability", root=tmp_path, limit=6)
 
 

@@ -26,7 +26,7 @@ from graphbench.core.errors import CardError, GenerationError, StoreError, Unkno
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.domain import find_generator, unregister
 from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.label_export import recorded_tables
+from graphbench.data.label_export import import_tables, recorded_tables
 from graphbench.data.label_tables import LabelTable, read_tables, write_tables
 from graphbench.data.layout import label_folder
 from graphbench.data.samples import Labeller, Recorded, Samples
@@ -312,13 +312,41 @@ def test_imports_add_to_each_other_and_old_rows_stay(card: Card, tmp_path: Path,
     ensure_split(card, "train", tmp_path / "a", workers=1)
     table = exported(card, tmp_path / "a")
     rows = sorted(table.rows.items())
-    for i, own in enumerate((rows[:5], [(rows[0][0], (99, 99)), *rows[5:7]])):
+    same = (rows[0][0], (rows[0][1][0], 99))  # the label depends on the first number alone
+    for i, own in enumerate((rows[:5], [same, *rows[5:7]])):
         write_tables([LabelTable(table.head, dict(own))], tmp_path / f"{i}.csv.xz")
         capsys.readouterr()
         main_ok("labels", "import", str(tmp_path / f"{i}.csv.xz"), "--root", str(tmp_path / "b"), "--json")
         assert json.loads(capsys.readouterr().out)[0]["new"] == (5, 2)[i]
     (found,) = read_tables(next((tmp_path / "b" / "labels").iterdir()))
     assert dict(found.rows) == dict(rows[:7])
+
+
+def test_impossible_imports_are_refused_whole(card: Card, tmp_path: Path) -> None:
+    ensure_split(card, "train", tmp_path / "a", workers=1)
+    table = exported(card, tmp_path / "a")
+    (first, own), (second, other) = sorted(table.rows.items())[:2]
+    write_tables([LabelTable(table.head, {first: own})], tmp_path / "good.csv.xz")
+    (found,) = import_tables(tmp_path / "good.csv.xz", tmp_path / "b")
+    assert found["datasets"] == ["layers/toy:both", "layers/toy:one"]
+    (place,) = (tmp_path / "b" / "labels").iterdir()
+    before = place.read_bytes()
+    good = LabelTable(table.head, {second: other})
+    for changes, rows, message in (
+        ({}, {first: (own[0] + 1, own[1])}, "contradicts the known one"),
+        ({"effort": {"factor": 3, "x": 1}}, {}, "'x'"),
+        ({"version": 2}, {}, "it is of version 2 with edges, seconds, not of version 1 with edges, seconds"),
+        ({"columns": ("edges", "hours")}, {}, "edges, hours, not of version 1 with edges, seconds"),
+        ({"labeller": "layers.sise"}, {}, "sise"),
+        ({"labeller": "layers.degree"}, {}, "no labels of this labeller are recorded"),
+    ):
+        write_tables([good, LabelTable(table.head.model_copy(update=changes), rows)], tmp_path / "bad.csv.xz")
+        with pytest.raises(StoreError, match=message):
+            import_tables(tmp_path / "bad.csv.xz", tmp_path / "b")
+    assert [place] == list((tmp_path / "b" / "labels").iterdir()) and place.read_bytes() == before
+    unread = LabelTable(table.head.model_copy(update={"effort": {"factor": 5}}), {first: own})
+    write_tables([unread], tmp_path / "unread.csv.xz")
+    assert import_tables(tmp_path / "unread.csv.xz", tmp_path / "b")[0]["datasets"] == []
 
 
 def test_files_of_tables_are_equal_bytes_and_damaged_ones_refused(card: Card, tmp_path: Path) -> None:
@@ -330,12 +358,14 @@ def test_files_of_tables_are_equal_bytes_and_damaged_ones_refused(card: Card, tm
     assert read_tables(tmp_path / "a.csv.xz")[1].rows == table.rows
     text = lzma.decompress((tmp_path / "a.csv.xz").read_bytes())
     for content, message in (
-        (b"not compressed", "cannot be read"),
+        (b"not compressed", "is no xz file, or a damaged one"),
         (lzma.compress(text)[:-20], "cannot be read"),
         (lzma.compress(b"key,1\n" + text), "line 1: 'key,1' is no row"),
         (lzma.compress(text.replace(b'"version"', b'"versoin"')), "versoin"),
         (lzma.compress(text + b"abc,1\n"), "'abc,1' is no row"),
-        (lzma.compress(text + b"abc,1,x\n"), "cannot be read"),
+        (lzma.compress(text + b"abc,1,x\n"), "'abc,1,x' holds other than whole numbers"),
+        (lzma.compress(text + b"abc,1,2\nabc,1,2\n"), "the key abc is in the table twice"),
+        (lzma.compress(b""), "holds no table of labels"),
     ):
         (tmp_path / "c.csv.xz").write_bytes(content)
         with pytest.raises(StoreError, match=message):

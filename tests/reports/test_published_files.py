@@ -28,7 +28,7 @@ def test_runs_on_files_have_no_floor_solver_or_statistics():
     files = card_of_files(card, results)
     assert overview_rows(card, results)[0].trivial != "–"  # noqa: RUF001
     (row,) = overview_rows(files, results)
-    assert (row.trivial, row.dataset, row.anchor) == ("–", "clutrr/gen_23, published files", "clutrr-gen_23-files")  # noqa: RUF001
+    assert (row.trivial, row.dataset, row.anchor) == ("–", "clutrr/gen_23, official files", "clutrr-gen_23-files")  # noqa: RUF001
     assert {row.kind for row in score_rows(card, results)} == {"trivial", "solver", "ours"}
     assert [row.kind for row in score_rows(files, results)] == ["ours"]
     grid = ood_grid(files, results)
@@ -65,7 +65,7 @@ def test_the_report_has_a_section_for_the_files(tmp_path):
     ]
     for page in build_report(records, tmp_path):
         text = page.read_text(encoding="utf-8")
-        assert "clutrr/rob_clean, published files" in text and "clutrr-rob_clean-files" in text
+        assert "clutrr/rob_clean, official files" in text and "clutrr-rob_clean-files" in text
         assert "gat (official), ours, accuracy" in text  # the robustness matrix
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     own, files = (html.split(f'<section id="clutrr-rob_clean{end}">')[1].split("<section")[0] for end in ("", "-files"))

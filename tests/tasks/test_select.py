@@ -306,6 +306,50 @@ def test_predictions_are_written_and_read_again(select_data, select_root, tmp_pa
         score_predictions("portfolios/toy", "test", tmp_path / "nan.npy", **whole)
 
 
+def test_files_say_which_inputs_a_selector_pays_for(select_data, select_root, tmp_path, caplog):
+    data = select_data(task={"type": "select", "options": {"overhead": {"density": "feature_seconds"}}}, version=3)
+    options = {"root": select_root, "progress": False, "device": "cpu"}
+    whole = {"limit": None, "root": select_root, "progress": False}
+    scores = {}
+    for name, text in (
+        ("reads", FOREST.format(method="multiclass")),
+        ("ignores", GIN.replace("steps: 120", "steps: 10")),
+    ):
+        result = run(data, text, tmp_path / name)
+        (path,) = write_run_predictions(result.path, tmp_path / "files" / name, "test", **options)
+        assert np.load(path)["reads"].tolist() == (["density"] if name == "reads" else [])
+        found, _ = score_predictions("portfolios/toy", "test", path, **whole)
+        scores[name] = dict(found["test"])
+        assert scores[name] == pytest.approx(dict(result.scores["test"]))
+    assert not caplog.records or all("does not say" not in record.message for record in caplog.records)
+    logits = np.load(path)["y_pred"]
+    np.save(tmp_path / "silent.npy", logits)
+    found, _ = score_predictions("portfolios/toy", "test", tmp_path / "silent.npy", **whole)
+    assert "does not say what was read, so each choice pays for density" in caplog.text
+    assert dict(found["test"])["par10"] == pytest.approx(scores["ignores"]["par10"] + 0.5)
+    np.savez(tmp_path / "wrong.npz", y_pred=logits, reads=np.array(["dnsity"]))
+    with pytest.raises(EvaluationError, match="reads holds 'dnsity'; the inputs are density"):
+        score_predictions("portfolios/toy", "test", tmp_path / "wrong.npz", **whole)
+
+
+def test_choices_may_be_names_and_costs_taken_for_scores_are_noted(select_data, select_root, tmp_path, caplog):
+    data = select_data()
+    costs = costs_of(data.test)
+    whole = {"limit": None, "root": select_root, "progress": False}
+    names = task_of(data.card).algorithms
+    (tmp_path / "test.txt").write_text("".join(f"{names[k]}\n" for k in costs.argmin(axis=1)))
+    found, _ = score_predictions("portfolios/toy", "test", tmp_path / "test.txt", **whole)
+    assert found["test"]["closed_gap"] == pytest.approx(1.0)
+    (tmp_path / "bad.txt").write_text("sparse\nspars\n" * 30)
+    with pytest.raises(
+        EvaluationError, match=r"bad\.txt, line 2: 'spars' is no algorithm; they are sparse, dense, any"
+    ):
+        score_predictions("portfolios/toy", "test", tmp_path / "bad.txt", **whole)
+    np.save(tmp_path / "costs.npy", costs + 1)
+    score_predictions("portfolios/toy", "test", tmp_path / "costs.npy", **whole)
+    assert "they are read as scores, of which the highest is chosen" in caplog.text
+
+
 def test_evaluators_take_graphs_and_stream(select_data):
     data = select_data()
     evaluator = Evaluator(data.card, train_costs=training_costs(data), expected_graphs=60)

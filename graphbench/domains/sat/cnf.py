@@ -24,6 +24,7 @@ _COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
+_LARGEST = 2**31 - 1
 _MOST_DIGITS = 12  # of an int32, with its sign and a space
 _SHORT = 32  # literals up to which a clause is sorted by insertion
 
@@ -52,12 +53,19 @@ class Cnf:
             num_variables: Number of variables; None for the largest that occurs.
 
         Raises:
-            ValueError: If a literal is 0, or its variable exceeds ``num_variables``.
+            ValueError: If a literal is no whole number, is 0 or needs more than 32 bits, or its variable exceeds
+                ``num_variables``.
         """
         lists = [list(clause) for clause in clauses]
+        flat = list(itertools.chain.from_iterable(lists))
+        if wrong := {kind for kind in set(map(type, flat)) if kind is bool or not issubclass(kind, (int, np.integer))}:
+            first = next(literal for literal in flat if type(literal) in wrong)
+            raise ValueError(f"a clause holds {first!r}; literals are whole numbers, such as -3 for the negation of 3")
+        if flat and max(max(flat), -min(flat)) > _LARGEST:
+            raise ValueError(f"a clause holds {max(flat, key=abs)}; the largest variable that can be is {_LARGEST}")
         ptr = np.zeros(len(lists) + 1, np.int64)
         np.cumsum([len(clause) for clause in lists], out=ptr[1:])
-        literals = np.array([literal for clause in lists for literal in clause], np.int32)
+        literals = np.array(flat, np.int32)
         largest = int(np.abs(literals).max(initial=0))
         if not literals.all():
             raise ValueError("a clause holds the literal 0; variables are numbered from 1")

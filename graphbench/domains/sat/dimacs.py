@@ -8,6 +8,7 @@ of SATLIB end, carriage returns, and a last clause without its 0.
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 from collections.abc import Callable, Mapping
@@ -74,6 +75,7 @@ def _read_header(path: Path, file: BinaryIO) -> tuple[int, int, int]:
     number = 0
     while line := file.readline(_LINE):
         number += 1
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         text = line.decode("latin-1").strip()
         if text.startswith("c") or not text:
             while line and not line.endswith(b"\n"):  # the rest of a long comment

@@ -127,6 +127,8 @@ def feature_array(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> ND
 
 def feature_report(cnf: Cnf, groups: Iterable[str] = tuple(FEATURE_GROUPS)) -> FeatureReport:
     """Return features and their costs; see `features` for the arguments and errors."""
+    if isinstance(groups, str):
+        raise ArgumentError(f"groups is {groups!r}; give a list of groups of features, e.g. [{groups!r}]")
     wanted = set(groups)
     if unknown := sorted(wanted - set(_GROUPS)):
         raise ArgumentError(f"unknown group of features {unknown[0]!r}; give some of {', '.join(_GROUPS)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ _STATUS = ("sat", "unsat", "unsolved")
 _SAT, _UNSAT, UNSOLVED = range(3)
 _COLUMNS = ("status", "nanoseconds", "cpu_microseconds")
 _PENALTY = 10
+_HASH = re.compile("[0-9a-f]{32}")
 
 
 class SolverEffort(BaseModel):
@@ -70,6 +72,20 @@ def _label(solver: str, effort: SolverEffort, outcome: Outcome) -> Mapping[str, 
         f"{solver}_par10": penalised,
         f"{solver}_log_par10": math.log10(penalised),
     }
+
+
+def _problem(effort: SolverEffort, key: str, outcome: Outcome) -> str | None:
+    """Return why no run can have had an outcome; None if one can."""
+    cutoff = round(effort.cutoff * 1e9)
+    if not _HASH.fullmatch(key):
+        return f"the key is {key!r}, no hash of a formula (32 hexadecimal digits)"
+    if outcome["status"] not in range(len(_STATUS)):
+        return f"status is {outcome['status']}; it is 0 (sat), 1 (unsat) or 2 (unsolved)"
+    if not 0 < outcome["nanoseconds"] <= cutoff:
+        return f"nanoseconds is {outcome['nanoseconds']}; with this cutoff it is from 1 to {cutoff}"
+    if outcome["status"] == UNSOLVED and outcome["nanoseconds"] != cutoff:
+        return f"the run is unsolved after {outcome['nanoseconds']} ns, before the cutoff of {cutoff} ns"
+    return f"cpu_microseconds is {outcome['cpu_microseconds']}" if outcome["cpu_microseconds"] < 0 else None
 
 
 def _cpu_seconds(outcome: Outcome) -> float:
@@ -134,7 +150,7 @@ def _solver_labeller(solver: str) -> Labeller:
         statistics=partial(_statistics, solver),
         baselines=_baselines,
         shard_size=_shard_size,
-        recorded=Recorded(_COLUMNS, _key, partial(_measure, solver), partial(_label, solver), _cpu_seconds),
+        recorded=Recorded(_COLUMNS, _key, partial(_measure, solver), partial(_label, solver), _cpu_seconds, _problem),
         agreement=_agreement,
     )
 

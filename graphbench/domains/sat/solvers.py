@@ -118,6 +118,8 @@ def _kissat() -> tuple[str, str]:
     raise MissingDependency(f"the solver kissat needs its executable; {_INSTALL}")
 
 
+MAX_EFFORT = 10_000_000
+"""Largest effort of a run, in modelled seconds."""
 _KISSAT, _PYTHON_SAT = "passagemath-kissat", "python-sat"
 _BOTH = ("propagations", "conflicts")
 
@@ -167,17 +169,19 @@ def run_solver(name: str, cnf: Cnf, effort: float = 10.0, *, memory_mb: int = 40
     Args:
         name: Name of a solver of :data:`SOLVERS`.
         cnf: The formula.
-        effort: Limit of the effort, in modelled seconds.
+        effort: Limit of the effort, in modelled seconds, at most `MAX_EFFORT`.
         memory_mb: Guard of memory, in MiB.
 
     Raises:
-        ArgumentError: If there is no such solver, or the effort is no number above 0.
+        ArgumentError: If there is no such solver, or the effort is no number above 0 and at most `MAX_EFFORT`.
         MissingDependency: If the solver is not installed.
         SolverError: If the run met a guard, crashed, or gave a wrong model; it can be repeated.
     """
     solver = find_solver(name)
-    if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort < 1e7:
-        raise ArgumentError(f"effort is {effort!r}; give modelled seconds, a number above 0")
+    if isinstance(effort, bool) or not isinstance(effort, int | float) or not 0 < effort <= MAX_EFFORT:
+        raise ArgumentError(f"effort is {effort!r}; give modelled seconds, a number above 0, at most {MAX_EFFORT:,}")
+    if not isinstance(cnf, Cnf):
+        raise ArgumentError(f"the formula is a {type(cnf).__name__}; give a Cnf, e.g. Cnf.from_clauses([[1, -2], [2]])")
     job = {
         "solver": name,
         "executable": _kissat()[0] if solver.package == _KISSAT else "",

@@ -41,7 +41,7 @@ class SelectorModel(TaskModel):
         if wrong or len(outputs) < 2:
             raise ConfigError(
                 f"the outputs are {', '.join(f.name for f in outputs)}; models of kind selector choose between two or "
-                "more outputs that are scalars of graphs: the costs of algorithms"
+                "more outputs that are scalars of graphs: the costs of algorithms, as in a task of kind select"
             )
         self.names = sorted(f.name for f in outputs)
         self.method = METHODS[config.method]
