@@ -247,25 +247,23 @@ def waveforms(devices: Iterable[Sequence[str]], *, duty: float, points: int = 20
     (state,) = steady_states_of([circuit], [operation])
     if not np.isfinite(state.ratio):
         raise ArgumentError(f"the circuit has no steady state ({state.status}), so there are no waveforms")
-    _, matrix, driven, out, offset, fluxes = circuit_equations(
-        circuit.types, circuit.nets, circuit.num_nets, operation.elements
-    )
+    _, *phases, fluxes = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, operation.elements)
+    rates, nodes = phases[:2], phases[2:]
     lengths = np.array([duty, 1.0 - duty]) / operation.frequency
-    changes = [propagator(matrix[phase], driven[phase], lengths[phase]) for phase in range(2)]
+    changes = [propagator(rates[phase], lengths[phase]) for phase in range(2)]
     period = changes[0] + changes[1] + changes[1] @ changes[0]
     start = np.append(np.linalg.solve(period[:-1, :-1], -period[:-1, -1]), 1.0)
-    times, nodes, flux = [], [], []
+    times, paths = [], []
     for phase in range(2):
-        step = propagator(matrix[phase], driven[phase], lengths[phase] / (points - 1))
+        step = propagator(rates[phase], lengths[phase] / (points - 1))
         states = [start]
         for _ in range(points - 1):
             states.append(states[-1] + step @ states[-1])
-        path = np.stack(states)
         times.append(phase * lengths[0] + np.linspace(0.0, lengths[phase], points))
-        nodes.append(path[:, :-1] @ out[phase].T + offset[phase])
-        flux.append(path[:, :-1] @ fluxes.T)
+        paths.append(np.stack(states))
         start = start + changes[phase] @ start
-    return _named(circuit, operation, np.concatenate(times), np.concatenate(nodes), np.concatenate(flux))
+    nets = np.concatenate([path @ of_phase.T for path, of_phase in zip(paths, nodes, strict=True)])
+    return _named(circuit, operation, np.concatenate(times), nets, np.concatenate(paths) @ fluxes.T)
 
 
 def _named(circuit: Circuit, operation: Operation, time: Floats, nodes: Floats, flux: Floats) -> Waveforms:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.circuits.topology import VALID, Ints, canonical_form, verdict
+from graphbench.domains.circuits.topology import VALID, Ints, canonical_form, topology_number, verdict
 from graphbench.domains.rng import below, permutation, seed, uniform
 
 _PORTS = 3
@@ -16,8 +16,8 @@ MOST_DRAWS = 1_000_000
 
 @kernel
 def draw_topologies(
-    key: np.uint64, indices: Ints, attempts: Ints, devices: int
-) -> tuple[Ints, Ints, Ints, NDArray[np.int64]]:
+    key: np.uint64, indices: Ints, attempts: Ints, devices: int, low: float, high: float
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Draw one valid topology per index, in canonical form, each from ``seed(key, index, attempt, 0)``.
 
     Args:
@@ -25,10 +25,12 @@ def draw_topologies(
         indices: int64 ``[S]``, positions in the split.
         attempts: int64 ``[S]``.
         devices: Number K of devices.
+        low: Smallest number of a topology (:func:`~.topology.topology_number`).
+        high: End of the range of these numbers.
 
     Returns:
         ``types`` int64 ``[S, K]``, ``nets`` int64 ``[S, K, 2]``, ``num_nets`` int64 ``[S]``, and ``draws`` int64
-        ``[S]``, the topologies drawn until one was valid; 0 if there was none among a million.
+        ``[S]``, the topologies drawn until one was valid and in the range; 0 if there was none among a million.
     """
     count = indices.shape[0]
     types, nets = np.zeros((count, devices), np.int64), np.zeros((count, devices, 2), np.int64)
@@ -37,9 +39,11 @@ def draw_topologies(
         state = seed(key, indices[s], attempts[s], 0)
         for draw in range(1, MOST_DRAWS + 1):
             own_types, own_nets, own_count = draw_topology(state, devices)
-            if verdict(own_types, own_nets, own_count) == VALID:
-                types[s], nets[s] = canonical_form(own_types, own_nets, own_count)
-                num_nets[s], draws[s] = own_count, draw
+            if verdict(own_types, own_nets, own_count) != VALID:
+                continue
+            own_types, own_nets = canonical_form(own_types, own_nets, own_count)
+            if low <= topology_number(own_types, own_nets) < high:
+                types[s], nets[s], num_nets[s], draws[s] = own_types, own_nets, own_count, draw
                 break
     return types, nets, num_nets, draws
 

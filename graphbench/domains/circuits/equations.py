@@ -25,9 +25,13 @@ from graphbench.core.kernels import inner, kernel
 from graphbench.domains.circuits.devices import CAPACITOR, GND, INDUCTOR, SA, VIN, VOUT
 from graphbench.domains.circuits.matrices import (
     Floats,
+    add,
+    block,
     cholesky,
     congruent,
+    identity,
     product,
+    put,
     semidefinite_factor,
     solve,
     transposed,
@@ -55,72 +59,69 @@ def circuit_equations(
             capacitance, in SI units.
 
     Returns:
-        What is singular, a sum of ``CAPACITOR_LOOP`` and the like; ``A`` float64 ``[2, n, n]`` in 1/s, ``b``
-        ``[2, n]``, ``out`` ``[2, M - 1, n]`` and ``offset`` ``[2, M - 1]``: voltages of the nets other than GND are
-        ``out x + offset``; ``fluxes`` ``[M - 1, n]``: node fluxes in Vs are ``fluxes x``, up to a part that drives no
-        inductor. With ``FLOATING`` all are empty.
+        What is singular, a sum of ``CAPACITOR_LOOP`` and the like; then, for the n states extended by the constant 1: the
+        rates of change in the first and in the second phase, float64 ``[n + 1, n + 1]`` in 1/s; the voltages of the nets
+        other than GND in these phases, ``[M - 1, n + 1]``; and their fluxes ``[M - 1, n + 1]`` in Vs, up to a part that
+        drives no inductor. With ``FLOATING`` all are empty.
     """
+    count = num_nets - 1
     faults, basis, nu, nw, ng = _states(types, nets, num_nets, parameters[OUTPUT_CAPACITANCE])
     if faults & FLOATING:
         none = np.empty((0, 0))
-        return faults, np.empty((0, 0, 0)), none, np.empty((0, 0, 0)), none, none
+        return faults, none, none, none, none, none
     stiffness = _laplacian(types, nets, num_nets, parameters, INDUCTOR)
     mass = _laplacian(types, nets, num_nets, parameters, CAPACITOR)
     columns = _independent(mass, stiffness, basis, nu, nw, ng)
     factor = semidefinite_factor(congruent(stiffness, columns))
-    scale = np.eye(nu + ng)
+    scale = identity(nu + ng)
     if nu:
-        scale[:nu, :nu] = solve(transposed(cholesky(congruent(mass, columns[:, :nu].copy()))), np.eye(nu))
+        own = cholesky(congruent(mass, block(columns, 0, count, 0, nu)))
+        put(scale, 0, 0, 1.0, solve(transposed(own), identity(nu)))
     columns, factor = product(columns, scale), product(transposed(scale), factor)
+    source = block(columns, VIN - 1, VIN, 0, nu + ng)
+    first = congruent(_conductances(types, nets, num_nets, parameters, True), columns)
+    second = congruent(_conductances(types, nets, num_nets, parameters, False), columns)
+    change_a, voltage_a = _phase_equations(first, factor, source, 1.0 / parameters[INPUT_RESISTANCE], nu)
+    change_b, voltage_b = _phase_equations(second, factor, source, 1.0 / parameters[INPUT_RESISTANCE], nu)
     rank = factor.shape[1]
-    n = nu + rank
-    matrix, driven = np.zeros((2, n, n)), np.zeros((2, n))
-    out, offset = np.zeros((2, num_nets - 1, n)), np.zeros((2, num_nets - 1))
-    source = columns[VIN - 1] / parameters[INPUT_RESISTANCE]
-    for phase in range(2):
-        conductance = congruent(_conductances(types, nets, num_nets, parameters, phase == 0), columns)
-        change, voltage = _phase_equations(conductance, factor, source, nu)
-        matrix[phase], driven[phase] = change[:, :n], change[:, n]
-        nodes = product(columns, voltage)
-        out[phase], offset[phase] = nodes[:, :n], nodes[:, n]
-    fluxes = np.zeros((num_nets - 1, n))
+    fluxes = np.zeros((count, nu + rank + 1))
     if rank:
-        squares = product(transposed(factor), factor)
-        fluxes[:, nu:] = product(columns, product(factor, solve(squares, np.eye(rank))))
-    return faults, matrix, driven, out, offset, fluxes
+        inverse = solve(product(transposed(factor), factor), identity(rank))
+        put(fluxes, 0, nu, 1.0, product(columns, product(factor, inverse)))
+    return faults, change_a, change_b, product(columns, voltage_a), product(columns, voltage_b), fluxes
 
 
 @inner
-def _phase_equations(conductance: Floats, factor: Floats, source: Floats, nu: int) -> tuple[Floats, Floats]:
+def _phase_equations(
+    conductance: Floats, factor: Floats, source: Floats, weight: float, nu: int
+) -> tuple[Floats, Floats]:
     """Return the equations of one phase, in the coordinates of the columns.
 
     Args:
         conductance: float64 ``[c, c]``, G; the first ``nu`` columns have capacitors of 1 F, the others none.
         factor: float64 ``[c, r]``, K is ``factor @ factor.T``.
-        source: float64 ``[c]``, current of the source into shorted columns.
+        source: float64 ``[1, c]``, the voltage of VIN by columns.
+        weight: Conductance of the source.
         nu: Number of columns with capacitors.
 
     Returns:
-        ``change`` float64 ``[n, n + 1]`` and ``voltage`` ``[c, n + 1]``, of n = nu + r states and the constant 1: the
-        rate of change of the states, and the voltages of the columns.
+        ``change`` float64 ``[n + 1, n + 1]`` and ``voltage`` ``[c, n + 1]``, of n = nu + r states and the constant 1:
+        the rates of change, and the voltages of the columns.
     """
     count, rank = factor.shape
     n = nu + rank
     drain = np.zeros((count, n + 1))  # currents out of the columns, other than those through columns without capacitors
-    for i in range(count):
-        for j in range(nu):
-            drain[i, j] = conductance[i, j]
-        for j in range(rank):
-            drain[i, nu + j] = factor[i, j]
-        drain[i, n] = -source[i]
-    voltage = np.zeros((count, n + 1))
-    for i in range(nu):
-        voltage[i, i] = 1.0
+    put(drain, 0, 0, 1.0, block(conductance, 0, count, 0, nu))
+    put(drain, 0, nu, 1.0, factor)
+    put(drain, 0, n, -weight, transposed(source))
+    voltage, change = np.zeros((count, n + 1)), np.zeros((n + 1, n + 1))
+    put(voltage, 0, 0, 1.0, identity(nu))
+    put(change, 0, 0, -1.0, block(drain, 0, nu, 0, n + 1))
     if nu < count:
-        voltage[nu:] = solve(conductance[nu:, nu:].copy(), -drain[nu:])
-    change = np.zeros((n, n + 1))
-    change[:nu] = -drain[:nu] - product(conductance[:nu, nu:].copy(), voltage[nu:].copy())
-    change[nu:] = product(transposed(factor), voltage)
+        rest = solve(block(conductance, nu, count, nu, count), block(drain, nu, count, 0, n + 1))
+        put(voltage, nu, 0, -1.0, rest)
+        add(change, 1.0, product(block(conductance, 0, nu, nu, count), rest))
+    put(change, nu, 0, 1.0, product(transposed(factor), voltage))
     return change, voltage
 
 
@@ -132,15 +133,14 @@ def _independent(mass: Floats, stiffness: Floats, basis: Floats, nu: int, nw: in
     respect to K, to islands that inductors alone join to the rest.
     """
     count = basis.shape[0]
+    own = block(basis, 0, count, 0, nu)
+    if nw:
+        add(own, -1.0, _projection(mass, block(basis, 0, count, nu, nu + nw), own))
     columns = np.empty((count, nu + ng))
-    columns[:, :nu] = basis[:, :nu]
-    columns[:, nu:] = basis[:, nu + nw : nu + nw + ng]
-    if nw and nu:
-        islands, own = basis[:, nu : nu + nw].copy(), columns[:, :nu].copy()
-        columns[:, :nu] = own - _projection(mass, islands, own)
+    put(columns, 0, 0, 1.0, own)
+    put(columns, 0, nu, 1.0, block(basis, 0, count, nu + nw, nu + nw + ng))
     if nu + nw + ng < count:
-        islands = basis[:, nu + nw + ng :].copy()
-        columns = columns - _projection(stiffness, islands, columns)
+        add(columns, -1.0, _projection(stiffness, block(basis, 0, count, nu + nw + ng, count), columns))
     return columns
 
 
@@ -168,25 +168,20 @@ def _states(types: Ints, nets: Ints, num_nets: int, output_capacitance: float) -
     basis, reduced = np.zeros((count, count)), np.zeros((count, count))
     if by_all.max() > 0:
         return faults | FLOATING, basis, 0, 0, 0
-    nl = _add_islands(basis, reduced, 0, by_cg)
+    nl = _add_islands(basis, reduced, faults * 0, by_cg)
     after_g = _add_islands(basis, reduced, nl, by_c)
     after_w = _add_islands(basis, reduced, after_g, by_gl)
     if nl:
         faults |= INDUCTOR_CUT
     if after_w > after_g:
         faults |= CAPACITOR_CUT
-    filled = after_w
-    for net in range(count):
-        unit = np.zeros(count)
-        unit[net] = 1.0
-        if _add_column(basis, reduced, filled, unit):
-            filled += 1
-    ordered = np.empty((count, count))
+    _add_islands(basis, reduced, after_w, np.arange(num_nets))
     nu, nw, ng = count - after_w, after_w - after_g, after_g - nl
-    ordered[:, :nu] = basis[:, after_w:]
-    ordered[:, nu : nu + nw] = basis[:, after_g:after_w]
-    ordered[:, nu + nw : nu + nw + ng] = basis[:, nl:after_g]
-    ordered[:, nu + nw + ng :] = basis[:, :nl]
+    ordered = np.empty((count, count))
+    put(ordered, 0, 0, 1.0, block(basis, 0, count, after_w, count))
+    put(ordered, 0, nu, 1.0, block(basis, 0, count, after_g, after_w))
+    put(ordered, 0, nu + nw, 1.0, block(basis, 0, count, nl, after_g))
+    put(ordered, 0, nu + nw + ng, 1.0, block(basis, 0, count, 0, nl))
     return faults, ordered, nu, nw, ng
 
 
@@ -230,29 +225,43 @@ def _components(
 
 @inner
 def _add_islands(basis: Floats, reduced: Floats, filled: int, component: Ints) -> int:
-    """Add the indicators of the components without GND that are independent of the columns so far; return their end."""
+    """Add the indicators of the components without GND that are independent of the columns so far.
+
+    Args:
+        basis: float64 ``[M - 1, M - 1]``, the columns so far, to which others are added.
+        reduced: The same columns after elimination.
+        filled: Number of the columns.
+        component: int64 ``[M]``, the component of every net, 0 of GND.
+
+    Returns:
+        The new number of columns.
+    """
+    count = basis.shape[0]
     for island in range(1, component.max() + 1):
-        vector = np.zeros(basis.shape[0])
-        for net in range(basis.shape[0]):
-            vector[net] = 1.0 if component[net + 1] == island else 0.0
-        if filled < basis.shape[1] and _add_column(basis, reduced, filled, vector):
+        if filled == count:
+            break
+        for net in range(count):
+            basis[net, filled] = 1.0 if component[net + 1] == island else 0.0
+            reduced[net, filled] = basis[net, filled]
+        for j in range(filled):
+            pivot = _largest(reduced, j)
+            ratio = reduced[pivot, filled] / reduced[pivot, j]
+            for net in range(count):
+                reduced[net, filled] -= ratio * reduced[net, j]
+        largest = _largest(reduced, filled)
+        if abs(reduced[largest, filled]) > _SMALL:
             filled += 1
     return filled
 
 
 @inner
-def _add_column(basis: Floats, reduced: Floats, filled: int, vector: Floats) -> bool:
-    """Store a vector as column ``filled`` unless it depends on the columns before; ``reduced`` holds their echelon."""
-    if filled == basis.shape[1]:
-        return False
-    rest = vector.copy()
-    for j in range(filled):
-        pivot = np.argmax(np.abs(reduced[:, j]))
-        rest -= reduced[:, j] * (rest[pivot] / reduced[pivot, j])
-    if np.abs(rest).max() < _SMALL:
-        return False
-    basis[:, filled], reduced[:, filled] = vector, rest
-    return True
+def _largest(matrix: Floats, column: int) -> int:
+    """Return the row of the entry of a column that is largest in magnitude."""
+    found = 0
+    for i in range(matrix.shape[0]):
+        if abs(matrix[i, column]) > abs(matrix[found, column]):
+            found = i
+    return found
 
 
 @inner
@@ -265,7 +274,7 @@ def _laplacian(types: Ints, nets: Ints, num_nets: int, parameters: Floats, kind:
             _add(found, nets[d, 0], nets[d, 1], weight)
     if kind == CAPACITOR:
         _add(found, VOUT, GND, parameters[OUTPUT_CAPACITANCE])
-    return found[1:, 1:].copy()
+    return block(found, 1, num_nets, 1, num_nets)
 
 
 @inner
@@ -278,7 +287,7 @@ def _conductances(types: Ints, nets: Ints, num_nets: int, parameters: Floats, fi
         if types[d] < CAPACITOR:
             conducts = (types[d] == SA) == first
             _add(found, nets[d, 0], nets[d, 1], 1.0 / parameters[ON_RESISTANCE if conducts else OFF_RESISTANCE])
-    return found[1:, 1:].copy()
+    return block(found, 1, num_nets, 1, num_nets)
 
 
 @inner

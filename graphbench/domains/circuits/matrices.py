@@ -40,6 +40,41 @@ def transposed(matrix: Floats) -> Floats:
 
 
 @kernel
+def block(matrix: Floats, first_row: int, last_row: int, first: int, last: int) -> Floats:
+    """Return a copy of the rows and columns from the first to before the last."""
+    found = np.empty((last_row - first_row, last - first))
+    for i in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            found[i, j] = matrix[first_row + i, first + j]
+    return found
+
+
+@kernel
+def put(target: Floats, first_row: int, first: int, factor: float, source: Floats) -> None:
+    """Write a multiple of a matrix into another one, from a row and column on."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[first_row + i, first + j] = factor * source[i, j]
+
+
+@kernel
+def add(target: Floats, factor: float, source: Floats) -> None:
+    """Add a multiple of a matrix to another one."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] += factor * source[i, j]
+
+
+@kernel
+def identity(n: int) -> Floats:
+    """Return the identity matrix."""
+    found = np.zeros((n, n))
+    for i in range(n):
+        found[i, i] = 1.0
+    return found
+
+
+@kernel
 def congruent(matrix: Floats, columns: Floats) -> Floats:
     """Return ``columns.T @ matrix @ columns``."""
     return product(transposed(columns), product(matrix, columns))
@@ -56,8 +91,7 @@ def solve(matrix: Floats, right: Floats) -> Floats:
             if abs(left[i, k]) > abs(left[pivot, k]):
                 pivot = i
         if left[pivot, k] == 0.0:
-            found[:] = np.inf
-            return found
+            return np.full((n, columns), np.inf)
         if pivot != k:
             for j in range(n):
                 left[k, j], left[pivot, j] = left[pivot, j], left[k, j]
@@ -115,7 +149,7 @@ def semidefinite_factor(matrix: Floats) -> Floats:
             for j in range(n):
                 rest[i, j] -= factor[i, rank] * factor[j, rank]
         rank += 1
-    return factor[:, :rank].copy()
+    return block(factor, 0, n, 0, rank)
 
 
 @kernel

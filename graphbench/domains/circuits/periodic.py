@@ -3,9 +3,9 @@
 Over a phase of length t the states, extended by the constant 1, change by ``exp(A t)``. Means follow from integrals of
 exponentials, which double along with them (Van Loan, 1978)::
 
-    F(t) = exp(A t) - 1              F(2t) = 2 F + F F
-    j(t) = int c exp(A s) ds         j(2t) = 2 j + j F
-    W(t) = int exp(A s)^T Q exp(A s) ds    W(2t) = 2 W + W F + F^T W + F^T W F
+    F(t) = exp(A t) - 1                   F(2t) = 2 F + F F
+    j(t) = int c exp(A s) ds              j(2t) = 2 j + j F
+    W(t) = int exp(A s)^T Q exp(A s) ds   W(2t) = 2 W + W F + F^T W + F^T W F
 
 from Taylor series over a short time. The identity is left out of F, so that slow modes keep their relative precision.
 """
@@ -17,7 +17,18 @@ import numpy as np
 from graphbench.core.kernels import inner, kernel
 from graphbench.domains.circuits.devices import VIN, VOUT
 from graphbench.domains.circuits.equations import FLOATING, FREQUENCY, INPUT_RESISTANCE, LOAD, circuit_equations
-from graphbench.domains.circuits.matrices import Floats, norm, product, solve, transposed
+from graphbench.domains.circuits.matrices import (
+    Floats,
+    add,
+    block,
+    congruent,
+    identity,
+    norm,
+    product,
+    put,
+    solve,
+    transposed,
+)
 from graphbench.domains.circuits.topology import Ints
 
 REGULAR, NO_POWER, UNDAMPED, UNSTABLE, ILL_CONDITIONED, UNDEFINED = range(6)
@@ -69,28 +80,28 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
         undefined are nan.
     """
     found = np.full(NUM_RESULTS, np.nan)
-    faults, matrix, driven, out, offset, _ = circuit_equations(types, nets, num_nets, parameters)
+    faults, rates_a, rates_b, nodes_a, nodes_b, _ = circuit_equations(types, nets, num_nets, parameters)
     found[FAULTS] = faults
     if faults & FLOATING:
         found[STATUS] = UNDEFINED
         return found
-    n, period = matrix.shape[1], 1.0 / parameters[FREQUENCY]
-    first = _phase(matrix[0], driven[0], out[0], offset[0], duty * period)
-    second = _phase(matrix[1], driven[1], out[1], offset[1], (1.0 - duty) * period)
-    change = first[0] + second[0] + product(second[0], first[0])  # of the states over a period
+    n, period = rates_a.shape[0] - 1, 1.0 / parameters[FREQUENCY]
+    first, means_a, squares_a = _phase(rates_a, nodes_a, duty * period)
+    second, means_b, squares_b = _phase(rates_b, nodes_b, (1.0 - duty) * period)
+    change = product(second, first)  # of the states over a period
+    add(change, 1.0, first)
+    add(change, 1.0, second)
     state, worst = _fixed_point(change)
     if not worst < _WORST_INVERSE:
         found[STATUS] = ILL_CONDITIONED
         return found
-    middle = state + product(first[0], state)
-    mean_out, mean_in, mean_square = 0.0, 0.0, 0.0
-    for i in range(n + 1):
-        mean_out += (first[1][i, 0] * state[i, 0] + second[1][i, 0] * middle[i, 0]) / period
-        mean_in += (first[1][i, 1] * state[i, 0] + second[1][i, 1] * middle[i, 0]) / period
-        for j in range(n + 1):
-            mean_square += first[2][i, j] * state[i, 0] * state[j, 0] / period
-            mean_square += second[2][i, j] * middle[i, 0] * middle[j, 0] / period
-    decay = _decay(change[:n, :n].copy())
+    middle = product(first, state)
+    add(middle, 1.0, state)
+    means = product(means_a, state)
+    add(means, 1.0, product(means_b, middle))
+    mean_out, mean_in = means[0, 0] / period, means[1, 0] / period
+    mean_square = (congruent(squares_a, state)[0, 0] + congruent(squares_b, middle)[0, 0]) / period
+    decay = _decay(block(change, 0, n, 0, n))
     power = (1.0 - mean_in) / parameters[INPUT_RESISTANCE]
     found[RATIO], found[INPUT_POWER] = mean_out, power
     found[EFFICIENCY] = mean_square / parameters[LOAD] / power
@@ -106,70 +117,82 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
 
 
 @kernel
-def propagator(matrix: Floats, driven: Floats, time: float) -> Floats:
-    """Return ``exp(A t) - 1`` of states extended by the constant 1, float64 ``[n + 1, n + 1]``."""
-    exponent, doublings = _short(matrix, driven, time)
+def propagator(rates: Floats, time: float) -> Floats:
+    """Return ``exp(rates * time) - 1``."""
+    exponent, doublings = _short(rates, time)
     change = _series(exponent)
     for _ in range(doublings):
-        change = 2.0 * change + product(change, change)
+        change = _doubled(change, change)
     return change
 
 
 @inner
-def _phase(matrix: Floats, driven: Floats, out: Floats, offset: Floats, time: float) -> tuple[Floats, Floats, Floats]:
+def _phase(rates: Floats, nodes: Floats, time: float) -> tuple[Floats, Floats, Floats]:
     """Return the change of the extended states over a phase, and integrals of output and input voltage.
 
+    Args:
+        rates: float64 ``[n + 1, n + 1]``.
+        nodes: float64 ``[M - 1, n + 1]``, voltages of nets by extended state.
+        time: Seconds.
+
     Returns:
-        F float64 ``[n + 1, n + 1]``; ``[n + 1, 2]``, the integrals of the voltages of VOUT and VIN in Vs by initial
+        F float64 ``[n + 1, n + 1]``; j ``[2, n + 1]``, the integrals of the voltages of VOUT and VIN in Vs by the initial
         state; and W ``[n + 1, n + 1]``, the quadratic form that is the integral of the squared voltage of VOUT.
     """
-    n = matrix.shape[0]
-    exponent, doublings = _short(matrix, driven, time)
+    size = rates.shape[0]
+    exponent, doublings = _short(rates, time)
     step = time / 2.0**doublings
-    rows = np.zeros((n + 1, 2))
-    rows[:n, 0], rows[n, 0] = out[VOUT - 1], offset[VOUT - 1]
-    rows[:n, 1], rows[n, 1] = out[VIN - 1], offset[VIN - 1]
-    change, backward = _series(exponent), transposed(exponent)
-    term, integral = rows * step, rows * step
-    form = np.empty((n + 1, n + 1))
-    for i in range(n + 1):
-        for j in range(n + 1):
-            form[i, j] = rows[i, 0] * rows[j, 0] * step
-    square = form.copy()
+    term = np.empty((2, size))
+    put(term, 0, 0, step, block(nodes, VOUT - 1, VOUT, 0, size))
+    put(term, 1, 0, step, block(nodes, VIN - 1, VIN, 0, size))
+    output = block(nodes, VOUT - 1, VOUT, 0, size)
+    change, means = _series(exponent), term.copy()
+    form = np.empty((size, size))
+    put(form, 0, 0, step, product(transposed(output), output))
+    squares = form.copy()
     for k in range(2, 2 * _TERMS):
-        term = product(backward, term) / k
-        integral += term
-        half = product(backward, form)
-        form = (half + transposed(half)) / k
-        square += form
+        term = product(term, exponent)
+        put(term, 0, 0, 1.0 / k, term)
+        add(means, 1.0, term)
+        half = product(form, exponent)
+        put(form, 0, 0, 1.0 / k, half)
+        add(form, 1.0 / k, transposed(half))
+        add(squares, 1.0, form)
     for _ in range(doublings):
-        flipped = transposed(change)
-        integral = 2.0 * integral + product(flipped, integral)
-        half = square + product(square, change)
-        square = square + half + product(flipped, half)
-        change = 2.0 * change + product(change, change)
-    return change, integral, square
+        means = _doubled(means, change)
+        half = product(squares, change)
+        add(half, 1.0, squares)  # W + W F
+        add(squares, 1.0, half)
+        add(squares, 1.0, product(transposed(change), half))
+        change = _doubled(change, change)
+    return change, means, squares
 
 
 @inner
-def _short(matrix: Floats, driven: Floats, time: float) -> tuple[Floats, int]:
+def _doubled(matrix: Floats, change: Floats) -> Floats:
+    found = product(matrix, change)
+    add(found, 2.0, matrix)
+    return found
+
+
+@inner
+def _short(rates: Floats, time: float) -> tuple[Floats, int]:
     """Return the exponent of a step short enough for the Taylor series, and how often the step must be doubled."""
-    n = matrix.shape[0]
-    exponent = np.zeros((n + 1, n + 1))
-    exponent[:n, :n] = matrix * time
-    exponent[:n, n] = driven * time
-    size, doublings = norm(exponent), 0
+    size, doublings = norm(rates) * time, 0
     while size > _STEP:
         size, doublings = size / 2.0, doublings + 1
-    return exponent / 2.0**doublings, doublings
+    exponent = np.empty(rates.shape)
+    put(exponent, 0, 0, time / 2.0**doublings, rates)
+    return exponent, doublings
 
 
 @inner
 def _series(exponent: Floats) -> Floats:
     found, term = exponent.copy(), exponent.copy()
     for k in range(2, _TERMS + 1):
-        term = product(term, exponent) / k
-        found += term
+        term = product(term, exponent)
+        put(term, 0, 0, 1.0 / k, term)
+        add(found, 1.0, term)
     return found
 
 
@@ -177,13 +200,13 @@ def _series(exponent: Floats) -> Floats:
 def _fixed_point(change: Floats) -> tuple[Floats, float]:
     """Return the extended state ``[n + 1, 1]`` that a period does not change, and the norm of the inverse behind it."""
     n = change.shape[0] - 1
-    right = np.zeros((n, n + 1))
-    for i in range(n):
-        right[i, i], right[i, n] = 1.0, -change[i, n]
-    solved = solve(change[:n, :n].copy(), right)
+    right = np.empty((n, n + 1))
+    put(right, 0, 0, 1.0, identity(n))
+    put(right, 0, n, -1.0, block(change, 0, n, n, n + 1))
+    solved = solve(block(change, 0, n, 0, n), right)
     state = np.ones((n + 1, 1))
-    state[:n, 0] = solved[:, n]
-    return state, norm(solved[:, :n].copy())
+    put(state, 0, 0, 1.0, block(solved, 0, n, n, n + 1))
+    return state, norm(block(solved, 0, n, 0, n))
 
 
 @inner
@@ -196,13 +219,14 @@ def _decay(change: Floats) -> float:
     n = change.shape[0]
     if n == 0:
         return np.inf
-    power, total = change + np.eye(n), 0.0
+    power, total = identity(n), 0.0
+    add(power, 1.0, change)
     for k in range(_SQUARINGS):
         size = norm(power)
         if size == 0.0:
             return np.inf
         total += np.log(size) / 2.0**k
-        power = power / size
+        put(power, 0, 0, 1.0 / size, power)
         power = product(power, power)
     size = norm(power)
     return -(total + np.log(size) / 2.0**_SQUARINGS) if size > 0.0 else np.inf

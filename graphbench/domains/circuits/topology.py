@@ -19,7 +19,7 @@ _PORTS = 3
 _LONGEST_SWITCHES = 3  # longest chain of switches of one phase that is looked for
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
-_SHIFT = np.uint64(29)
+_SHIFT, _SHIFT_11 = np.uint64(29), np.uint64(11)
 
 Ints = NDArray[np.int64]
 
@@ -155,7 +155,20 @@ def canonical_form(types: Ints, nets: Ints, num_nets: int) -> tuple[Ints, Ints]:
     return found_types, found_nets
 
 
-@inner
+@kernel
+def topology_number(types: Ints, nets: Ints) -> float:
+    """Return a number from 0 to 1 that a canonical form fixes, and that is uniform over all topologies.
+
+    Splits that hold topologies of different ranges of this number have none in common.
+    """
+    value = np.uint64(types.shape[0])
+    for d in range(types.shape[0]):
+        for part in (types[d], nets[d, 0], nets[d, 1]):
+            value = _mixed(value ^ (np.uint64(part + 1) * _MIX))
+    return float(value >> _SHIFT_11) * 2.0**-53
+
+
+@kernel
 def _mixed(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> _SHIFT)) * _MIX_2 + _MIX
     return (value ^ (value >> _SHIFT)) * _MIX

@@ -1,0 +1,11 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "circuits",
+    generators="graphbench.domains.circuits.generators:GENERATORS",
+    labellers="graphbench.domains.circuits.labellers:LABELLERS",
+)
