@@ -43,6 +43,7 @@ _SQUARINGS = 46
 _SETTLED = float(np.log(100.0))
 _UNDAMPED = 1e-11  # decay per period, as a logarithm, below which a mode does not decay
 _WORST_INVERSE = 4e9  # times the precision of float64: the largest relative error of the state, 1e-6
+_ZERO = 1e-10  # ratios and efficiencies below it are rounding errors
 _NO_POWER = 1e-9  # share of the power of a load at the source's voltage
 
 
@@ -103,8 +104,10 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
     mean_square = (congruent(squares_a, state)[0, 0] + congruent(squares_b, middle)[0, 0]) / period
     decay = _decay(block(change, 0, n, 0, n))
     power = (1.0 - mean_in) / parameters[INPUT_RESISTANCE]
-    found[RATIO], found[INPUT_POWER] = mean_out, power
-    found[EFFICIENCY] = mean_square / parameters[LOAD] / power
+    efficiency = mean_square / parameters[LOAD] / power if power != 0.0 else 0.0
+    found[RATIO] = mean_out if abs(mean_out) > _ZERO else 0.0
+    found[EFFICIENCY] = efficiency if abs(efficiency) > _ZERO else 0.0
+    found[INPUT_POWER] = power
     found[SETTLING] = period * _SETTLED / decay if decay > 0.0 else np.inf
     found[STATUS] = REGULAR
     if power < _NO_POWER / parameters[LOAD]:
