@@ -11,17 +11,32 @@ from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from graphbench.domains.circuits.converters import SteadyState, Waveforms, steady_state, waveforms
+    from graphbench.domains.circuits.graphs import devices_to_sample, sample_to_devices
+    from graphbench.domains.circuits.reference_files import read_simulated_circuits
     from graphbench.domains.circuits.spice import run_spice, to_spice
 
 _LAZY = {
     "SteadyState": "graphbench.domains.circuits.converters",
     "Waveforms": "graphbench.domains.circuits.converters",
+    "devices_to_sample": "graphbench.domains.circuits.graphs",
+    "read_simulated_circuits": "graphbench.domains.circuits.reference_files",
     "run_spice": "graphbench.domains.circuits.spice",
+    "sample_to_devices": "graphbench.domains.circuits.graphs",
     "steady_state": "graphbench.domains.circuits.converters",
     "to_spice": "graphbench.domains.circuits.spice",
     "waveforms": "graphbench.domains.circuits.converters",
 }
 
-__all__ = ["SteadyState", "Waveforms", "run_spice", "steady_state", "to_spice", "waveforms"]
+__all__ = [
+    "SteadyState",
+    "Waveforms",
+    "devices_to_sample",
+    "read_simulated_circuits",
+    "run_spice",
+    "sample_to_devices",
+    "steady_state",
+    "to_spice",
+    "waveforms",
+]
 
 __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

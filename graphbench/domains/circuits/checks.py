@@ -65,8 +65,8 @@ def broken_rules(circuit: Circuit) -> list[str]:
 def simulated_state(circuit: Circuit, operation: Operation) -> tuple[float, float]:
     """Return ratio and efficiency at the end of a very long transient from rest, in implicit Euler steps.
 
-    Every capacitor and inductor is replaced by its companion model, so one linear system on all nets gives a step; steps
-    are joined by squaring. The error is of the order of the step, a 2**18-th of a phase.
+    Every capacitor and inductor is replaced by its companion model, so one linear system on all nets gives a step;
+    steps are joined by squaring. The error is of the order of the step, a 2**18-th of a phase.
     """
     devices = [(kind, a, b) for kind, a, b in circuit.devices if kind in "CL"]
     devices += [("C", "VOUT", "GND")] if operation.output_capacitance else []

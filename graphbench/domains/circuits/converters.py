@@ -193,13 +193,15 @@ def steady_state(
 def steady_states_of(circuits: Sequence[Circuit], operations: Sequence[Operation]) -> list[SteadyState]:
     """Return the steady states of many circuits, in one call of compiled code."""
     results = steady_table(circuits, operations)
-    return [
-        _as_state(row, operation.vin) for row, operation in zip(results, operations, strict=True)
-    ]
+    return [_as_state(row, operation.vin) for row, operation in zip(results, operations, strict=True)]
 
 
 def steady_table(circuits: Sequence[Circuit], operations: Sequence[Operation]) -> Floats:
-    """Return the steady states of many circuits for a source of 1 V, float64 ``[S, 6]`` (:func:`~.periodic.converter_state`)."""
+    """Return the steady states of many circuits for a source of 1 V.
+
+    Returns:
+        float64 ``[S, 6]``, see :func:`~.periodic.converter_state`.
+    """
     if not circuits:
         return np.empty((0, NUM_RESULTS))
     ptr = np.concatenate([[0], np.cumsum([len(circuit.types) for circuit in circuits])])
@@ -279,4 +281,3 @@ def _named(circuit: Circuit, operation: Operation, time: Floats, nodes: Floats, 
         currents={place: operation.vin * own / operation.inductance for place, own in across.items()},
         source_current=(operation.vin - scaled[:, VIN - 1]) / operation.input_resistance,
     )
-

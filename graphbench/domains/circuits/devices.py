@@ -79,7 +79,9 @@ def _check_device(place: int, device: Sequence[str]) -> None:
             f"device {place} has the type {kind!r}{closest(kind, TYPES)}; the types are {', '.join(TYPES)}"
         )
     if first == second:
-        raise ArgumentError(f"both terminals of device {place} ({kind}) are on the net {first!r}; it has no effect there")
+        raise ArgumentError(
+            f"both terminals of device {place} ({kind}) are on the net {first!r}; it has no effect there"
+        )
 
 
 def net_names(count: int) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def _root(parent: Ints, terminal: int) -> int:
 
 @inner
 def _has_port(parent: Ints, root: int) -> bool:
+    found = False
     for port in range(_PORTS):
-        if _root(parent, port) == root:
-            return True
-    return False
+        found |= _root(parent, port) == root
+    return found

@@ -5,8 +5,8 @@ Modified nodal analysis with node fluxes ``phi`` (integrals of node voltages ``v
     C phi'' + G phi' + K phi = i        (i: the current of the source, in its Norton form)
 
 where C, G and K are the Laplacians of the capacitors, of switches, source and load resistance, and of the inductors
-(with weights 1/L). All are symmetric and positive semidefinite. Their null spaces are spanned by indicators of connected
-components, so what makes the system singular is found by counting components, not by rounding:
+(with weights 1/L). All are symmetric and positive semidefinite. Indicators of connected components span their null
+spaces, so what makes the system singular is found by counting components, not by rounding:
 
 - nets that no device joins to GND: their potential is undefined (``FLOATING``);
 - islands joined to the rest by inductors alone (cut sets of inductors, index 2): their fluxes are eliminated exactly;
@@ -59,10 +59,10 @@ def circuit_equations(
             capacitance, in SI units.
 
     Returns:
-        What is singular, a sum of ``CAPACITOR_LOOP`` and the like; then, for the n states extended by the constant 1: the
-        rates of change in the first and in the second phase, float64 ``[n + 1, n + 1]`` in 1/s; the voltages of the nets
-        other than GND in these phases, ``[M - 1, n + 1]``; and their fluxes ``[M - 1, n + 1]`` in Vs, up to a part that
-        drives no inductor. With ``FLOATING`` all are empty.
+        What is singular, a sum of ``CAPACITOR_LOOP`` and the like; then, for the n states extended by the constant 1:
+        the rates of change in the first and in the second phase, float64 ``[n + 1, n + 1]`` in 1/s; the voltages of the
+        nets other than GND in these phases, ``[M - 1, n + 1]``; and their fluxes ``[M - 1, n + 1]`` in Vs, up to a part
+        that drives no inductor. With ``FLOATING`` all are empty.
     """
     count = num_nets - 1
     faults, basis, nu, nw, ng = _states(types, nets, num_nets, parameters[OUTPUT_CAPACITANCE])
@@ -160,7 +160,7 @@ def _states(types: Ints, nets: Ints, num_nets: int, output_capacitance: float) -
     """
     count = num_nets - 1
     by_c, loops_c = _components(types, nets, num_nets, True, False, False, output_capacitance > 0)
-    by_l, loops_l = _components(types, nets, num_nets, False, True, False, False)
+    _, loops_l = _components(types, nets, num_nets, False, True, False, False)
     by_cg, _ = _components(types, nets, num_nets, True, False, True, output_capacitance > 0)
     by_gl, _ = _components(types, nets, num_nets, False, True, True, False)
     by_all, _ = _components(types, nets, num_nets, True, True, True, output_capacitance > 0)
@@ -296,5 +296,3 @@ def _add(laplacian: Floats, a: int, b: int, weight: float) -> None:
     laplacian[b, b] += weight
     laplacian[a, b] -= weight
     laplacian[b, a] -= weight
-
-

@@ -76,7 +76,7 @@ def _generate(
     types, nets, num_nets, draws = draw_topologies(key, indices, attempts, parameters.devices, low, high)
     if not draws.all():
         raise GenerationError(
-            f"{MOST_DRAWS:,} random topologies of {parameters.devices} devices are not valid converters with a number in "
+            f"{MOST_DRAWS:,} random topologies of {parameters.devices} devices are no valid converters with a number in "
             f"{[low, high]}; widen the range, or take more devices"
         )
     operations = []

@@ -1,7 +1,7 @@
 """Converters as graphs, and back: ports, devices and nets are nodes (figure 4 of the paper).
 
-A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets, those of the
-ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for the
+A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets, those of
+the ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for the
 source, one from VOUT to GND for the load. Hence there are 2 K + 5 undirected edges: 15 at K = 5, which are the 30 arcs
 of table 2; at K = 7 and 10 they are 38 and 50, where the table has 42 and 56. The 13.0 nodes of the table are the mean
 over different random topologies of five devices (:mod:`~.drawing`). Its mean degree of 7.0 does not follow from its own
@@ -34,9 +34,7 @@ _FIRST_TYPE = len(PORTS)
 _USUAL = Operation(duty=0.5)
 
 
-def circuits_as_samples(
-    types: Ints, nets: Ints, num_nets: Ints, operations: Sequence[Operation]
-) -> Samples:
+def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Sequence[Operation]) -> Samples:
     """Return the graphs of circuits of equally many devices in canonical form.
 
     Args:
@@ -46,8 +44,8 @@ def circuits_as_samples(
         operations: How each is operated.
 
     Returns:
-        Samples with the features ``kind`` (nodes, a position in :data:`KINDS`), ``conducting`` (nodes: share of a period
-        in which a switch conducts, else 0), ``link`` (edges: terminal, source or load), ``duty`` (graphs), ``elements``
+        Samples with the features ``kind`` (nodes, a position in :data:`KINDS`), ``conducting`` (nodes: share of a
+        period in which a switch conducts, else 0), ``link`` (edges: terminal, source or load), ``duty`` (graphs), ``elements``
         (graphs, 8 values: the logarithms to base 10 of load, inductance and so on, over those of the paper; without an
         output capacitor -30), and ``operation`` (graphs, the values of :class:`~.converters.Operation`).
     """
@@ -72,7 +70,9 @@ def circuits_as_samples(
 
 
 @kernel
-def _graph_arrays(types: Ints, nets: Ints, num_nets: Ints) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8]]:
+def _graph_arrays(
+    types: Ints, nets: Ints, num_nets: Ints
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.uint8]]:
     count, devices = types.shape
     ports = 3
     kind = np.full(count * (ports + devices) + num_nets.sum(), _NET, np.uint8)
@@ -141,8 +141,10 @@ def circuit_of(sample: Any, position: int = 0) -> Circuit:
     ends = {node: sorted(set(nets)) for node, nets in ends.items()}
     wrong = [node for node in ends if len(ends[node]) != (1 if kind[node] < _FIRST_TYPE else 2)]
     if wrong or sorted(kind[ports].tolist()) != [0, 1, 2] or not len(devices):
-        what = f"node {wrong[0]} ({KINDS[kind[wrong[0]]]}) is joined to {len(ends[wrong[0]])} nets" if wrong else (
-            "it has not one port of each kind, or no device"
+        what = (
+            f"node {wrong[0]} ({KINDS[kind[wrong[0]]]}) is joined to {len(ends[wrong[0]])} nets"
+            if wrong
+            else ("it has not one port of each kind, or no device")
         )
         raise ArgumentError(f"the graph is no circuit: {what}; ports are joined to one net, devices to two")
     number = {ends[int(node)][0]: int(kind[node]) for node in ports}
@@ -163,7 +165,9 @@ def _graph_of(sample: Any, position: int) -> tuple[Ints, Ints]:
         return np.asarray(kind, np.int64), np.asarray(sample.edges[sample.rows(Location.EDGE, position, position + 1)])
     missing = [name for name in ("kind", "edge_index") if getattr(sample, name, None) is None]
     if missing:
-        raise ArgumentError(f"the sample has no {missing[0]}; give a sample of a dataset of circuits, got {sample!r:.80}")
+        raise ArgumentError(
+            f"the sample has no {missing[0]}; give a sample of a dataset of circuits, got {sample!r:.80}"
+        )
     return np.asarray(sample.kind, np.int64), np.asarray(sample.edge_index, np.int64).T
 
 

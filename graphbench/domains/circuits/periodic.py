@@ -48,9 +48,7 @@ _NO_POWER = 1e-9  # share of the power of a load at the source's voltage
 
 
 @kernel
-def steady_states(
-    types: Ints, nets: Ints, num_nets: Ints, ptr: Ints, duty: Floats, parameters: Floats
-) -> Floats:
+def steady_states(types: Ints, nets: Ints, num_nets: Ints, ptr: Ints, duty: Floats, parameters: Floats) -> Floats:
     """Return the steady states of many circuits.
 
     Args:
@@ -139,8 +137,8 @@ def _phase(rates: Floats, nodes: Floats, time: float) -> tuple[Floats, Floats, F
         time: Seconds.
 
     Returns:
-        F float64 ``[n + 1, n + 1]``; j ``[2, n + 1]``, the integrals of the voltages of VOUT and VIN in Vs by the initial
-        state; and W ``[n + 1, n + 1]``, the quadratic form that is the integral of the squared voltage of VOUT.
+        F float64 ``[n + 1, n + 1]``; j ``[2, n + 1]``, the integrals of the voltages of VOUT and VIN in Vs by the
+        initial state; and W ``[n + 1, n + 1]``, the quadratic form that is the integral of the squared voltage of VOUT.
     """
     size = rates.shape[0]
     exponent, doublings = _short(rates, time)

@@ -66,7 +66,8 @@ def to_spice(
         f"Bpin pin 0 V=-I(Vsource)*{operation.vin!r}",
         ".options method=trap reltol=1e-4" if settings == "exact" else ".options method=trap",
         ".save v(vout) v(vin) v(pout) v(pin)",
-        f".tran {period / 100:.6g} {seconds:.9g} {begin:.9g} {period / 20:.6g}" + (" uic" if settings == "exact" else ""),
+        f".tran {period / 100:.6g} {seconds:.9g} {begin:.9g} {period / 20:.6g}"
+        + (" uic" if settings == "exact" else ""),
         *(
             f".measure tran mean_{name} AVG v({node}) FROM={begin:.9g} TO={seconds:.9g}"
             for name, node in (("vout", "vout"), ("in", "vin"), ("pout", "pout"), ("pin", "pin"))
@@ -126,7 +127,9 @@ def run_spice(netlist: str, *, executable: str = "ngspice", timeout: float = 300
     """
     found = shutil.which(executable)
     if found is None:
-        raise MissingDependency(f"{executable} is not installed; install Debian's package ngspice, or name another executable")
+        raise MissingDependency(
+            f"{executable} is not installed; install Debian's package ngspice, or name another executable"
+        )
     try:
         done = subprocess.run(
             [found, "-b", "/dev/stdin"], input=netlist, capture_output=True, text=True, timeout=timeout, check=False

@@ -103,10 +103,10 @@ def _is_forbidden(types: Ints, path: Ints, target: int) -> bool:
         return length == 1
     if target != GND or length > _LONGEST_SWITCHES or (first != SA and first != SB):
         return False
+    same = True
     for i in range(1, length):
-        if types[path[i]] != first:
-            return False
-    return True
+        same &= types[path[i]] == first
+    return same
 
 
 @kernel
