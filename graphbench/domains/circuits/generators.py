@@ -76,8 +76,8 @@ def _generate(
     types, nets, num_nets, draws = draw_topologies(key, indices, attempts, parameters.devices, low, high)
     if not draws.all():
         raise GenerationError(
-            f"{MOST_DRAWS:,} random topologies of {parameters.devices} devices are no valid converters with a number in "
-            f"{[low, high]}; widen the range, or take more devices"
+            f"{MOST_DRAWS:,} random topologies of {parameters.devices} devices are no valid converters with a number "
+            f"in {[low, high]}; widen the range, or take more devices"
         )
     operations = []
     for index, attempt in zip(indices.tolist(), attempts.tolist(), strict=True):

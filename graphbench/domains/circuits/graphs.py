@@ -1,11 +1,11 @@
 """Converters as graphs, and back: ports, devices and nets are nodes (figure 4 of the paper).
 
 A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets, those of
-the ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for the
-source, one from VOUT to GND for the load. Hence there are 2 K + 5 undirected edges: 15 at K = 5, which are the 30 arcs
-of table 2; at K = 7 and 10 they are 38 and 50, where the table has 42 and 56. The 13.0 nodes of the table are the mean
-over different random topologies of five devices (:mod:`~.drawing`). Its mean degree of 7.0 does not follow from its own
-nodes and edges by any usual definition (30 arcs on 13 nodes are 2.3 per node).
+the ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for
+the source, one from VOUT to GND for the load. Hence there are 2 K + 5 undirected edges: 15 at K = 5, which are the 30
+arcs of table 2; at K = 7 and 10 they are 38 and 50 arcs, where the table has 42 and 56. The 13.0 nodes of the table are
+the mean over different random topologies of five devices (:mod:`~.drawing`). Its mean degree of 7.0 does not follow
+from its own nodes and edges by any usual definition: 30 arcs on 13 nodes are 2.3 per node.
 
 Nodes are in canonical order, which is the same for circuits that differ in names and order alone.
 """
@@ -45,9 +45,10 @@ def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Seq
 
     Returns:
         Samples with the features ``kind`` (nodes, a position in :data:`KINDS`), ``conducting`` (nodes: share of a
-        period in which a switch conducts, else 0), ``link`` (edges: terminal, source or load), ``duty`` (graphs), ``elements``
-        (graphs, 8 values: the logarithms to base 10 of load, inductance and so on, over those of the paper; without an
-        output capacitor -30), and ``operation`` (graphs, the values of :class:`~.converters.Operation`).
+        period in which a switch conducts, else 0), ``link`` (edges: terminal, source or load), ``duty`` (graphs),
+        ``elements`` (graphs, 8 values: the logarithms to base 10 of load, inductance and so on, over those of the
+        paper; -30 without an output capacitor), and ``operation`` (graphs, the values of
+        :class:`~.converters.Operation`).
     """
     count, devices = types.shape
     kind, edges, link = _graph_arrays(types, nets, num_nets)
