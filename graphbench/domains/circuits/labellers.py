@@ -33,6 +33,7 @@ LABELLED = (REGULAR, NO_POWER, UNDAMPED)  # circuits of another status have no l
 TRANSIENT = 4e-3  # seconds that the reference project simulates
 _LOWEST_RATIO = 0.05
 _TOLERANCE = 2e-3
+_SETTLED, _LONGEST = 5.0, 1e3  # length of the simulations that check labels: in times of settling, and in seconds
 _SHARD_SIZE = 1024
 
 
@@ -67,7 +68,8 @@ def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
     if status not in LABELLED:
         return [f"the status of a labelled circuit is {status}"]
     circuit = circuit_of(graph)
-    ratio, efficiency = simulated_state(circuit, operation_of(graph))
+    seconds = min(_SETTLED * float(values["settling"]), _LONGEST)
+    ratio, efficiency = simulated_state(circuit, operation_of(graph), seconds)
     problems = []
     if not math.isclose(ratio, float(values["ratio"]), rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
         problems.append(f"the ratio is {values['ratio']:.5g}, but a simulation gives {ratio:.5g}")
