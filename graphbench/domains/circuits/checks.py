@@ -16,7 +16,7 @@ from graphbench.domains.circuits.graphs import circuit_of, operation_of
 
 Floats = NDArray[np.float64]
 
-_STEP_DOUBLINGS = 13  # a phase is 2**13 implicit steps; with many more, rounding errors outweigh those of the steps
+_STEP_DOUBLINGS = 10  # a phase is 2**10 implicit steps; with many more, rounding errors outweigh those of the steps
 _FORBIDDEN = {
     ("VIN", ("L",), "VOUT"),
     *((port, ("L",), "GND") for port in ("VIN", "VOUT")),
@@ -66,7 +66,7 @@ def simulated_state(circuit: Circuit, operation: Operation, seconds: float) -> t
     """Return ratio and efficiency at the end of a transient from rest, in implicit Euler steps.
 
     Every capacitor and inductor is replaced by its companion model, so one linear system on all nets gives a step;
-    steps, and then periods, are joined by squaring. The error is of the order of the step, a 2**13-th of a phase.
+    steps, and then periods, are joined by squaring. The error is of the order of the step, a 2**10-th of a phase.
 
     Args:
         circuit: The circuit.
