@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from graphbench.domains.circuits.graphs import devices_to_sample, sample_to_devices
     from graphbench.domains.circuits.reference_files import read_simulated_circuits
     from graphbench.domains.circuits.spice import run_spice, to_spice
-    from graphbench.domains.circuits.transient import Transient, transient
+    from graphbench.domains.circuits.transients import Transient, transient
 
 _LAZY = {
     "SteadyState": "graphbench.domains.circuits.converters",
-    "Transient": "graphbench.domains.circuits.transient",
+    "Transient": "graphbench.domains.circuits.transients",
     "Waveforms": "graphbench.domains.circuits.converters",
     "devices_to_sample": "graphbench.domains.circuits.graphs",
     "read_simulated_circuits": "graphbench.domains.circuits.reference_files",
@@ -26,7 +26,7 @@ _LAZY = {
     "sample_to_devices": "graphbench.domains.circuits.graphs",
     "steady_state": "graphbench.domains.circuits.converters",
     "to_spice": "graphbench.domains.circuits.spice",
-    "transient": "graphbench.domains.circuits.transient",
+    "transient": "graphbench.domains.circuits.transients",
     "waveforms": "graphbench.domains.circuits.converters",
 }
 

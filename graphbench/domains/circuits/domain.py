@@ -8,4 +8,6 @@ DOMAIN = Domain(
     "circuits",
     generators="graphbench.domains.circuits.generators:GENERATORS",
     labellers="graphbench.domains.circuits.labellers:LABELLERS",
+    sources="graphbench.domains.circuits.official_source:SOURCES",
+    exporters="graphbench.domains.circuits.exporters:EXPORTERS",
 )

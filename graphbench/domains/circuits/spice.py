@@ -6,17 +6,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import get_args
 
 from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
 from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.devices import CAPACITOR, GND, INDUCTOR, SA, VIN, VOUT, Circuit, read_devices
+from graphbench.domains.circuits.transients import AVERAGED, EDGE, PAPER_SECONDS, Settings
 
-Settings = Literal["exact", "paper"]
-
-_EDGE = 1e-9  # seconds that a gate takes to rise or fall
-_PERIODS = 50  # at the end of the transient, over which means are taken
-_PAPER_SECONDS = 4e-3
 _PLACES = {GND: "0", VIN: "vin", VOUT: "vout"}
 _MEASURE = re.compile(r"^(mean_\w+)\s*=\s*(\S+)", re.MULTILINE)
 
@@ -26,7 +22,7 @@ def to_spice(
     *,
     duty: float,
     settings: Settings = "exact",
-    seconds: float = _PAPER_SECONDS,
+    seconds: float = PAPER_SECONDS,
     **values: float,
 ) -> str:
     """Return a netlist that ``ngspice -b file`` runs as it is; it prints means over the last 50 periods.
@@ -39,7 +35,8 @@ def to_spice(
         settings: ``exact``: both kinds of switches change at the same instant, and the circuit starts from rest.
             ``paper``: as the reference project simulates: gates of 0 V to ``vin`` with edges of 1 ns, whose difference
             switches at ``vin / 2``, so that no switch conducts for 0.5 ns around every edge; the transient starts from
-            the operating point.
+            the operating point. ``overlap``: the gate of Sa falls first, and the difference switches at ``-vin / 2``,
+            so that all switches conduct for 0.5 ns.
         seconds: Length of the transient; the paper takes 4 ms, in which not all converters settle.
         **values: As of :func:`~.converters.steady_state`.
 
@@ -50,9 +47,9 @@ def to_spice(
         raise ArgumentError(f"settings {settings!r} is unknown; choose one of {', '.join(get_args(Settings))}")
     circuit, operation = read_devices(devices), Operation.read({"duty": duty, **values})
     period = 1.0 / operation.frequency
-    if not seconds >= _PERIODS * period:
-        raise ArgumentError(f"seconds is {seconds}; means are taken over {_PERIODS} periods, {_PERIODS * period:g} s")
-    begin = seconds - _PERIODS * period
+    if not seconds >= AVERAGED * period:
+        raise ArgumentError(f"seconds is {seconds}; means are taken over {AVERAGED} periods, {AVERAGED * period:g} s")
+    begin = seconds - AVERAGED * period
     lines = [
         f"* power converter, duty {duty:g}, {operation.frequency:g} Hz",
         *(f"* net {_place(net)}: {_plain(name)}" for net, name in enumerate(circuit.names)),
@@ -105,15 +102,18 @@ def _gate_lines(operation: Operation, settings: Settings) -> list[str]:
     resistances = f"Ron={operation.on_resistance!r} Roff={operation.off_resistance!r}"
     if duty in (0.0, 1.0):
         return [f"Va gate_a 0 {duty}", f"Vb gate_b 0 {1.0 - duty}", f".model switch SW({resistances} Vt=0.5 Vh=0)"]
-    if settings == "paper":
-        high, edge, width, threshold = operation.vin, _EDGE, duty * period, operation.vin / 2
+    if settings != "exact":
+        high, edge, width, threshold = operation.vin, EDGE, duty * period, operation.vin / 2
     else:  # the difference of the gates crosses 0 in the middle of an edge
-        edge = min(_EDGE, 0.01 * min(duty, 1.0 - duty) * period)
+        edge = min(EDGE, 0.01 * min(duty, 1.0 - duty) * period)
         high, width, threshold = 1.0, duty * period - edge, 0.0
+    rising, falling = f"0 {high!r}", f"{high!r} 0"
+    if settings == "overlap":
+        rising, falling, width, threshold = falling, rising, period - width, -threshold
     times = f"0 {edge:.9g} {edge:.9g} {width:.12g} {period:.12g}"
     return [
-        f"Va gate_a 0 PULSE(0 {high!r} {times})",
-        f"Vb gate_b 0 PULSE({high!r} 0 {times})",
+        f"Va gate_a 0 PULSE({rising} {times})",
+        f"Vb gate_b 0 PULSE({falling} {times})",
         f".model switch SW({resistances} Vt={threshold!r} Vh=0)",
     ]
 

@@ -19,16 +19,14 @@ from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.devices import VIN, VOUT, read_devices
 from graphbench.domains.circuits.equations import FLOATING, OFF_RESISTANCE, ON_RESISTANCE, circuit_equations
 
-Settings = Literal["exact", "paper"]
+Settings = Literal["exact", "paper", "overlap"]
 Floats = NDArray[np.float64]
 
 PAPER_SECONDS = 4e-3
 AVERAGED = 50  # periods at the end of a transient, over which means are taken
 EDGE = 1e-9  # seconds that a gate takes to rise or fall
-_PAPER_DEAD, _PAPER_ON = (
-    0.5 * EDGE,
-    0.5 * EDGE,
-)  # no switch conducts for so long at an edge; Sa conducts longer than D T
+_BETWEEN = 0.5 * EDGE  # while gates change: with "paper" no switch conducts for so long, with "overlap" all do
+_LONGER = {"paper": 0.5 * EDGE, "overlap": -1.5 * EDGE}  # what the time in which Sa alone conducts has beside D T
 _TERMS, _STEP = 14, 0.25
 _LEAST_POWER, _ADDED_POWER = 1e-3, 1e-2  # W, of the reference project's rules
 
@@ -86,7 +84,8 @@ def transient(
         seconds: Length of the transient; it is rounded to whole periods.
         settings: ``exact``: both kinds of switches change at the same instant, and the circuit starts from rest.
             ``paper``: no switch conducts for 0.5 ns at every change, and the transient starts from the operating point
-            of the circuit in which Sb conducts.
+            of the circuit in which Sb conducts. ``overlap``: all switches conduct for these 0.5 ns, and the transient
+            starts where Sa conducts; the labels of the reference project's public file are those of such a simulation.
         **values: As of :func:`~.converters.steady_state`.
 
     Raises:
@@ -107,15 +106,19 @@ def transient(
     start = np.append(np.zeros(len(found[1]) - 1), 1.0)
     first, period = operation.duty / operation.frequency, 1.0 / operation.frequency
     phases = [(on_a, first), (on_b, period - first)]
-    if settings == "paper":
-        elements[ON_RESISTANCE] = elements[OFF_RESISTANCE]
-        none = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, elements)
-        idle = ((none[1], none[3]), _PAPER_DEAD)
-        rest = period - first - _PAPER_ON - 2 * _PAPER_DEAD
-        if rest <= 0 or not 0 < operation.duty < 1:
-            raise ArgumentError(f"the duty cycle {duty} leaves no time for Sb beside edges of {EDGE:g} s")
-        phases = [idle, (on_a, first + _PAPER_ON), idle, (on_b, rest)]
-        start = _operating_point(found[2])
+    if settings != "exact":
+        if settings == "paper":
+            elements[ON_RESISTANCE] = elements[OFF_RESISTANCE]
+        else:
+            elements[OFF_RESISTANCE] = elements[ON_RESISTANCE]
+        alike = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, elements)
+        change = ((alike[1], alike[3]), _BETWEEN)
+        alone = first + _LONGER[settings]
+        rest = period - alone - 2 * _BETWEEN
+        if min(alone, rest) <= 0 or not 0 < operation.duty < 1:
+            raise ArgumentError(f"the duty cycle {duty} leaves a switch no time beside edges of {EDGE:g} s")
+        phases = [change, (on_a, alone), change, (on_b, rest)]
+        start = _operating_point(found[2] if settings == "paper" else found[1])
     return _means([_phase(*own, length) for own, length in phases], start, periods, operation)
 
 
@@ -127,7 +130,7 @@ def _operating_point(rates: Floats) -> Floats:
 
 def _phase(rates: Floats, nodes: Floats, time: float) -> tuple[Floats, Floats, Floats]:
     """Return the propagator of a phase, and integrals of output and input voltage and of the square of the former."""
-    doublings = max(0, math.ceil(math.log2(max(np.linalg.norm(rates) * time / _STEP, 1e-300))))
+    doublings = max(0, math.ceil(math.log2(max(float(np.linalg.norm(rates)) * time / _STEP, 1e-300))))
     step = time / 2.0**doublings
     exponent, size = rates * step, len(rates)
     output = nodes[VOUT - 1]
