@@ -76,7 +76,7 @@ def test_the_rules_of_the_reference_project():
     [
         ({"settings": "fast"}, "settings 'fast' is unknown"),
         ({"seconds": 1e-5}, "over 50 periods"),
-        ({"settings": "paper", "duty": 1.0}, "leaves no time"),
+        ({"settings": "paper", "duty": 1.0}, "leaves a switch no time"),
         ({"duty": 2.0}, "duty"),
     ],
 )
