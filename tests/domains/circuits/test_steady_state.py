@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from graphbench.core.errors import ArgumentError
-from graphbench.domains.circuits import run_spice, steady_state, to_spice, waveforms
+from graphbench.core.errors import ArgumentError, SolverError
+from graphbench.domains.circuits import run_spice, steady_state, to_spice, transient, waveforms
 from graphbench.domains.circuits.checks import simulated_state
 from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.devices import read_devices
@@ -311,15 +311,21 @@ def test_the_transient_from_rest_ends_in_the_steady_state():
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [5, 7, 10])
 def test_random_circuits_agree_with_ngspice_within_one_percent(devices):
-    """Settled circuits agree with their steady state; the others with the exact transient, so nothing else differs."""
+    """Settled circuits agree with their steady state; all agree with the exact transient, so nothing else differs."""
+    failed = 0
     for number, circuit in enumerate(drawn(12, devices)):
         duty = (0.1, 0.3, 0.5, 0.7, 0.9)[number % 5]
+        netlist = to_spice(circuit.devices, duty=duty, seconds=1e-3)
+        try:
+            simulated = run_spice(netlist)["mean_vout"] / 100
+        except SolverError:  # ngspice aborts where its time step becomes too small: about one circuit in forty
+            failed += 1
+            continue
+        assert simulated == pytest.approx(transient(circuit.devices, duty=duty, seconds=1e-3).ratio, abs=1e-3), netlist
         found = steady_state(circuit.devices, duty=duty)
-        netlist = to_spice(circuit.devices, duty=duty, seconds=2e-3)
-        simulated = run_spice(netlist)["mean_vout"] / 100
-        assert simulated == pytest.approx(after(circuit.devices, duty, 2000), abs=0.01), netlist
         if found.settling < 1e-3:
             assert simulated == pytest.approx(found.ratio, abs=0.01), netlist
+    assert failed <= 2
 
 
 def test_the_operation_of_a_sample_is_read_back():
