@@ -29,11 +29,30 @@ class SplitSpec(Strict):
     parameters: dict[str, Any] = {}
 
 
+class ScoredPart(Strict):
+    """A part of the samples that is scored beside the whole: those on which an output is large.
+
+    Attributes:
+        output: A scalar output of graphs.
+        above: The part has the graphs on which the magnitude of the output's target is greater.
+    """
+
+    output: str
+    above: float = Field(ge=0, allow_inf_nan=False)
+
+
 class Metrics(Strict):
-    """The metric that ranks models, and those also reported."""
+    """The metric that ranks models, those also reported, and parts of the samples that are scored for themselves.
+
+    Attributes:
+        primary: The metric that ranks models.
+        also: The metrics that are also reported.
+        parts: Name -> which samples it has; their scores stand beside those of the whole split, as ``<split>_<name>``.
+    """
 
     primary: str
     also: tuple[str, ...] = ()
+    parts: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], ScoredPart] = {}
 
 
 class Source(Strict):

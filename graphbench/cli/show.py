@@ -179,6 +179,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         ("shift", _shifts(c)),
         *_different_ones(c),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
+        *(("part", f"{name}: |{part.output}| > {part.above:g}") for name, part in c.metrics.parts.items()),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join((c.domain, *c.groups))),
         ("licence", c.licence),

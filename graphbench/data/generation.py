@@ -148,7 +148,7 @@ class SplitBuilder:
         few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         if self.task.maker.unique:
-            sample_hashes(sample, self.card)
+            sample_hashes(sample, self.card, self.task.maker.unique_inputs)
         per_graph = sum(array.nbytes for array in sample.arrays().values()) / few + 40
         require_space(self.folder, int(2 * per_graph * self.count))  # shards and the finished file
 
@@ -196,7 +196,8 @@ class SplitBuilder:
         while queue:  # indices leave the queue in rising order: a sample that loses its graph comes later
             i = heapq.heappop(queue)
             for attempt in range(1, _MAX_ATTEMPTS):
-                new = sample_hashes(self.task.draw(np.array([i]), np.array([attempt])), self.card)[0].tobytes()
+                drawn = self.task.draw(np.array([i]), np.array([attempt]))
+                new = sample_hashes(drawn, self.card, self.task.maker.unique_inputs)[0].tobytes()
                 holder = owner.get(new)
                 if holder is None or holder > i:
                     owner[new], redraws[i] = i, attempt

@@ -41,11 +41,14 @@ def input_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
     return hashes
 
 
-def sample_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
+def sample_hashes(samples: Samples, card: Card, unique_inputs: bool = False) -> NDArray[np.uint64]:
     """Return the hashes by which duplicates are found: of the structure, or of the inputs if these distinguish samples.
 
-    The latter holds for complete graphs, which all have the same structure, and for texts.
+    The latter holds for complete graphs, which all have the same structure, and for texts. With ``unique_inputs``, as
+    generators say, graphs are equal only if both structure and inputs are.
     """
+    if unique_inputs:
+        return structure_hashes(samples) ^ input_hashes(samples, card)
     by_inputs = card.complete or any(f.kind is Kind.TEXT for f in card.inputs)
     return input_hashes(samples, card) if by_inputs else structure_hashes(samples)
 

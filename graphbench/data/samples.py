@@ -153,6 +153,7 @@ class Generator:
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
         unique: Whether every graph of a split must differ from all others.
+        unique_inputs: Whether graphs of the same nodes and edges differ if an input does.
         scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
         masks_cells: Whether masks and classes may hold -1; such cells are excluded from losses and scores.
         solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, such as an
@@ -171,6 +172,7 @@ class Generator:
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
     unique: bool = True
+    unique_inputs: bool = False
     scalars: type[np.floating[Any]] = np.float32
     masks_cells: bool = False
     solvers: SolverFunction | None = None
@@ -265,6 +267,7 @@ class Labeller:
     recorded: Recorded | None = None
     agreement: Callable[[Mapping[str, Array]], list[str]] | None = None
     unique: ClassVar[bool] = False
+    unique_inputs: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32
     masks_cells: ClassVar[bool] = True
 

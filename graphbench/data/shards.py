@@ -124,7 +124,10 @@ def build_shard(
     attempts = np.array([redraws.get(int(i), 0) for i in indices], np.int64) if redraws else np.zeros_like(indices)
     samples = task.draw(indices, attempts)
     arrays = {"num_nodes": samples.num_nodes, "num_edges": samples.num_edges, "edges": samples.edges}
-    hashes = sample_hashes(samples, task.card) if task.maker.unique else np.zeros((len(samples), 2), np.uint64)
+    maker = task.maker
+    hashes = np.zeros((len(samples), 2), np.uint64)
+    if maker.unique:
+        hashes = sample_hashes(samples, task.card, maker.unique_inputs)
     values = {f"{_VALUE}{name}": value for name, value in stored_arrays(samples.values).items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
     arrays |= {**values, **hints, _HASHES: hashes}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
@@ -14,6 +15,7 @@ from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
 from graphbench.evaluation.metrics.items import Items
+from graphbench.evaluation.parts import Parts, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
 logger = logging.getLogger(__name__)
@@ -166,13 +168,42 @@ class BaseEvaluator(ABC):
 
 
 class FeatureSums:
-    """Running sums of one output: one accumulator for each kind of sum that the metrics need."""
+    """Running sums of one output: one accumulator for each kind of sum that the metrics need.
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    Args:
+        metrics: The metrics.
+        parts: Names of the parts of the samples that have sums of their own.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], parts: Iterable[str] = ()) -> None:
         self.accumulators: dict[Any, Accumulator] = {m.accumulator: m.accumulator() for m in metrics}
         self.needs_graphs = {m.accumulator for m in metrics if m.needs_graphs}
         self.items = 0
         self.graphs: int | None = None
+        self.parts = {name: FeatureSums(metrics) for name in parts}
+
+    def add(self, items: Items, graphs: int | None) -> None:
+        """Add checked items of some graphs; None if the graphs are unknown."""
+        for kind, accumulator in self.accumulators.items():
+            if items.graph is not None or kind not in self.needs_graphs:
+                accumulator.add(items)
+        self.items += items.truth.size
+        self.graphs = None if graphs is None else (self.graphs or 0) + graphs
+
+
+Checked = tuple[Items, int | None]
+
+
+def add_checked(sums: Mapping[str, FeatureSums], ready: Mapping[str, Checked], parts: Parts) -> None:
+    """Add checked items of every output to its sums, and those of parts of the samples to theirs."""
+    for name, (items, graphs) in ready.items():
+        sums[name].add(items, graphs)
+    chosen = rows_of_parts(parts, {name: items for name, (items, _) in ready.items()})
+    for part, rows in chosen.items():
+        if rows.any():
+            for name, (items, _) in ready.items():
+                own = restricted(items, rows)
+                sums[name].parts[part].add(own, own.num_graphs)
 
 
 class FeatureEvaluator(BaseEvaluator):
@@ -197,6 +228,7 @@ class FeatureEvaluator(BaseEvaluator):
             ``"logit"`` (from 0 on positive) or ``"label"`` (0.0 and 1.0). Boolean and integer predictions are always
             labels. Nothing is guessed from the values. None is the default of the kind of task.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of graphs.
+        parts: Parts of the samples that :meth:`groups` scores, by name.
 
     Raises:
         EvaluationError: If a metric cannot score the feature, or an argument is not allowed.
@@ -210,6 +242,7 @@ class FeatureEvaluator(BaseEvaluator):
         *,
         scores: str | None = None,
         expected_graphs: int | None = None,
+        parts: Parts | None = None,
     ) -> None:
         super().__init__(scores, expected_graphs)
         if not isinstance(feature, Feature):
@@ -217,7 +250,7 @@ class FeatureEvaluator(BaseEvaluator):
         if primary is None:
             primary, defaults = default_metrics(feature)
             also = defaults if also is None else also
-        self.feature = feature
+        self.feature, self.parts = feature, check_parts(parts or {}, [feature])
         self.metrics = tuple({m.name: m for m in (metric(name, feature) for name in (primary, *(also or ())))}.values())
         self.reset()
 
@@ -229,14 +262,21 @@ class FeatureEvaluator(BaseEvaluator):
 
     def start(self) -> FeatureSums:
         """Return the sums of no prediction."""
-        return FeatureSums(self.metrics)
+        return FeatureSums(self.metrics, self.parts)
 
     def add(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
-        self.add_items(sums, *self.checked(sums, y_true, y_pred, batch))
+        name = self.feature.name
+        add_checked({name: sums}, {name: self.checked(sums, y_true, y_pred, batch)}, self.parts)
 
-    def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> tuple[Items, int | None]:
-        """Return what :meth:`add_items` takes: the items, and how many graphs they are of (None if unknown)."""
+    def groups(self) -> dict[str, Score]:
+        """Return the scores of parts of the samples by name, where they are defined."""
+        return defined_scores(
+            {name: partial(self.score_of, own) for name, own in self._sums.parts.items() if own.items}
+        )
+
+    def checked(self, sums: FeatureSums, y_true: Any, y_pred: Any, batch: Any) -> Checked:
+        """Return what the sums take: the items, and how many graphs they are of (None if unknown)."""
         if is_graphs(y_true):
             y_true, batch = targets_of(y_true, self.feature, batch)
             y_pred = _of_output(y_pred, self.feature)
@@ -246,15 +286,6 @@ class FeatureEvaluator(BaseEvaluator):
         if graphs is None and self.metrics[0].needs_graphs:
             raise EvaluationError(f"{self.primary_name} needs the graphs; pass batch= or a list of per-graph arrays")
         return items, graphs
-
-    @staticmethod
-    def add_items(sums: FeatureSums, items: Items, graphs: int | None) -> None:
-        """Add checked items to the sums."""
-        for kind, accumulator in sums.accumulators.items():
-            if items.graph is not None or kind not in sums.needs_graphs:
-                accumulator.add(items)
-        sums.items += items.truth.size
-        sums.graphs = None if graphs is None else (sums.graphs or 0) + graphs
 
     def finish(self, sums: FeatureSums) -> Score:
         """Return the score of sums to which predictions were added."""
@@ -272,135 +303,15 @@ class FeatureEvaluator(BaseEvaluator):
         return Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
 
 
-class SeveralOutputs(BaseEvaluator):
-    """Base class of the evaluators of several outputs.
-
-    Every metric is the weighted mean over the outputs that it can score; the value of one of several outputs stands
-    beside it as ``<metric>_<output>``.
-
-    Args:
-        outputs: The output features.
-        primary: Name of the metric that ranks models.
-        also: Further metrics.
-        weights: Output -> weight in the means; 1 where none is given.
-        scores: As for :class:`FeatureEvaluator`.
-        expected_graphs: As for :class:`FeatureEvaluator`.
-
-    Attributes:
-        metrics_of: Output -> the metrics that can score it; outputs that none can score are absent.
-
-    Raises:
-        EvaluationError: If a metric can score no output.
-    """
-
-    def __init__(
-        self,
-        outputs: Sequence[Feature],
-        primary: str,
-        also: Sequence[str] = (),
-        *,
-        weights: Mapping[str, float] | None = None,
-        scores: str | None = None,
-        expected_graphs: int | None = None,
-    ) -> None:
-        super().__init__(scores, expected_graphs)
-        self.outputs = tuple(outputs)
-        self.weights = {f.name: (weights or {}).get(f.name, 1.0) for f in outputs}
-        self.metrics = tuple(metric(name) for name in dict.fromkeys((primary, *also)))
-        for m in self.metrics:
-            if not any(f.kind in m.kinds for f in outputs):
-                metric(m.name, outputs[0])  # its error says what could be used instead
-        able = {f.name: tuple(m for m in self.metrics if f.kind in m.kinds) for f in outputs}
-        self.metrics_of = {name: metrics for name, metrics in able.items() if metrics}
-
-    def __repr__(self) -> str:
-        """Return the outputs, the metrics, and what floating-point predictions are."""
-        names = ", ".join(m.name for m in self.metrics)
-        return f"Evaluator({', '.join(self.metrics_of)}; {names}; scores={self.scores.value!r})"
-
-    def joined(self, scores: Mapping[str, Score], items: int, graphs: int | None) -> Score:
-        """Return the score of all outputs, from the score of each.
-
-        Raises:
-            EvaluationError: If the primary metric is undefined for an output.
-        """
-        parts: dict[str, float] = {}
-        undefined: dict[str, str] = {}
-
-        def mean(m: Metric) -> float:
-            own = {name: score[m.name] for name, score in scores.items() if m.name in score}
-            without = {name: s.undefined[m.name] for name, s in scores.items() if m.name in s.undefined}
-            if len(self.outputs) > 1:
-                parts.update({f"{m.name}_{name}": value for name, value in own.items()})
-                undefined.update({f"{m.name}_{name}": why for name, why in without.items()})
-            if without or not own:
-                raise EvaluationError(next(iter(without.values()), "no output has it"))
-            return sum(self.weights[name] * value for name, value in own.items()) / sum(
-                self.weights[name] for name in own
-            )
-
-        values, missing = self.values(mean)
-        return Score({**values, **parts}, self.primary_name, items=items, graphs=graphs, undefined=missing | undefined)
-
-
-class OutputsEvaluator(SeveralOutputs):
-    """Scores predictions of several output features together.
-
-    Arguments of :meth:`evaluate` and :meth:`update`: targets and predictions are mappings output name -> what
-    :class:`FeatureEvaluator` takes, or the graphs themselves as targets; ``batch`` is a mapping too, or one array where
-    all outputs lie at one location.
-    """
-
-    def __init__(self, outputs: Sequence[Feature], primary: str, also: Sequence[str] = (), **options: Any) -> None:
-        super().__init__(outputs, primary, also, **options)
-        features = {f.name: f for f in outputs}
-        self.parts = {
-            name: FeatureEvaluator(
-                features[name], *_names(metrics), scores=self.scores, expected_graphs=self.expected_graphs
-            )
-            for name, metrics in self.metrics_of.items()
-        }
-        self.reset()
-
-    def start(self) -> dict[str, FeatureSums]:
-        """Return the sums of every output."""
-        return {name: part.start() for name, part in self.parts.items()}
-
-    def add(self, sums: dict[str, FeatureSums], y_true: Any, y_pred: Any, batch: Any = None) -> None:
-        """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
-        chosen = self._checked(y_true, y_pred, batch)
-        ready = {name: self.parts[name].checked(sums[name], *arguments) for name, arguments in chosen.items()}
-        for name, (items, graphs) in ready.items():  # all are checked before any is added
-            FeatureEvaluator.add_items(sums[name], items, graphs)
-
-    def finish(self, sums: dict[str, FeatureSums]) -> Score:
-        """Return the score of all outputs."""
-        scores = {name: part.finish(sums[name]) for name, part in self.parts.items()}
-        graphs = {score.graphs for score in scores.values()}
-        items = sum(score.items_scored for score in scores.values())
-        return self.joined(scores, items, graphs.pop() if len(graphs) == 1 else None)
-
-    def _checked(self, y_true: Any, y_pred: Any, batch: Any) -> dict[str, tuple[Any, Any, Any]]:
-        """Return output -> (targets, predictions, graphs of the rows)."""
-        if not isinstance(y_pred, Mapping):
-            names = ", ".join(self.parts)
-            raise EvaluationError(f"there are several outputs; give predictions as a mapping name -> array: {names}")
-        missing = [name for name in self.parts if name not in y_pred]
-        if missing:
-            raise EvaluationError(f"y_pred lacks the output {missing[0]!r}; it has {', '.join(map(str, y_pred))}")
-        if is_graphs(y_true):
-            graphs = one_batch(y_true)
-            found = {name: targets_of(graphs, part.feature, batch) for name, part in self.parts.items()}
-            return {name: (truth, y_pred[name], owner) for name, (truth, owner) in found.items()}
-        if not isinstance(y_true, Mapping) or any(name not in y_true for name in self.parts):
-            raise EvaluationError(f"y_true must be graphs, or a mapping with the outputs {', '.join(self.parts)}")
-        owners = batch if isinstance(batch, Mapping) else dict.fromkeys(self.parts, batch)
-        return {name: (y_true[name], y_pred[name], owners.get(name)) for name in self.parts}
-
-
-def _names(metrics: Sequence[Metric]) -> tuple[str, list[str]]:
-    """Return the name of the first metric and those of the others."""
-    return metrics[0].name, [m.name for m in metrics[1:]]
+def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score]:
+    """Return the scores of parts of the samples; those whose primary metric is undefined are left out."""
+    found = {}
+    for name, score in scores.items():
+        try:
+            found[name] = score()
+        except EvaluationError as error:
+            logger.info("the part %s is left out: %s", name, error)
+    return found
 
 
 def _is_whole(value: Any) -> bool:

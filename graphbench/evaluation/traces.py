@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import SeveralOutputs
 from graphbench.evaluation.metrics import Metric
 from graphbench.evaluation.metrics.items import Items
 from graphbench.evaluation.outputs import MASKED, checked_outputs, outputs_of
 from graphbench.evaluation.score import Score
+from graphbench.evaluation.several import SeveralOutputs
 
 Array = NDArray[Any]
 

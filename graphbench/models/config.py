@@ -78,7 +78,8 @@ class ModelConfig(ArchitectureConfig):
             ``register_processor``.
         layers: Number of processor layers; bipartite: of rounds, which share their weights.
         hidden: Embedding width ``d``.
-        heads: Attention heads: gt, where they divide ``hidden``, and gat, where they do not share it.
+        heads: Attention heads: gt, where they divide ``hidden``, and the kinds of gat, where they do not share
+            it.
         dropout: Dropout rate on the output of each residual branch.
         activation: Activation of the feed-forward networks and decoders.
         positional: Positional encoding of the nodes.

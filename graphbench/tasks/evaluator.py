@@ -109,7 +109,9 @@ def _with_output(card: Card, name: str) -> Card:
     others = set(names) - {name}
     kind = card.outputs[names.index(name)].kind
     able = tuple(m for m in (card.metrics.primary, *card.metrics.also) if kind in metric(m).kinds)
-    own = {"primary": able[0], "also": able[1:]} if able else {}  # without any, the evaluator says what could be used
+    own: dict[str, Any] = {"parts": {part: spec for part, spec in card.metrics.parts.items() if spec.output == name}}
+    if able:  # without any, the evaluator says what could be used
+        own |= {"primary": able[0], "also": able[1:]}
     return card.model_copy(
         update={
             "features": tuple(f for f in card.features if f.name not in others),

@@ -12,8 +12,9 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
-from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator, OutputsEvaluator
+from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
 from graphbench.evaluation.floors import trivial_scores
+from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import SAME_LIMIT, are_words, classes_of_words, rows_of_output, write_arrays
 
@@ -54,7 +55,7 @@ class PredictTask(Task):
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return an evaluator of the output, or of all outputs together."""
         metrics, outputs = self.card.metrics, self.card.outputs
-        options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs}
+        options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
         if len(outputs) == 1:
             return FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
         return OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=self.card.task.weights, **options)

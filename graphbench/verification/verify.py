@@ -258,7 +258,7 @@ class _SplitChecks:
         if not self.generator.unique:
             raise CheckSkipped("duplicates are allowed")
         samples, where = self.stored_or_drawn
-        hashes = sample_hashes(samples, self.card)
+        hashes = sample_hashes(samples, self.card, self.generator.unique_inputs)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
             raise CheckFailed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
@@ -288,7 +288,7 @@ def _leakage(card: Card, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
     splits = list(checks)
     for split in splits:
         samples, where = checks[split].stored_or_drawn
-        hashes = np.unique(sample_hashes(samples, card), axis=0)
+        hashes = np.unique(sample_hashes(samples, card, checks[split].generator.unique_inputs), axis=0)
         known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
     for i, first in enumerate(splits):
         for second in splits[i + 1 :]:

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data
 import graphbench
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.evaluator import OutputsEvaluator
+from graphbench.evaluation.several import OutputsEvaluator
 
 LIMIT = 6
 

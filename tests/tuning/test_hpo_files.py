@@ -50,7 +50,7 @@ def written(file: TuningFile, name: str) -> dict[str, Any]:
 
 def test_every_model_has_a_space_and_every_space_a_model() -> None:
     domains = {name.split("/")[0] for name in list_spaces()}
-    assert domains >= {"algoreas", "clrs", "clrs_text", "clutrr", "co", "sat"}
+    assert domains >= {"algoreas", "circuits", "clrs", "clrs_text", "clutrr", "co", "sat"}
     for domain in domains:
         assert list_spaces(domain) == list_configs(domain)
     assert list_spaces("results") == []

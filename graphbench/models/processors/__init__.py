@@ -1,7 +1,7 @@
 """Processors of sparse graphs. Importing this package registers the built-in ones."""
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
-from graphbench.models.processors import bipartite, deepsets, gat, gin, gt, mlp
+from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, gt, mlp, typed
 from graphbench.models.processors.base import (
     Context,
     Processed,
@@ -21,6 +21,7 @@ __all__ = [
     "bipartite",
     "deepsets",
     "gat",
+    "gcn",
     "gin",
     "gt",
     "inputs_read",
@@ -31,4 +32,5 @@ __all__ = [
     "register_processor",
     "require_shape",
     "run_processor",
+    "typed",
 ]

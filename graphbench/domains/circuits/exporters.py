@@ -1,0 +1,53 @@
+"""Datasets of circuits written as netlists for ngspice."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import ArgumentError
+from graphbench.data.exporters import Exporter
+from graphbench.data.samples import Samples
+from graphbench.domains.circuits.graphs import circuit_of, operation_of
+from graphbench.domains.circuits.spice import to_spice
+from graphbench.domains.circuits.transients import Settings
+
+_LABELS = ("ratio", "efficiency", "settling")
+
+
+def _write(card: Card, splits: Mapping[str, Samples], folder: Path, settings: Settings) -> list[Path]:
+    """Write every split to a sub-folder of its name, a netlist per circuit, with a table of labels beside them."""
+    if "kind" not in {f.name for f in card.stored.features}:
+        raise ArgumentError(f"{card.address} holds no circuits, so there is nothing to write")
+    for split, samples in splits.items():
+        place = folder / split
+        place.mkdir(parents=True)
+        digits = len(str(max(len(samples) - 1, 0)))
+        known = [name for name in _LABELS if name in samples.values]
+        with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(["netlist", "duty", "load", *known])
+            for i in range(len(samples)):
+                operation = operation_of(samples, i)
+                name = f"{i:0{digits}}.cir"
+                text = to_spice(circuit_of(samples, i).devices, settings=settings, **operation.model_dump())
+                (place / name).write_text(text, encoding="utf-8")
+                labels = [f"{float(samples.values[label][i]):.9g}" for label in known]
+                table.writerow([f"{split}/{name}", operation.duty, operation.load, *labels])
+    return [folder / split for split in splits] + [folder / f"{split}.csv" for split in splits]
+
+
+def _exact(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
+    return _write(card, splits, folder, "exact")
+
+
+def _paper(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
+    return _write(card, splits, folder, "paper")
+
+
+EXPORTERS: Mapping[str, Exporter] = {
+    "spice": Exporter("circuits.spice", "one ngspice netlist per circuit, and tables of the labels", _exact),
+    "spice_paper": Exporter("circuits.spice_paper", "the same with the dead time of the paper's simulations", _paper),
+}

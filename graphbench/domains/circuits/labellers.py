@@ -1,0 +1,120 @@
+"""The labeller of power converters: their exact periodic steady state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from graphbench.core.errors import SolverError
+from graphbench.data.samples import CompileJob, Labeller, Samples
+from graphbench.domains.circuits.checks import simulated_state
+from graphbench.domains.circuits.converters import Operation, steady_table
+from graphbench.domains.circuits.devices import read_devices
+from graphbench.domains.circuits.graphs import circuit_of, operation_of
+from graphbench.domains.circuits.periodic import (
+    EFFICIENCY,
+    FAULTS,
+    NO_POWER,
+    RATIO,
+    REGULAR,
+    SETTLING,
+    STATUS,
+    STATUSES,
+    UNDAMPED,
+)
+
+NEVER = 1e9  # seconds that stand for "never" in the feature ``settling``
+LABELLED = (REGULAR, NO_POWER, UNDAMPED)  # circuits of another status have no label
+TRANSIENT = 4e-3  # seconds that the reference project simulates
+_LOWEST_RATIO = 0.05
+_TOLERANCE = 2e-3
+_SETTLED, _LONGEST = 5.0, 1e3  # length of the simulations that check labels: in times of settling, and in seconds
+_SHARD_SIZE = 1024
+
+
+class SteadyEffort(BaseModel):
+    """A steady state is exact, so there is nothing to choose."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _label(effort: SteadyEffort, number: int, graph: Samples) -> Mapping[str, Any]:
+    """Return ratio, efficiency, settling, status and what is singular.
+
+    Raises:
+        SolverError: If the status leaves ratio or efficiency undefined.
+    """
+    (row,) = steady_table([circuit_of(graph)], [operation_of(graph)])
+    status = int(row[STATUS])
+    if status not in LABELLED:
+        raise SolverError(f"the circuit has no label: {STATUSES[status]}")
+    return {
+        "ratio": row[RATIO],
+        "efficiency": row[EFFICIENCY],
+        "settling": min(row[SETTLING], NEVER),
+        "status": status,
+        "singular": int(row[FAULTS]),
+    }
+
+
+def _check(graph: Samples, values: Mapping[str, Any]) -> list[str]:
+    """Compare with a simulation from rest in small implicit steps, which shares no code with the labeller."""
+    status = int(values["status"])
+    if status not in LABELLED:
+        return [f"the status of a labelled circuit is {status}"]
+    circuit = circuit_of(graph)
+    seconds = min(_SETTLED * float(values["settling"]), _LONGEST)
+    ratio, efficiency = simulated_state(circuit, operation_of(graph), seconds)
+    problems = []
+    if not math.isclose(ratio, float(values["ratio"]), rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+        problems.append(f"the ratio is {values['ratio']:.5g}, but a simulation gives {ratio:.5g}")
+    if status != NO_POWER and abs(efficiency - float(values["efficiency"])) > _TOLERANCE:
+        problems.append(f"the efficiency is {values['efficiency']:.5g}, but a simulation gives {efficiency:.5g}")
+    return problems
+
+
+def _statistics(samples: Samples) -> dict[str, NDArray[np.float64]]:
+    known = samples.values["steady_failed"] == 0
+    nothing = np.full(len(samples), math.nan)
+    ratio, status = samples.values["ratio"], samples.values["status"]
+    found = {
+        "mean_ratio": ratio,
+        "mean_efficiency": samples.values["efficiency"],
+        "converting": np.abs(ratio) > _LOWEST_RATIO,
+        "settled_in_4_ms": samples.values["settling"] <= TRANSIENT,
+        "regular": status == REGULAR,
+    }
+    return {name: np.where(known, value, nothing) for name, value in found.items()}
+
+
+def _baselines(samples: Samples) -> Mapping[str, NDArray[np.float64]]:
+    return {}
+
+
+def _shard_size(effort: SteadyEffort) -> int:
+    return _SHARD_SIZE
+
+
+def _compile(effort: SteadyEffort) -> None:
+    steady_table([read_devices([("Sa", "VIN", "VOUT")])], [Operation(duty=0.5)])
+
+
+LABELLERS: Mapping[str, Labeller] = {
+    "steady_state": Labeller(
+        name="circuits.steady_state",
+        version=1,
+        effort=SteadyEffort,
+        label=_label,
+        check=_check,
+        failed="steady_failed",
+        statistics=_statistics,
+        baselines=_baselines,
+        shard_size=_shard_size,
+        compile_jobs=(CompileJob("graphbench.domains.circuits.periodic:steady_states", _compile),),
+    ),
+}

@@ -1,0 +1,90 @@
+"""Reader of the JSON files of the reference project: circuits that Fan et al. (2024) simulated with ngspice."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphbench.core.errors import StoreError
+from graphbench.domains.circuits.devices import Device
+
+_NETS = {"0": "GND", "IN": "VIN", "OUT": "VOUT"}
+_NAME = re.compile(r"(Sa|Sb|C|L)([0-9]+)")
+_MICRO, _MEGA, _VIN = 1e-6, 1e6, 100.0
+
+
+@dataclass(frozen=True)
+class SimulatedCircuit:
+    """A circuit of the reference project, and what its simulation gave.
+
+    Attributes:
+        devices: ``(type, net, net)`` each.
+        duty: Duty cycle.
+        load: Resistance of the load, in ohm.
+        output_capacitance: F.
+        frequency: Hz.
+        vout: Mean output voltage, in V, at a source of 100 V; 0 where the simulation failed or was not valid.
+        efficiency: As stored; 0 where the simulation failed or was not valid.
+    """
+
+    devices: list[Device]
+    duty: float
+    load: float
+    output_capacitance: float
+    frequency: float
+    vout: float
+    efficiency: float
+
+    @property
+    def ratio(self) -> float:
+        """Conversion ratio, at the project's source of 100 V."""
+        return self.vout / _VIN
+
+
+def read_simulated_circuits(path: str | Path) -> list[SimulatedCircuit]:
+    """Return the circuits of a file such as ``dataset_5_05_cleaned_label_small.json``.
+
+    The file is a mapping of circuits with the keys ``netlist`` (``[name, net, net]`` each, where the ports' nets are
+    ``0``, ``IN`` and ``OUT``), ``duty_cycle``, ``rout`` (ohm), ``cout`` (uF), ``freq`` (MHz), ``vout`` (V) and ``eff``.
+
+    Raises:
+        StoreError: If the file cannot be read, or a circuit has another form; the message names it.
+    """
+    place = Path(path)
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{place} cannot be read as JSON: {error}") from error
+    if not isinstance(content, Mapping) or not content:
+        raise StoreError(f"{place} holds no mapping of circuits")
+    found = []
+    for number, circuit in enumerate(content.values()):
+        try:
+            found.append(_circuit(circuit))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{place}: circuit {number} is malformed: {type(error).__name__} {error}") from error
+    return found
+
+
+def _circuit(raw: Mapping[str, Any]) -> SimulatedCircuit:
+    return SimulatedCircuit(
+        devices=[_device(entry) for entry in raw["netlist"]],
+        duty=float(raw["duty_cycle"]),
+        load=float(raw["rout"]),
+        output_capacitance=float(raw["cout"]) * _MICRO,
+        frequency=float(raw["freq"]) * _MEGA,
+        vout=float(raw["vout"]),
+        efficiency=float(raw["eff"]),
+    )
+
+
+def _device(entry: Sequence[str]) -> Device:
+    name, first, second = entry
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"device {name!r} is none of Sa, Sb, C, L with a number")
+    return found[1], _NETS.get(first, first), _NETS.get(second, second)

@@ -1,0 +1,105 @@
+"""Message passing with weights of their own for every class of nodes, such as the types of devices in a circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.layers import Dropout, FeedForward
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+
+
+class TypedOptions(BaseModel):
+    """The settings of ``typed`` below ``options`` in a model's configuration.
+
+    Attributes:
+        by: Name of a categorical input of nodes.
+        classes: How many classes it has.
+        rounds: How often the same stack of layers is applied, as one iterates the equations of a network.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    by: str
+    classes: int = Field(ge=2, le=64)
+    rounds: int = Field(default=1, ge=1, le=32)
+
+
+class TypedLinear(nn.Module):
+    """A linear map without bias for every class of rows."""
+
+    def __init__(self, width: int, classes: int) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(classes))
+
+    def forward(self, rows: Tensor, members: Sequence[Tensor]) -> Tensor:
+        """Return the mapped rows [N, d].
+
+        Args:
+            rows: [N, d].
+            members: For every class the numbers of its rows, int64; every row is in one of them.
+        """
+        parts = [own(rows.index_select(0, index)) for own, index in zip(self.maps, members, strict=True)]
+        return torch.zeros_like(rows, dtype=parts[0].dtype).index_copy(0, torch.cat(list(members)), torch.cat(parts))
+
+
+class TypedLayer(nn.Module):
+    """One layer: ``X = X + dropout(V_c(v) h_v + sum over (u, v) of ReLU(W_c(u) h_u + e_uv))``, then ``X + FFN(LN(X))``.
+
+    ``h`` is ``LN(X)``, and ``c`` the class of a node.
+    """
+
+    def __init__(self, config: ModelConfig, classes: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.hidden)
+        self.own = TypedLinear(config.hidden, classes)
+        self.sent = TypedLinear(config.hidden, classes)
+        self.dropout = Dropout(config.dropout)
+        self.feed_forward = FeedForward(config.hidden, config.activation, config.dropout)
+
+    def forward(self, nodes: Tensor, edges: Tensor, layout: Layout, members: Sequence[Tensor]) -> Tensor:
+        """Return updated nodes [N, d]."""
+        source, target = layout.edge_index
+        normed = self.norm(nodes)
+        messages = torch.relu(self.sent(normed, members).index_select(0, source) + edges)
+        update = self.own(normed, members).index_add(0, target, messages)
+        result: Tensor = self.feed_forward(nodes + self.dropout(update))
+        return result
+
+
+@register_processor("typed")
+class Typed(Processor):
+    """``options.rounds`` rounds of one stack of ``layers`` layers of :class:`TypedLayer`."""
+
+    @classmethod
+    def reads(cls, config: ModelConfig) -> Sequence[Feature]:
+        """Return the categorical input that the options name."""
+        options = read_options(TypedOptions, config)
+        return [Feature(options.by, Stage.INPUT, Location.NODE, Kind.CATEGORICAL, options.classes)]
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        """Create ``config.layers`` layers.
+
+        Raises:
+            ConfigError: If ``config.options`` are not those of :class:`TypedOptions`.
+        """
+        super().__init__(config, context)
+        self.options = read_options(TypedOptions, config)
+        self.layers = nn.ModuleList(TypedLayer(config, self.options.classes) for _ in range(config.layers))
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes."""
+        nodes, kinds = state.nodes, state.inputs[self.options.by].reshape(-1)
+        assert state.edges is not None
+        members = [torch.nonzero(kinds == number).squeeze(1) for number in range(self.options.classes)]
+        for _ in range(self.options.rounds):
+            for layer in self.layers:
+                nodes = layer(nodes, state.edges, state.layout, members)
+        return Processed(nodes)

@@ -1,0 +1,57 @@
+"""Message passing with weights per class of nodes, against the formula written out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from graphbench.core.errors import ConfigError
+from graphbench.models.config import ModelConfig
+from graphbench.models.graphs import Layout
+from graphbench.models.processors.base import Context, State
+from graphbench.models.processors.typed import Typed, TypedLayer
+
+CONTEXT = Context(directed=False, edge_tokens=False, graph_token=False)
+ARCS = torch.tensor([[0, 1, 2, 2, 3], [1, 0, 1, 3, 2]])
+
+
+def config(**options: object) -> ModelConfig:
+    return ModelConfig(processor="typed", hidden=8, layers=2, options={"by": "kind", "classes": 3, **options})
+
+
+def layout() -> Layout:
+    return Layout(ARCS, torch.zeros(4, dtype=torch.long), torch.tensor([0, 4]), 1, directed=True)
+
+
+def test_a_layer_is_the_formula_written_out() -> None:
+    layer = TypedLayer(config(), 3).eval()
+    nodes, edges, kinds = torch.randn(4, 8), torch.randn(5, 8), [2, 0, 2, 1]
+    members = [torch.tensor([i for i, kind in enumerate(kinds) if kind == k]) for k in range(3)]
+    normed = layer.norm(nodes)
+    rows = []
+    for v in range(4):
+        update = layer.own.maps[kinds[v]](normed[v])
+        for arc, (u, w) in enumerate(ARCS.t().tolist()):
+            if w == v:
+                update = update + torch.relu(layer.sent.maps[kinds[u]](normed[u]) + edges[arc])
+        rows.append(nodes[v] + update)
+    expected = layer.feed_forward(torch.stack(rows))
+    torch.testing.assert_close(layer(nodes, edges, layout(), members), expected, atol=1e-5, rtol=1e-4)
+
+
+def test_rounds_repeat_the_same_layers_and_a_class_without_nodes_is_no_error() -> None:
+    one, three = Typed(config(), CONTEXT).eval(), Typed(config(rounds=3), CONTEXT).eval()
+    three.load_state_dict(one.state_dict())
+    inputs = {"kind": torch.tensor([0, 2, 2, 0])}
+    nodes, edges = torch.randn(4, 8), torch.randn(1, 8)
+    expected = nodes
+    for _ in range(3):
+        expected = one(State(expected, edges, None, layout(), inputs)).nodes
+    torch.testing.assert_close(three(State(nodes, edges, None, layout(), inputs)).nodes, expected)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match="classes"):
+        Typed(ModelConfig(processor="typed", hidden=8, layers=1, options={"by": "kind"}), CONTEXT)
+    (feature,) = Typed.reads(config())
+    assert (feature.name, feature.classes) == ("kind", 3)
