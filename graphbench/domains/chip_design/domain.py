@@ -1,0 +1,10 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "chip_design",
+    generators="graphbench.domains.chip_design.generators:GENERATORS",
+)
