@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from graphbench.catalog.features import Feature, Kind, Stage, parse_features
+from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features
 
 
 class Strict(BaseModel):
@@ -53,8 +53,8 @@ class LabelSpec(Strict):
     Attributes:
         effort: What the labeller may spend on a graph, the same for all graphs of a split.
         splits: Split -> keys of the effort that differ there, for splits of larger graphs.
-        features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge. All
-            are ``meta``; a task names those that are its outputs.
+        features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge, and
+            texts of graphs. All are ``meta``; a task names those that are its outputs.
     """
 
     effort: dict[str, Any] = {}
@@ -73,8 +73,10 @@ class LabelSpec(Strict):
         for f in self.features:
             if f.stage is not Stage.META:
                 raise ValueError(f"the feature {f.name!r} is {f.stage}; write meta, and name it among a task's outputs")
-            if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL):
-                raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks and classes")
+            if f.kind is Kind.TEXT and f.location is not Location.GRAPH:
+                raise ValueError(f"the feature {f.name!r} is a text at a {f.location}; labels are texts only of graphs")
+            if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL, Kind.TEXT):
+                raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks, classes and texts")
         return self
 
 

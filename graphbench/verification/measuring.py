@@ -21,6 +21,7 @@ from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import default_root
+from graphbench.data.texts import stored_arrays
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 
@@ -40,7 +41,7 @@ def arrays_hash(samples: Samples) -> str:
 
 def labels_hash(card: Card, samples: Samples) -> str:
     """Return the SHA-256 of the labels of some samples of a task."""
-    return samples_hash({f.name: samples.values[f.name] for f in card.label_features})
+    return samples_hash(stored_arrays({f.name: samples.values[f.name] for f in card.label_features}))
 
 
 def first_samples(card: Card, split: str, most: int = FIRST) -> Samples:

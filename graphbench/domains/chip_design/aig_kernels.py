@@ -20,7 +20,8 @@ Ints = NDArray[np.int64]
 Literals = NDArray[np.int32]
 Words = NDArray[np.uint64]
 
-BLOCK = 32  # words that are simulated at once: they bound the memory by 256 bytes per node
+_BLOCK = 32  # words of a truth table that are simulated at once, at most
+_SPACE = 1 << 24  # words of working space; circuits of more nodes are simulated one word at a time
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
 _PATTERNS = np.array(
@@ -53,6 +54,13 @@ def input_word(i: int, word: int) -> np.uint64:
 
 
 @inner
+def simulation_space(nodes: Any) -> Words:
+    """Return working space for circuits of so many nodes, constant included: at most 128 MiB, or a word per node."""
+    block = max(np.int64(1), min(np.int64(_BLOCK), np.int64(_SPACE) // nodes))
+    return np.empty((nodes, block), np.uint64)
+
+
+@inner
 def simulate_one(
     n: int, fanins: Literals, outputs: Literals, values: Words, table: Words
 ) -> None:  # one loop over blocks, inputs, ANDs and outputs
@@ -62,13 +70,14 @@ def simulate_one(
         n: Number of inputs.
         fanins: int32 ``[ands, 2]``.
         outputs: int32 ``[m]``.
-        values: uint64, at least ``[1 + n + ands, BLOCK]``: working space.
+        values: uint64, at least ``[1 + n + ands, 1]``: working space, which holds a block of words per node.
         table: uint64 ``[m * W]``, output by output.
     """
     words = words_per_output(n)
     mask = _ONES if n >= 6 else (np.uint64(1) << np.uint64(1 << n)) - np.uint64(1)
-    for first in range(0, words, BLOCK):
-        count = min(BLOCK, words - first)
+    block = values.shape[1]
+    for first in range(0, words, block):
+        count = min(block, words - first)
         for w in range(count):
             values[0, w] = _NONE
             for i in range(n):
@@ -92,7 +101,7 @@ def simulate_run(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: 
     for s in range(num_inputs.shape[0]):
         total += (output_ptr[s + 1] - output_ptr[s]) * words_per_output(num_inputs[s])
         nodes = max(nodes, 1 + num_inputs[s] + and_ptr[s + 1] - and_ptr[s])
-    values = np.empty((nodes, BLOCK), np.uint64)
+    values = simulation_space(nodes)
     tables = np.empty(total, np.uint64)
     at = np.int64(0)
     for s in range(num_inputs.shape[0]):

@@ -47,3 +47,24 @@ def _problem(samples: Samples, index: int) -> str:
     outputs = [value for value, gate in zip(values, gates, strict=True) if gate == 2]
     wrong = [j for j, (value, number) in enumerate(zip(outputs, numbers, strict=True)) if value != int(number, 16)]
     return f"output {wrong[0]} is not that of the table" if wrong else ""
+
+
+def python_values(n: int, fanins: list[list[int]], outputs: list[int]) -> tuple[list[int], int]:
+    """Return the truth tables of the outputs of a circuit, as whole numbers, and its depth.
+
+    Args:
+        n: Number of inputs.
+        fanins: The fan-ins of every AND, as literals (:mod:`~graphbench.domains.chip_design.aig`).
+        outputs: The literals of the outputs.
+    """
+    everywhere = (1 << (1 << n)) - 1
+    values, levels = [0], [0] * (1 + n)
+    for i in range(n):  # 2^i zeros and 2^i ones in turn
+        block = ((1 << (1 << i)) - 1) << (1 << i)
+        values.append(block * (everywhere // ((1 << (2 << i)) - 1)))
+    for a, b in fanins:
+        left, right = values[a >> 1], values[b >> 1]
+        values.append((left ^ everywhere if a & 1 else left) & (right ^ everywhere if b & 1 else right))
+        levels.append(1 + max(levels[a >> 1], levels[b >> 1]))
+    tables = [values[o >> 1] ^ (everywhere if o & 1 else 0) for o in outputs]
+    return tables, max((levels[o >> 1] for o in outputs), default=0)

@@ -7,4 +7,6 @@ from graphbench.data.domain import Domain
 DOMAIN = Domain(
     "chip_design",
     generators="graphbench.domains.chip_design.generators:GENERATORS",
+    labellers="graphbench.domains.chip_design.labellers:LABELLERS",
+    views="graphbench.domains.chip_design.views:VIEWS",
 )
