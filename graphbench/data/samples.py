@@ -247,9 +247,9 @@ class Labeller:
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
         recorded: How outcomes are recorded, for labels so costly that they are published; ``label`` is then not called.
-        label_many: ``(effort, numbers, graphs) -> one label or exception per graph``, for solvers that take less time for
-            many graphs together; every label is that which ``label`` gives, and an exception that which it raises. If
-            ``label_many`` raises an error that is not of this package, ``label`` is called for each graph.
+        label_many: ``(effort, numbers, graphs) -> one label or exception per graph``, for solvers that take less time
+            for many graphs together; every label is that which ``label`` gives, and an exception that which it raises.
+            If ``label_many`` raises an error that is not of this package, ``label`` is called for each graph.
         agreement: ``feature -> labels of graphs by all labellers of a task -> problems``: what contradicts each other,
             such as answers of two solvers; checked when the labels of a task have been made.
     """
