@@ -253,8 +253,8 @@ def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines)
             _TOO_LONG: f"has a number of more than 5 bytes at AND {number}",
             _NOT_BEFORE: f"has a fan-in that is not before its AND, or below 0, at AND {number}",
         }
-        raise CircuitError(f"{place} {problems[end]}")
-    lines.at += end
+        raise CircuitError(f"{place} {problems[int(end)]}")
+    lines.at += int(end)
     return Aig(header.inputs, fanins, np.array(outputs, np.int32))
 
 

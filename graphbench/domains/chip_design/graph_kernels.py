@@ -64,7 +64,7 @@ def graphs_of_circuits(
     num_nodes, num_edges = np.empty(count, np.int64), np.empty(count, np.int64)
     for s in range(count):
         ands, m = and_ptr[s + 1] - and_ptr[s], output_ptr[s + 1] - output_ptr[s]
-        constant = np.int64(0)
+        constant: Any = 0
         for k in range(and_ptr[s], and_ptr[s + 1]):
             if fanins[k, 0] < 2 or fanins[k, 1] < 2:
                 constant = 1
@@ -171,18 +171,18 @@ def _read_arcs(
             return WRONG_GATE
         degree[v] = 0
     for e in range(edges.shape[0]):
-        u, v = np.int64(edges[e, 0]), np.int64(edges[e, 1])
-        if u < 0 or v < 0 or u >= size or v >= size:
+        source, target = np.int64(edges[e, 0]), np.int64(edges[e, 1])
+        if source < 0 or target < 0 or source >= size or target >= size:
             return WRONG_ARC
         if not (inverted[e] == 0 or inverted[e] == 1):
             return WRONG_INVERSION
-        if gates[v] == INPUT or gates[v] == CONSTANT:
+        if gates[target] == INPUT or gates[target] == CONSTANT:
             return DRIVEN_INPUT
-        if gates[u] == OUTPUT:
+        if gates[source] == OUTPUT:
             return DRIVING_OUTPUT
-        if degree[v] < 2:
-            driver[v, degree[v]] = 2 * u + np.int64(inverted[e])
-        degree[v] += 1
+        if degree[target] < 2:
+            driver[target, degree[target]] = 2 * source + np.int64(inverted[e])
+        degree[target] += 1
     for v in range(size):
         if gates[v] == AND and degree[v] != 2:
             return WRONG_FAN_IN
@@ -194,8 +194,8 @@ def _read_arcs(
 
 @kernel
 def _number_nodes(
-    gates: NDArray[Any], driver: NDArray[np.int64], literal: Ints, stack: Ints, fanins: Literals, first: int
-) -> tuple[int, int]:
+    gates: NDArray[Any], driver: NDArray[np.int64], literal: Ints, stack: Ints, fanins: Literals, first: Any
+) -> tuple[Any, Any]:
     """Write the literals of all nodes, and the ANDs from row ``first`` on in order of dependence.
 
     Returns:
@@ -222,7 +222,7 @@ def _number_nodes(
             for side in range(2):
                 u = driver[v, side] >> 1
                 if literal[u] == -2:
-                    return n, np.int64(-1)  # type: ignore[return-value]
+                    return n, np.int64(-1)
                 if literal[u] == -1:
                     below = u
                     break
@@ -235,4 +235,4 @@ def _number_nodes(
                 literal[v] = 2 * (1 + n + a - first)
                 a += 1
                 height -= 1
-    return n, a  # type: ignore[return-value]
+    return n, a

@@ -57,13 +57,13 @@ def circuits_of(samples: Samples) -> Circuits:
     Raises:
         CircuitError: If a graph is no circuit; the message names the first and its fault.
     """
-    fault, *parts = circuits_of_graphs(
+    fault, num_inputs, and_ptr, fanins, output_ptr, outputs = circuits_of_graphs(
         samples.node_ptr, samples.edge_ptr, samples.edges, samples.values[GATE], samples.values[INVERTED]
     )
     if fault.any():
         first = int(np.argmax(fault != 0))
         raise CircuitError(f"graph {first} is no circuit: {FAULTS[fault[first]]}")
-    return Circuits(*parts)
+    return Circuits(num_inputs, and_ptr, fanins, output_ptr, outputs)
 
 
 def data_of(aig: Aig) -> Data:

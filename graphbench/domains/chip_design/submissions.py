@@ -90,8 +90,11 @@ class Submission:
         if gates.dtype.kind not in "biuf" or inverted.dtype.kind not in "biuf":
             raise CircuitError(f"gates is {gates.dtype} and inverted {inverted.dtype}; give numbers")
         ptr = [np.append(0, np.cumsum(counts)) for counts in (nodes, arcs)]
-        fault, *parts = circuits_of_graphs(ptr[0], ptr[1], np.ascontiguousarray(edges), gates, inverted)
-        return cls(Circuits(*parts), np.where(nodes == 0, MISSING, fault).astype(np.uint8), {})
+        fault, num_inputs, and_ptr, fanins, output_ptr, outputs = circuits_of_graphs(
+            ptr[0], ptr[1], np.ascontiguousarray(edges), gates, inverted
+        )
+        circuits = Circuits(num_inputs, and_ptr, fanins, output_ptr, outputs)
+        return cls(circuits, np.where(nodes == 0, MISSING, fault).astype(np.uint8), {})
 
     @classmethod
     def of(cls, items: Iterable[Aig | bytes | str | Path | None]) -> Submission:

@@ -25,7 +25,7 @@ def texts_of_words(num_inputs: Ints, num_outputs: Ints, words: Words) -> tuple[N
     for s in range(count):
         ptr[s + 1] = ptr[s] + num_outputs[s] * ((np.int64(1) << (num_inputs[s] - 2)) + 1) - 1
     content = np.full(ptr[count], _SPACE, np.uint8)
-    word = 0
+    word: Any = 0
     for s in range(count):
         digits, at = np.int64(1) << (num_inputs[s] - 2), ptr[s]
         for _ in range(num_outputs[s]):
@@ -47,7 +47,7 @@ def words_of_texts(content: NDArray[np.uint8], ptr: NDArray[Any]) -> tuple[Ints,
     count = ptr.shape[0] - 1
     num_inputs, num_outputs = np.full(count, -1, np.int64), np.zeros(count, np.int64)
     words = np.zeros(content.shape[0] + 1, np.uint64)  # at least one character per word
-    total = 0
+    total: Any = 0
     for s in range(count):
         first, last = np.int64(ptr[s]), np.int64(ptr[s + 1])
         digits = np.int64(0)
@@ -59,7 +59,8 @@ def words_of_texts(content: NDArray[np.uint8], ptr: NDArray[Any]) -> tuple[Ints,
         m = (last - first + 1) // (digits + 1)
         if digits != np.int64(1) << (n - 2) or m * (digits + 1) - 1 != last - first:
             continue
-        size, sound = words_per_output(n), True
+        size: Any = words_per_output(n)
+        sound: Any = True
         for j in range(m):
             at = first + j * (digits + 1)
             sound &= j == 0 or content[at - 1] == _SPACE
