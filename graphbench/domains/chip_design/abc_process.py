@@ -1,7 +1,8 @@
 """ABC run on many truth tables in one process, with guards of time and memory.
 
 A process costs more to start than a small circuit to optimise, so that hundreds of tables share one. Each is read from
-a PLA file with the rows of its on-set, as the authors of GraphBench did, and its circuit is written as an AIGER file.
+a PLA file with the rows of its on-set, as the authors of GraphBench did, or from an AIGER file with a circuit that
+computes it. The circuit found is written as an AIGER file.
 """
 
 from __future__ import annotations
@@ -41,7 +42,20 @@ class Guards:
     memory_mb: int = 4096
 
 
-def run_together(executable: str, commands: str, tables: Sequence[Bits], guards: Guards) -> list[Aig | str]:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A truth table for ABC.
+
+    Attributes:
+        table: The table.
+        start: A circuit that computes it, from which ABC starts; None to start from the table.
+    """
+
+    table: Bits
+    start: Aig | None = None
+
+
+def run_together(executable: str, commands: str, jobs: Sequence[Job], guards: Guards) -> list[Aig | str]:
     """Run commands of ABC on truth tables, in as few processes as possible.
 
     If a process ends early, the table at which it was is tried alone, and the rest in another process. So a table that
@@ -50,11 +64,11 @@ def run_together(executable: str, commands: str, tables: Sequence[Bits], guards:
     Returns:
         One circuit per table, or the reason why there is none.
     """
-    found: list[Aig | str] = [""] * len(tables)
-    waiting = [list(range(len(tables)))] if len(tables) else []
+    found: list[Aig | str] = [""] * len(jobs)
+    waiting = [list(range(len(jobs)))] if len(jobs) else []
     while waiting:
         batch = waiting.pop()
-        circuits, reason = _run_once(executable, commands, [tables[i] for i in batch], guards)
+        circuits, reason = _run_once(executable, commands, [jobs[i] for i in batch], guards)
         for i, circuit in zip(batch, circuits, strict=False):
             found[i] = circuit
         rest = batch[len(circuits) :]
@@ -65,23 +79,24 @@ def run_together(executable: str, commands: str, tables: Sequence[Bits], guards:
     return found
 
 
-def _run_once(executable: str, commands: str, tables: Sequence[Bits], guards: Guards) -> tuple[list[Aig], str]:
-    """Run one process; return the circuits of the first tables, and why there are not more."""
+def _run_once(executable: str, commands: str, jobs: Sequence[Job], guards: Guards) -> tuple[list[Aig], str]:
+    """Run one process; return the circuits of the first jobs, and why there are not more."""
     with tempfile.TemporaryDirectory(prefix="graphbench-abc-") as name:
         folder = Path(name)
         lines = []
-        for i, table in enumerate(tables):
-            (folder / f"{i}.pla").write_bytes(pla_bytes(table))
-            lines.append(f"read_pla {i}.pla; {commands}; write_aiger {i}.aig\n")
+        for i, job in enumerate(jobs):
+            kind, content = ("pla", pla_bytes(job.table)) if job.start is None else ("aiger", job.start.to_aiger())
+            (folder / f"{i}.{kind}").write_bytes(content)
+            lines.append(f"read_{kind} {i}.{kind}; {commands}; write_aiger {i}.aig\n")
         (folder / "script").write_text("".join(lines))
-        code, printed = _run_process([executable, "-s", "-f", "script"], folder, len(tables), guards)
+        code, printed = _run_process([executable, "-s", "-f", "script"], folder, len(jobs), guards)
         circuits: list[Aig] = []
-        for i, table in enumerate(tables):
+        for i, job in enumerate(jobs):
             try:
                 circuit = read_aiger(folder / f"{i}.aig")
             except CircuitError:  # absent, or cut short as the process was ended
                 break
-            if (circuit.num_inputs, circuit.num_outputs) != (num_inputs(table), len(table)):
+            if (circuit.num_inputs, circuit.num_outputs) != (num_inputs(job.table), len(job.table)):
                 break
             circuits.append(circuit)
         return circuits, _reason(code, printed, guards)

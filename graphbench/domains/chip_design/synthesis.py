@@ -23,7 +23,7 @@ import numpy as np
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
 from graphbench.core.suggestions import closest
-from graphbench.domains.chip_design.abc_process import Guards, run_together
+from graphbench.domains.chip_design.abc_process import Guards, Job, run_together
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.truth_tables import Bits, tables_as_bits, to_words
 
@@ -132,10 +132,35 @@ def synthesise(
         MissingDependency: If ABC is not installed.
         SolverError: If ABC met a guard, crashed or gave a wrong circuit.
     """
-    found = try_synthesise(tables_as_bits(tables), script, seconds=seconds, memory_mb=memory_mb)
+    jobs = [Job(table) for table in tables_as_bits(tables)]
+    return _without_reasons("table", _run_jobs(jobs, script, seconds, memory_mb))
+
+
+def optimise(
+    circuits: Sequence[Aig], script: str = "reference", *, seconds: float = 20.0, memory_mb: int = 4096
+) -> list[Aig]:
+    """Return circuits that compute the same as given ones, from which a script of ABC starts; each is checked.
+
+    Args:
+        circuits: The circuits, of at most 20 inputs.
+        script: Name of a script of :data:`SCRIPTS`.
+        seconds: Guard of processor time per circuit, in seconds.
+        memory_mb: Guard of the memory of ABC, in MiB.
+
+    Raises:
+        CircuitError: If a circuit has more inputs.
+        ArgumentError: If there is no such script, or a guard is out of range.
+        MissingDependency: If ABC is not installed.
+        SolverError: If ABC met a guard, crashed or gave a wrong circuit.
+    """
+    jobs = [Job(circuit.simulate(), circuit) for circuit in circuits]
+    return _without_reasons("circuit", _run_jobs(jobs, script, seconds, memory_mb))
+
+
+def _without_reasons(what: str, found: Sequence[Aig | str]) -> list[Aig]:
     for i, circuit in enumerate(found):
         if isinstance(circuit, str):
-            raise SolverError(f"table {i} of {len(found)}: {circuit}")
+            raise SolverError(f"{what} {i} of {len(found)}: {circuit}")
     return [circuit for circuit in found if isinstance(circuit, Aig)]
 
 
@@ -143,29 +168,33 @@ def try_synthesise(
     tables: Sequence[Bits], script: str, *, seconds: float = 20.0, memory_mb: int = 4096
 ) -> list[Aig | str]:
     """Return circuits as :func:`synthesise` does, and for a table without a circuit the reason."""
+    return _run_jobs([Job(table) for table in tables], script, seconds, memory_mb)
+
+
+def _run_jobs(jobs: Sequence[Job], script: str, seconds: float, memory_mb: int) -> list[Aig | str]:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:
         raise ArgumentError(f"seconds is {seconds!r}; give a number above 0")
     guards = Guards(float(seconds), whole_number("memory_mb", memory_mb, 256, error=ArgumentError))
     commands, abc = commands_of(script), find_abc()
     found: list[Aig | str] = []
-    for first in range(0, len(tables), BATCH):
-        chosen = tables[first : first + BATCH]
+    for first in range(0, len(jobs), BATCH):
+        chosen = jobs[first : first + BATCH]
         circuits = run_together(abc.executable, commands, chosen, guards)
         found += _without_wrong(abc, chosen, circuits)
     return found
 
 
-def _without_wrong(abc: Abc, tables: Sequence[Bits], circuits: Sequence[Aig | str]) -> list[Aig | str]:
+def _without_wrong(abc: Abc, jobs: Sequence[Job], circuits: Sequence[Aig | str]) -> list[Aig | str]:
     """Replace circuits that do not compute their table by a reason; all are simulated together."""
     run = Circuits.of([circuit for circuit in circuits if isinstance(circuit, Aig)])
     words, ptr = run.simulate(), iter(run.word_ptr.tolist())
     checked: list[Aig | str] = []
     first = next(ptr)
-    for table, circuit in zip(tables, circuits, strict=True):
+    for job, circuit in zip(jobs, circuits, strict=True):
         right = True
         if isinstance(circuit, Aig):
             last = next(ptr)
-            right = np.array_equal(words[first:last], to_words(table).ravel())
+            right = np.array_equal(words[first:last], to_words(job.table).ravel())
             first = last
         checked.append(circuit if right else f"{abc.tool} gave a circuit that does not compute the table")
     return checked

@@ -90,9 +90,9 @@ def test_a_dataset_on_disk_and_its_view(tmp_path):
 def test_a_table_without_a_circuit_does_not_cost_others_theirs(monkeypatch):
     real = synthesis.run_together
 
-    def fail_on_second(executable, commands, tables, guards):
+    def fail_on_second(executable, commands, jobs, guards):
         return [
-            circuit if i != 1 else "ABC crashed" for i, circuit in enumerate(real(executable, commands, tables, guards))
+            circuit if i != 1 else "ABC crashed" for i, circuit in enumerate(real(executable, commands, jobs, guards))
         ]
 
     monkeypatch.setattr(synthesis, "run_together", fail_on_second)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import ArgumentError, CircuitError, MissingDependency, SolverError
-from graphbench.domains.chip_design import SCRIPTS, abc_process, equivalent, synthesis, synthesise
+from graphbench.domains.chip_design import SCRIPTS, abc_process, equivalent, optimise, synthesis, synthesise
+from graphbench.domains.chip_design.graphs import tables_of_texts
+from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.truth_tables import to_text
 
 
@@ -65,6 +67,18 @@ def test_scripts_do_all_their_commands(tmp_path):
         name: np.mean([aig.num_ands for aig in synthesise(given, name)]) for name in ("strash", "resyn", "reference")
     }
     assert ands["strash"] > 1.1 * ands["resyn"] > 1.1 * ands["reference"]
+
+
+@needs_abc
+def test_circuits_to_start_from():
+    given = tables(6, shapes=((6, 2), (7, 1)))
+    start = [circuits_of_tables(*tables_of_texts([to_text(table)]))[0] for table in given]
+    for script in ("strash", "resyn2"):
+        found = optimise(start, script)
+        assert all(equivalent(aig, table) for aig, table in zip(found, given, strict=True))
+        assert all(aig.num_ands <= own.num_ands for aig, own in zip(found, start, strict=True))
+    assert [aig.num_ands for aig in optimise(start, "strash")] == [own.num_ands for own in start]
+    assert sum(aig.num_ands for aig in found) < sum(own.num_ands for own in start)
 
 
 @needs_abc
