@@ -9,6 +9,8 @@ from graphbench.catalog.features import Feature, Location
 from graphbench.data.batching import FlatGraphs, as_tensors, standard_fields
 from graphbench.data.samples import Samples
 
+__all__ = ["Data", "graph_data"]
+
 
 def graph_data(samples: Samples, features: tuple[Feature, ...], *, directed: bool) -> Data:
     """Return the first graph of samples.

@@ -21,7 +21,6 @@ import numpy as np
 
 from graphbench.core.errors import CircuitError
 from graphbench.domains.chip_design.aig import Aig
-from graphbench.domains.chip_design.aiger import read_aiger
 from graphbench.domains.chip_design.truth_tables import Bits, num_inputs
 
 _START_SECONDS = 30.0
@@ -93,7 +92,7 @@ def _run_once(executable: str, commands: str, jobs: Sequence[Job], guards: Guard
         circuits: list[Aig] = []
         for i, job in enumerate(jobs):
             try:
-                circuit = read_aiger(folder / f"{i}.aig")
+                circuit = Aig.from_aiger(folder / f"{i}.aig")
             except CircuitError:  # absent, or cut short as the process was ended
                 break
             if (circuit.num_inputs, circuit.num_outputs) != (num_inputs(job.table), len(job.table)):

@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from graphbench.core.errors import CircuitError
 from graphbench.data.runs import offsets
 from graphbench.domains.chip_design.aig_kernels import depths_run, first_wrong_and, hashed_one, simulate_run
+from graphbench.domains.chip_design.aiger import MOST_ANDS, aiger_bytes, read_parts
+from graphbench.domains.chip_design.circuit_graphs import CIRCUIT_FEATURES, run_as_samples
 from graphbench.domains.chip_design.truth_tables import MOST_INPUTS, Bits, Words, as_bits, num_inputs, to_bits, to_words
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-MOST_ANDS = 100_000_000
-"""Most ANDs of a circuit."""
+    from graphbench.data.graph_data import Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,26 +76,25 @@ class Aig:
 
     @classmethod
     def from_aiger(cls, path_or_bytes: str | Path | bytes) -> Aig:
-        """Return the circuit of an AIGER file, ASCII or binary; see :func:`~.aiger.read_aiger`.
+        """Return the circuit of an AIGER file, ASCII or binary; see :func:`~.aiger.read_parts`.
 
         Raises:
             CircuitError: If the file cannot be read or is malformed.
         """
-        from graphbench.domains.chip_design.aiger import read_aiger
-
-        return read_aiger(path_or_bytes)
+        return cls(*read_parts(path_or_bytes))
 
     def to_aiger(self, *, ascii: bool = False) -> bytes:
         """Return the circuit as an AIGER file, binary or ASCII."""
-        from graphbench.domains.chip_design.aiger import aiger_bytes
-
-        return aiger_bytes(self, ascii=ascii)
+        return aiger_bytes(self.num_inputs, self.fanins, self.outputs, ascii=ascii)
 
     def to_data(self) -> Data:
-        """Return the circuit as a PyG graph; see :mod:`~graphbench.domains.chip_design.graphs` for its features."""
-        from graphbench.domains.chip_design.graphs import data_of
+        """Return the circuit as a PyG graph with ``gate``, ``inverted``, and ``x`` and ``edge_attr`` made of them.
 
-        return data_of(self)
+        :func:`~.circuit_graphs.run_as_samples` has the order of its nodes and arcs.
+        """
+        from graphbench.data.graph_data import graph_data
+
+        return graph_data(run_as_samples(*Circuits.of([self]).arrays), CIRCUIT_FEATURES, directed=True)
 
     @property
     def num_outputs(self) -> int:
@@ -220,6 +218,13 @@ class Circuits:
         return (self[i] for i in range(len(self)))
 
     @property
+    def arrays(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+        """All attributes in order, as compiled functions take them."""
+        return self.num_inputs, self.and_ptr, self.fanins, self.output_ptr, self.outputs
+
+    @property
     def num_ands(self) -> NDArray[np.int64]:
         """int64 ``[S]``, ANDs per circuit."""
         return np.diff(self.and_ptr)
@@ -232,7 +237,7 @@ class Circuits:
     @cached_property
     def depths(self) -> NDArray[np.int64]:
         """int64 ``[S]``, levels per circuit."""
-        return depths_run(self.num_inputs, self.and_ptr, self.fanins, self.output_ptr, self.outputs)
+        return depths_run(*self.arrays)
 
     @property
     def word_ptr(self) -> NDArray[np.int64]:
@@ -250,4 +255,4 @@ class Circuits:
                 f"circuit {int(self.num_inputs.argmax())} has {int(self.num_inputs.max())} inputs; truth tables are "
                 f"computed for at most {MOST_INPUTS}"
             )
-        return simulate_run(self.num_inputs, self.and_ptr, self.fanins, self.output_ptr, self.outputs)
+        return simulate_run(*self.arrays)

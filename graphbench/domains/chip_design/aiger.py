@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import CircuitError
 from graphbench.core.kernels import kernel
-from graphbench.domains.chip_design.aig import MOST_ANDS, Aig
 
+MOST_ANDS = 100_000_000
+"""Most inputs and ANDs of a circuit together."""
 MOST_BYTES = 1 << 30
+Parts = tuple[int, NDArray[np.int32], NDArray[np.int32]]
+"""Number of inputs, fan-ins ``[ands, 2]`` and outputs ``[m]`` of a circuit, as literals."""
 _HEADER = re.compile(rb"(aag|aig)((?: (?:0|[1-9][0-9]{0,17})){5,9})")
 _SYMBOL = re.compile(rb"([ilo])(0|[1-9][0-9]{0,17}) ([^\x00-\x1f\x7f]+)")
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,17}")
@@ -36,7 +39,7 @@ class _Header(NamedTuple):
     ands: int
 
 
-def read_aiger(path_or_bytes: str | Path | bytes) -> Aig:
+def read_parts(path_or_bytes: str | Path | bytes) -> Parts:
     """Return the circuit of an AIGER file.
 
     Args:
@@ -59,38 +62,40 @@ def read_aiger(path_or_bytes: str | Path | bytes) -> Aig:
     return _parse(str(path), data)
 
 
-def aiger_bytes(aig: Aig, *, ascii: bool = False) -> bytes:
+def aiger_bytes(n: int, fanins: NDArray[np.int32], outputs: NDArray[np.int32], *, ascii: bool = False) -> bytes:
     """Return a circuit as an AIGER file; the larger fan-in of every AND comes first, as the binary format needs.
 
     Args:
-        aig: The circuit.
+        n: Number of inputs.
+        fanins: int32 ``[ands, 2]``.
+        outputs: int32 ``[m]``.
         ascii: Whether to write the ASCII format.
     """
-    n, ands = aig.num_inputs, aig.num_ands
-    sizes = f"{n + ands} {n} 0 {aig.num_outputs} {ands}\n"
-    outputs = "".join(f"{literal}\n" for literal in aig.outputs.tolist())
+    ands = len(fanins)
+    sizes = f"{n + ands} {n} 0 {len(outputs)} {ands}\n"
+    roots = "".join(f"{literal}\n" for literal in outputs.tolist())
     own = 2 * (1 + n + np.arange(ands, dtype=np.int64))
-    high, low = aig.fanins.max(axis=1, initial=0).astype(np.int64), aig.fanins.min(axis=1, initial=MOST_ANDS * 2 + 2)
+    high, low = fanins.max(axis=1, initial=0).astype(np.int64), fanins.min(axis=1, initial=MOST_ANDS * 2 + 2)
     if ascii:
         inputs = "".join(f"{2 * (1 + i)}\n" for i in range(n))
         rows = zip(own.tolist(), high.tolist(), low.tolist(), strict=True)
-        return f"aag {sizes}{inputs}{outputs}".encode() + "".join(f"{a} {b} {c}\n" for a, b, c in rows).encode()
-    return f"aig {sizes}{outputs}".encode() + _encode(np.stack((own - high, high - low), axis=1).ravel()).tobytes()
+        return f"aag {sizes}{inputs}{roots}".encode() + "".join(f"{a} {b} {c}\n" for a, b, c in rows).encode()
+    return f"aig {sizes}{roots}".encode() + _encode(np.stack((own - high, high - low), axis=1).ravel()).tobytes()
 
 
-def _parse(place: str, data: bytes) -> Aig:
+def _parse(place: str, data: bytes) -> Parts:
     header, at = _read_header(place, data)
     lines = _Lines(place, data, at)
     if header.ascii:
         inputs = [lines.literals(1, "an input")[0] for _ in range(header.inputs)]
         outputs = [lines.literals(1, "an output")[0] for _ in range(header.outputs)]
         ands = [lines.literals(3, "an AND") for _ in range(header.ands)]
-        aig = _from_ascii(place, header, inputs, outputs, np.array(ands, np.int64).reshape(-1, 3))
+        parts = _from_ascii(place, header, inputs, outputs, np.array(ands, np.int64).reshape(-1, 3))
     else:
         outputs = [lines.literals(1, "an output")[0] for _ in range(header.outputs)]
-        aig = _from_binary(place, header, outputs, lines)
+        parts = _from_binary(place, header, outputs, lines)
     _check_symbols(lines, header)
-    return aig
+    return parts
 
 
 class _Lines:
@@ -164,7 +169,7 @@ def _read_header(place: str, data: bytes) -> tuple[_Header, int]:
     return header, end + 1
 
 
-def _from_ascii(place: str, header: _Header, inputs: list[int], outputs: list[int], ands: NDArray[np.int64]) -> Aig:
+def _from_ascii(place: str, header: _Header, inputs: list[int], outputs: list[int], ands: NDArray[np.int64]) -> Parts:
     """Return the circuit of the numbers of an ASCII file: variables are renumbered, and ANDs put in order.
 
     Raises:
@@ -195,7 +200,7 @@ def _from_ascii(place: str, header: _Header, inputs: list[int], outputs: list[in
     renamed = np.arange(1 + n + len(ands))
     renamed[1 + n + order] = 1 + n + np.arange(len(ands))
     roots = used[2 * len(ands) :]
-    return Aig(
+    return (
         n,
         (2 * renamed[fanins[order] >> 1] + (fanins[order] & 1)).astype(np.int32),
         (2 * renamed[roots >> 1] + (roots & 1)).astype(np.int32),
@@ -235,7 +240,7 @@ def _dependence_order(n: int, fanins: NDArray[np.int64]) -> NDArray[np.int64]:
     return order
 
 
-def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines) -> Aig:
+def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines) -> Parts:
     """Return the circuit of a binary file whose outputs have been read.
 
     Raises:
@@ -255,7 +260,7 @@ def _from_binary(place: str, header: _Header, outputs: list[int], lines: _Lines)
         }
         raise CircuitError(f"{place} {problems[int(end)]}")
     lines.at += int(end)
-    return Aig(header.inputs, fanins, np.array(outputs, np.int32))
+    return header.inputs, fanins, np.array(outputs, np.int32)
 
 
 @kernel

@@ -11,44 +11,25 @@ reference circuit, which takes a solver, is a label: its numbers of ANDs (``refe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import CircuitError
 from graphbench.data.samples import Samples
 from graphbench.data.texts import Texts
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.aig_kernels import Words
-from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs, graphs_of_circuits
+from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
+from graphbench.domains.chip_design.graph_kernels import FAULTS, circuits_of_graphs
 from graphbench.domains.chip_design.table_kernels import words_of_texts
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-GATE, INVERTED, TABLE = "gate", "inverted", "table"
-CIRCUIT_FEATURES = (
-    Feature(GATE, Stage.INPUT, Location.NODE, Kind.CATEGORICAL, classes=len(GATES)),
-    Feature(INVERTED, Stage.INPUT, Location.EDGE, Kind.MASK),
-)
-"""Features of the graph of a circuit: the kind of a node (:data:`~.graph_kernels.GATES`), and inversion of an arc."""
+TABLE = "table"
 
 
 def circuits_as_samples(circuits: Circuits) -> Samples:
-    """Return the graphs of circuits.
-
-    The nodes of a graph are the inputs in order, the ANDs in order of dependence, the outputs in order, and the
-    constant false if it drives anything. Arcs lead from driver to driven.
-
-    Returns:
-        Samples of directed graphs with the features :data:`CIRCUIT_FEATURES`.
-    """
-    nodes, arcs, edges, gates, inverted = graphs_of_circuits(
-        circuits.num_inputs, circuits.and_ptr, circuits.fanins, circuits.output_ptr, circuits.outputs
-    )
-    return Samples(nodes, arcs, edges, {GATE: gates, INVERTED: inverted})
+    """Return the graphs of circuits; see :func:`~.circuit_graphs.run_as_samples`."""
+    return run_as_samples(*circuits.arrays)
 
 
 def circuits_of(samples: Samples) -> Circuits:
@@ -64,13 +45,6 @@ def circuits_of(samples: Samples) -> Circuits:
         first = int(np.argmax(fault != 0))
         raise CircuitError(f"graph {first} is no circuit: {FAULTS[fault[first]]}")
     return Circuits(num_inputs, and_ptr, fanins, output_ptr, outputs)
-
-
-def data_of(aig: Aig) -> Data:
-    """Return a circuit as a PyG graph with ``gate``, ``inverted``, and ``x`` and ``edge_attr`` made of them."""
-    from graphbench.data.graph_data import graph_data
-
-    return graph_data(circuits_as_samples(Circuits.of([aig])), CIRCUIT_FEATURES, directed=True)
 
 
 def tables_of(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.int64], Words]:

@@ -146,7 +146,7 @@ def score_circuits(
         wrong = int(np.argmax(~(reference >= 0)))
         raise EvaluationError(f"function {wrong} has no reference circuit; leave it out of the evaluation")
     run = submission.circuits
-    arrays = (run.num_inputs, run.and_ptr, run.fanins, run.output_ptr, run.outputs)
+    arrays = run.arrays
     reasons = _reasons(*arrays, submission.faults, num_inputs, num_outputs, words)
     well_formed = (reasons == 0) | (reasons == NOT_EQUIVALENT)
     dead, duplicates = _surplus(*arrays)
