@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from graphbench.data.judges import Judge, Judgement
 from graphbench.data.samples import Samples
-from graphbench.domains.chip_design.aig import Circuits
-from graphbench.domains.chip_design.graphs import TABLE, tables_of, tables_of_texts
-from graphbench.domains.chip_design.labellers import ANDS
+from graphbench.domains.chip_design.aig import Aig, Circuits
+from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
+from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
 from graphbench.domains.chip_design.scoring import score_circuits
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REASONS, Submission
+from graphbench.domains.chip_design.synthesis import optimise, synthesise
+from graphbench.domains.chip_design.truth_tables import from_text
+
+OF_TABLES = ("strash", "resyn", "compress2", "resyn2rs", "dc2")
+"""Scripts of ABC that start from the truth table, as in table 5 of GraphBench."""
+OF_SHANNON = ("reference", "deepsyn")
+"""Scripts of ABC that start from the circuit of the Shannon decomposition."""
 
 
 def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
@@ -46,6 +53,24 @@ def _floors(samples: Samples) -> Mapping[str, Circuits]:
     return {"shannon": circuits_of_tables(*tables_of(samples))}
 
 
+def solved(samples: Samples) -> dict[str, Sequence[Aig]]:
+    """Return the circuits of reference programs: scripts of ABC, and the labels.
+
+    The scripts of table 5 of GraphBench start from the truth table, as the reference does; ``shannon_<script>`` starts
+    from the circuit of the Shannon decomposition.
+
+    Args:
+        samples: Samples with their labels.
+    """
+    tables = [from_text(text) for text in samples.values[TABLE].strings()]
+    shannon = list(circuits_of_tables(*tables_of(samples)))
+    return {
+        **{script: synthesise(tables, script) for script in OF_TABLES},
+        "reference": [decoded(text) for text in samples.values[REFERENCE].strings()],
+        **{f"shannon_{script}": optimise(shannon, script) for script in OF_SHANNON},
+    }
+
+
 JUDGES: Mapping[str, Judge] = {
     "circuits": Judge(
         name="chip_design.circuits",
@@ -58,5 +83,6 @@ JUDGES: Mapping[str, Judge] = {
         judge=_judged,
         arrays=_arrays,
         floors=_floors,
+        solvers=solved,
     )
 }
