@@ -19,10 +19,10 @@ from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REAS
 from graphbench.domains.chip_design.synthesis import optimise, synthesise
 from graphbench.domains.chip_design.truth_tables import from_text
 
-OF_TABLES = ("strash", "resyn", "compress2", "resyn2rs", "dc2")
-"""Scripts of ABC that start from the truth table, as in table 5 of GraphBench."""
-OF_SHANNON = ("reference", "deepsyn")
-"""Scripts of ABC that start from the circuit of the Shannon decomposition."""
+PROGRAMS = ("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference", "shannon_reference", "shannon_deepsyn")
+"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). Those of table 5 of GraphBench start from the truth
+table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
+_SHANNON = "shannon_"
 
 
 def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
@@ -53,22 +53,24 @@ def _floors(samples: Samples) -> Mapping[str, Circuits]:
     return {"shannon": circuits_of_tables(*tables_of(samples))}
 
 
-def solved(samples: Samples) -> dict[str, Sequence[Aig]]:
-    """Return the circuits of reference programs: scripts of ABC, and the labels.
-
-    The scripts of table 5 of GraphBench start from the truth table, as the reference does; ``shannon_<script>`` starts
-    from the circuit of the Shannon decomposition.
+def circuits_by(program: str, texts: Sequence[str], references: Sequence[str]) -> Sequence[Aig]:
+    """Return the circuits of a program of :data:`PROGRAMS`.
 
     Args:
-        samples: Samples with their labels.
+        program: Its name.
+        texts: Truth tables as text.
+        references: Reference circuits as text, which are those of ``reference``.
     """
-    tables = [from_text(text) for text in samples.values[TABLE].strings()]
-    shannon = list(circuits_of_tables(*tables_of(samples)))
-    return {
-        **{script: synthesise(tables, script) for script in OF_TABLES},
-        "reference": [decoded(text) for text in samples.values[REFERENCE].strings()],
-        **{f"shannon_{script}": optimise(shannon, script) for script in OF_SHANNON},
-    }
+    if program == "reference":
+        return [decoded(text) for text in references]
+    if program.startswith(_SHANNON):
+        return optimise(list(circuits_of_tables(*tables_of_texts(texts))), program.removeprefix(_SHANNON))
+    return synthesise([from_text(text) for text in texts], program)
+
+
+def _solvers(samples: Samples) -> Mapping[str, Sequence[Aig]]:
+    texts, references = (samples.values[name].strings() for name in (TABLE, REFERENCE))
+    return {program: circuits_by(program, texts, references) for program in PROGRAMS}
 
 
 JUDGES: Mapping[str, Judge] = {
@@ -83,6 +85,6 @@ JUDGES: Mapping[str, Judge] = {
         judge=_judged,
         arrays=_arrays,
         floors=_floors,
-        solvers=solved,
+        solvers=_solvers,
     )
 }
