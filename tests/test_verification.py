@@ -41,6 +41,10 @@ def needs_installed():
         pytest.skip(str(error))
 
 
+LONG = {"sat/medium", "sat/large", "sat/paper_small"}
+"""Datasets a sample of which takes a second or more to draw."""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("dataset", graphbench.list_datasets())
@@ -49,7 +53,9 @@ def test_shipped_dataset_passes_in_full(dataset, tmp_path):
         check_dataset(dataset, root=tmp_path)
 
 
-@pytest.mark.parametrize("dataset", graphbench.list_datasets())
+@pytest.mark.parametrize(
+    "dataset", [pytest.param(id_, marks=pytest.mark.slow) if id_ in LONG else id_ for id_ in graphbench.list_datasets()]
+)
 def test_first_samples_are_the_cards(dataset):
     card = graphbench.card(dataset).graphs
     assert card.measured is not None, f"run: graphbench verify {dataset} --update"

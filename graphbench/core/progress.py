@@ -51,7 +51,7 @@ class _Log:
         rate = (self._done - self._first) / max(now - self._started, 1e-9)
         left = f", about {duration((self._total - self._done) / rate)} left" if rate > 0 else ""
         extra = "".join(f", {k} {v:.4g}" if isinstance(v, float) else f", {k} {v}" for k, v in self._fields.items())
-        logger.info("%s: %d of %d %ss%s%s", self._label, self._done, self._total, self._unit, extra, left)
+        logger.info("%s: %d of %d %s%s%s", self._label, self._done, self._total, self._unit, extra, left)
 
 
 def note(text: str) -> None:
@@ -94,13 +94,13 @@ class _Bar:
 
 
 @contextmanager
-def progress_bar(total: float, label: str, unit: str = "step", enabled: bool | None = None) -> Iterator[Progress]:
+def progress_bar(total: float, label: str, unit: str = "steps", enabled: bool | None = None) -> Iterator[Progress]:
     """Show a bar on standard error while the block runs.
 
     Args:
         total: Units of work in all.
         label: Words before the bar.
-        unit: Name of one unit, shown in the rate.
+        unit: Name of the units, in the plural.
         enabled: True forces the bar and False disables all output; None shows the bar if standard error is a terminal,
             and logs a line every 30 s elsewhere.
     """

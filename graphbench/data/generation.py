@@ -112,11 +112,11 @@ class SplitBuilder:
             return self._build_at_once(target, progress)
         self._warm_up(pool)
         label = f"{self.card.address} {self.split}"
-        with progress_bar(self.count, label, unit="graph", enabled=progress) as bar:
+        with progress_bar(self.count, label, unit="graphs", enabled=progress) as bar:
             self._run_shards({}, pool, bar)
         redraws = self._resolve_duplicates()
         if redraws:
-            with progress_bar(self.count, f"{label} (redraws)", unit="graph", enabled=progress) as bar:
+            with progress_bar(self.count, f"{label} (redraws)", unit="graphs", enabled=progress) as bar:
                 self._run_shards(redraws, pool, bar)
         paths = [self.shard_path(*shard, redraws) for shard in self.shards]
         sizes = join_shards(self.card, self.split, paths, target)
@@ -124,7 +124,7 @@ class SplitBuilder:
 
     def _build_at_once(self, target: Path, progress: bool | None) -> dict[str, Any]:
         """Draw all samples in this process and write them directly to ``target``, without shard files."""
-        with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graph", enabled=progress) as bar:
+        with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graphs", enabled=progress) as bar:
             samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
             require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
             sizes = write_split(self.card, self.split, lambda: [samples], target)

@@ -86,7 +86,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     graphs: dict[str, Samples] = {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
     parts = len(card.all_splits) * (1 + len(whole.labels))
-    with progress_bar(parts, f"measure {card.id}", unit="split", enabled=progress) as bar:
+    with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
         for split in card.all_splits:
             parameters, first = generator.parse(card, split), first_samples(card, split)
             hashes[split] = arrays_hash(first)

@@ -96,7 +96,7 @@ def verify(
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
     checks: dict[str, _SplitChecks] = {}
-    with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="split", enabled=progress) as bar:
+    with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="splits", enabled=progress) as bar:
         for split in chosen:
             checks[split] = _SplitChecks(card.graphs, split, place, most)
             rows += checks[split].rows()

@@ -197,6 +197,7 @@ def test_a_run_says_how_long_it_will_take_and_what_it_scores(toys, tiny, tmp_pat
     assert "tiny on toys/heavy: about " in caplog.text and " of training ahead, validations not counted" in caplog.text
     assert "tiny on toys/heavy: 20 of 20 steps, loss " in caplog.text
     assert "scoring val (24), test (24), n12 (10) of toys/heavy" in caplog.text
+    assert "scoring test: 24 of 24 graphs" in caplog.text
     caplog.clear()
     silent = run(toys, tiny, tmp_path / "silent", steps=20, evaluate=("val", "test", "ood"))
     assert "training ahead" not in caplog.text and "of 20 steps" not in caplog.text

@@ -14,6 +14,7 @@ from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir
 from graphbench.core.errors import ConfigError
 from graphbench.models.tabular.estimators import make_estimator
+from graphbench.reports.tuning.budgets import trials_until_largest
 from graphbench.training.config import RunConfig, list_configs, load_config
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
@@ -63,6 +64,7 @@ def test_a_shipped_space_gives_valid_runs_and_starts_from_the_baseline(name: str
     assert f"{file.domain}/{file.model}" == name
     assert len(file.budgets) in (6, 7), "a ladder of six budgets, or of seven for the range of table 20"
     assert file.budgets[0] <= file.budget.min + 1
+    assert file.trials >= trials_until_largest(len(file.budgets), file.budget.eta), "no trial has the largest budget"
     space = file.configuration_space()
     describe(space)
     for card in cards:

@@ -184,7 +184,7 @@ def evaluate_language_model(
     with _answers_file(target, complete.name) as (known, file):
         texts = [question_text(prompt, examples(prompt) if examples is not None else ()) for prompt in asked]
         waiting = [number for number, prompt in enumerate(asked) if not _is_known(prompt, texts[number], known, target)]
-        with progress_bar(len(asked), complete.name, "prompt", progress) as bar:
+        with progress_bar(len(asked), complete.name, "prompts", progress) as bar:
             bar.update(len(asked) - len(waiting))
             for start in range(0, len(waiting), batch_size):
                 batch = waiting[start : start + batch_size]

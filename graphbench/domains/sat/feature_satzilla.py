@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
+from typing import Any
 
 from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
 from graphbench.domains.sat.cnf import Cnf
@@ -44,17 +45,21 @@ def satzilla_features(
         raise ArgumentError(
             f"unknown group of features {unknown[0]!r}; give some of {', '.join((*SATZILLA_GROUPS, *_SLOW))}"
         )
-    try:
-        package = importlib.import_module("satzilla_features")
-    except ImportError as error:
-        raise MissingDependency(
-            "the features of SATzilla need the package satzilla, which is not wholly free: "
-            "pip install --no-binary satzilla satzilla (needs g++)"
-        ) from error
     limits = {"group_timeout": seconds_per_group, "preprocess_timeout": seconds_per_group}
     with formula_file(cnf) as path:
+        package = _package()
         try:
             found = package.extract_features_from_path(str(path), groups=list(wanted), **limits)
         except package.FeatureExtractionError as error:
             raise SolverError(f"the package satzilla failed on the formula: {error}") from error
     return {SATZILLA_PREFIX + name: float(value) for name, value in found.items() if not name.endswith(_TIME)}
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("satzilla_features")
+    except ImportError as error:
+        raise MissingDependency(
+            "the features of SATzilla need the package satzilla, which is not wholly free: "
+            "pip install --no-binary satzilla satzilla (needs g++)"
+        ) from error

@@ -110,7 +110,7 @@ class Learner(Predictor, Protocol):
         ...
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work fitting is, and what a unit is called."""
+        """Return how many units of work fitting is, and what the units are called (plural)."""
         ...
 
     def seconds_ahead(self) -> float | None:

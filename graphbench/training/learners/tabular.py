@@ -67,8 +67,8 @@ class TabularLearner(TorchPredictor):
         return f"fitting {config.model_name} on {self.context.name}; output {self.context.folder}"
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work fitting is, and what a unit is called."""
-        return 1, "fit"
+        """Return how many units of work fitting is, and what the units are called (plural)."""
+        return 1, "fits"
 
     def seconds_ahead(self) -> float | None:
         """Return None: the time is not known before."""

@@ -140,8 +140,8 @@ class TorchLearner(TorchPredictor):
         )
 
     def length(self) -> tuple[int, str]:
-        """Return how many units of work training is, and what a unit is called."""
-        return self.loop.settings.steps, "step"
+        """Return how many units of work training is, and what the units are called (plural)."""
+        return self.loop.settings.steps, "steps"
 
     def seconds_ahead(self) -> float | None:
         """Return an estimate of the time of the updates that are left; None where they are too few to measure."""
