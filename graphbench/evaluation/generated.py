@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from graphbench.catalog.features import Location
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.data.domain import find_judge
 from graphbench.data.judges import EDGE_INDEX, EDGES, NODES, Judge
+from graphbench.evaluation.answer_files import numbered_files
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS, Metric
@@ -36,8 +38,9 @@ class GeneratedEvaluator(BaseEvaluator):
       judge reads, one value per sample.
     - ``y_pred``: one answer per sample, in their order: a list of PyG ``Data``, of mappings with the arrays of a graph,
       of contents (bytes) or paths of files, of objects of the domain, or of None where there is no answer; a PyG
-      ``Batch``; a mapping with the flat arrays of all graphs (``graphbench.data.judges``); or an object of the domain
-      that holds all answers.
+      ``Batch``; a mapping with the flat arrays of all graphs (``graphbench.data.judges``); the path of a folder with
+      one file per answer, named after the number of its sample from 0 on; or an object of the domain that holds all
+      answers.
 
     A wrong or malformed answer is worth 0 and raises no error; ``Score.failures`` counts them by reason.
 
@@ -77,7 +80,10 @@ class GeneratedEvaluator(BaseEvaluator):
         """Add the answers to some samples to the sums; where it raises, the sums stay as they were."""
         if batch is not None:
             raise EvaluationError("batch is given, but there is one answer per sample; leave batch out")
-        judged = self.judge.judge(self._fields(y_true), answers_of(y_pred, self.judge))
+        fields = self._fields(y_true)
+        if isinstance(y_pred, (str, Path)):
+            y_pred = numbered_files(Path(y_pred), len(next(iter(fields.values()))), self.judge)
+        judged = self.judge.judge(fields, answers_of(y_pred, self.judge))
         for number, text in list(judged.details.items())[:1]:
             others = f" (and {len(judged.details) - 1} more of these)" if len(judged.details) > 1 else ""
             logger.warning("answer %d cannot be read and is worth 0: %s%s", sums.graphs + number, text, others)
@@ -143,7 +149,7 @@ def answers_of(given: Any, judge: Judge) -> Any:
     """
     if _is_graph(given):
         return _flat(given, judge) if getattr(given, "ptr", None) is not None else [_fields_of(given)]
-    if isinstance(given, (str, bytes)) or given is None or np.isscalar(given):
+    if given is None or isinstance(given, bytes) or np.isscalar(given):
         raise EvaluationError(
             f"y_pred is {given!r:.60}, which is no list of {judge.answers}; give one answer per sample: {judge.forms}"
         )

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from graphbench.core.errors import CardError
 from graphbench.data.domain import find_judge
 from graphbench.data.judges import Judge
+from graphbench.evaluation.answer_files import FlatAnswers, numbered_files
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.generated import GeneratedEvaluator
-from graphbench.tasks.answer_files import FlatAnswers, numbered_files
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import are_words, read_texts, require_lines, write_arrays
 

@@ -194,7 +194,8 @@ def test_wrong_arguments_are_refused(card_of, data):
     joined = Batch.from_data_list([ring(3), ring(4)])
     joined.edge_index = torch.tensor([[0], [4]])
     for samples, answers, words in (
-        (graphs, "folder", "no list of cycles; give one answer per sample: a graph or a file"),
+        (graphs, b"folder", "no list of cycles; give one answer per sample: a graph or a file"),
+        (graphs, "nowhere", "nowhere cannot be read: No such file"),
         (graphs, None, "no list of cycles"),
         ([Data(x=torch.ones(1, 1))], [None], "no field 'length'"),
         ({}, [None], "no field 'length'"),
@@ -238,6 +239,8 @@ def test_files_of_answers(tmp_path, data):
     texts = [yaml.safe_dump(ring(3 + i).edge_index.T.tolist(), default_flow_style=True) for i in range(9)]
     for i in (0, 1, 2, 4):
         (folder / f"{i}.edges").write_text(texts[i] if i != 2 else "")
+    direct = graphbench.Evaluator(data.card).evaluate(list(data.test), folder)
+    assert direct.primary == pytest.approx(300 / 9) and direct.failures == {"missing": 5, "unreadable": 1}
     expected = {"test": pytest.approx(300 / 9), "test_even": 25, "test_odd": pytest.approx(40)}
     assert scored(folder, tmp_path) == expected
     deep = tmp_path / "several"

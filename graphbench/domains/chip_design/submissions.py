@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ class Submission:
                 with the arrays of a graph, or None where there is no circuit.
 
         Raises:
-            CircuitError: If flat arrays do not fit together.
+            CircuitError: If they come in another form, or flat arrays do not fit together.
         """
         if isinstance(answers, Submission):
             return answers
@@ -135,6 +135,8 @@ class Submission:
             if missing := [name for name in (NODES, EDGES) if name not in answers]:
                 raise CircuitError(f"the flat arrays of graphs lack {missing[0]!r}; give {NODES} [S] and {EDGES} [S]")
             return cls.of_graphs(answers[NODES], answers[EDGES], *_arrays_of(answers))
+        if not isinstance(answers, Iterable):
+            raise CircuitError(f"the circuits are a {type(answers).__name__}; give one per function: {FORMS}")
         items = list(answers)
         graphs = [i for i, item in enumerate(items) if isinstance(item, Mapping)]
         read = _of_items([items[i] for i in graphs])

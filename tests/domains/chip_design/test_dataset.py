@@ -78,7 +78,7 @@ def test_a_dataset_on_disk_and_its_view(tmp_path):
         aig = decoded(plain.reference)
         table = from_text(plain.table)
         assert equivalent(aig, table) and data.table == plain.table and data.reference == plain.reference
-        assert float(plain.y) == aig.num_ands == int((data.gate == 1).sum())
+        assert plain.y == plain.reference and float(plain.reference_ands) == aig.num_ands == int((data.gate == 1).sum())
         assert int((plain.gate == 1).sum()) == circuits_of(graphs(4, "test")).num_ands[i]
         for name in ("edge_index", "gate", "inverted"):
             assert data[name].tolist() == aig.to_data()[name].tolist()

@@ -214,6 +214,8 @@ def test_flat_arrays_are_those_of_the_circuits():
     arrays = Submission.of([*list(circuits)[:3], b"nonsense", *list(circuits)[4:]]).arrays()
     scores = score_circuits(Submission.of(arrays), inputs, outputs, words, circuits.num_ands)
     assert scores.ratios.tolist() == [1, 1, 1, 0, 1, 1] and scores.failures == {"there is no circuit": 1}
+    with pytest.raises(CircuitError, match="the circuits are a float"):
+        Submission.of(3.5)
     with pytest.raises(CircuitError, match="lack 'num_edges'"):
         Submission.of({"num_nodes": arrays["num_nodes"]})
 
