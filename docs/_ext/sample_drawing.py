@@ -172,4 +172,11 @@ def _is_dark(colour: Any) -> bool:
 
 def _graph_labels(sample: Sample) -> str:
     outputs = sample.features(Stage.OUTPUT, Location.GRAPH)
-    return ", ".join(f"{f.name} = {float(sample.values[f.name][0]):.4g}" for f in outputs)
+    return ", ".join(f"{f.name} {_in_words(f, sample.values[f.name])}" for f in outputs)
+
+
+def _in_words(feature: Feature, values: Any) -> str:
+    """Return the value of a graph; of a text its length, as it may be long."""
+    if feature.kind is Kind.TEXT:
+        return f"of {len(values.strings()[0]):,} characters"
+    return f"= {float(values[0]):.4g}"

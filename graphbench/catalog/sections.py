@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from graphbench.catalog.features import Feature, Kind, Stage, parse_features
+from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features
 
 
 class Strict(BaseModel):
@@ -72,8 +72,8 @@ class LabelSpec(Strict):
     Attributes:
         effort: What the labeller may spend on a graph, the same for all graphs of a split.
         splits: Split -> keys of the effort that differ there, for splits of larger graphs.
-        features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge. All
-            are ``meta``; a task names those that are its outputs.
+        features: Its features of nodes, edges and graphs: scalars, masks and classes, one value per stored edge, and
+            texts of graphs. All are ``meta``; a task names those that are its outputs.
     """
 
     effort: dict[str, Any] = {}
@@ -92,8 +92,10 @@ class LabelSpec(Strict):
         for f in self.features:
             if f.stage is not Stage.META:
                 raise ValueError(f"the feature {f.name!r} is {f.stage}; write meta, and name it among a task's outputs")
-            if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL):
-                raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks and classes")
+            if f.kind is Kind.TEXT and f.location is not Location.GRAPH:
+                raise ValueError(f"the feature {f.name!r} is a text at a {f.location}; labels are texts only of graphs")
+            if f.kind not in (Kind.SCALAR, Kind.MASK, Kind.CATEGORICAL, Kind.TEXT):
+                raise ValueError(f"the feature {f.name!r} is a {f.kind}; labels are scalars, masks, classes and texts")
         return self
 
 
@@ -127,16 +129,18 @@ class TaskSpec(Strict):
     """A task: its kind and the settings of this kind.
 
     Attributes:
-        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text`` or a plug-in's.
-            It decides how samples are batched, trained on, scored and read from files.
+        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text``, ``generate``
+            or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
+        judge: The domain's judge, as ``<domain>.<name>``, for kinds of tasks whose answers are whole structures.
         options: Settings of the kind of task.
     """
 
     type: str = Field(default="predict", pattern=r"^[a-z][a-z0-9_]*$")
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     problem: str | None = None
+    judge: str | None = None
     options: dict[str, Any] = {}
 
 
@@ -186,8 +190,9 @@ class MeasuredTask(Strict):
     """Measured scores of one task.
 
     Attributes:
-        floor: split -> trivial predictor -> metric -> score.
-        solvers: split -> reference solver -> metric -> score.
+        floor: split -> trivial predictor -> metric -> score; parts of the test split, if the task names any, are
+            ``test_<part>``.
+        solvers: split or part -> reference solver -> metric -> score.
         training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
     """
 

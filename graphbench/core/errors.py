@@ -66,6 +66,10 @@ class FormulaError(GraphBenchError, ValueError):
     """A file of a formula is malformed or too large; the message gives file and place."""
 
 
+class CircuitError(GraphBenchError, ValueError):
+    """A circuit, its file or a truth table is malformed or too large; the message gives file and place."""
+
+
 class ClusterError(GraphBenchError, RuntimeError):
     """A Dask cluster cannot be reached or used, or was lost; finished work is kept, and another run continues it."""
 

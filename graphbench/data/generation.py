@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Location
+from graphbench.catalog.features import Kind, Location
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError
 from graphbench.core.files import clear_errors, remove_strays
@@ -278,7 +278,7 @@ def ensure_split(
         from graphbench.data.opened import find_labels, split_arrays  # with torch, which generation does without
 
         _, arrays = split_arrays(card, path, find_labels(card, split, path, count), count)
-        of_graphs = [f.name for f in card.label_features if f.location is Location.GRAPH]
+        of_graphs = [f.name for f in card.label_features if f.location is Location.GRAPH and f.kind is not Kind.TEXT]
         require_agreement(card, split, {name: arrays[name] for name in of_graphs})
     return path
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Feature, Location
+from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.data.compacting import compact
 from graphbench.data.domain import find_labeller
@@ -25,6 +25,7 @@ from graphbench.data.label_tables import LabelTable, find_tables, first_outcome
 from graphbench.data.samples import Labeller, Outcome, Samples
 from graphbench.data.seeds import label_number, stream_key
 from graphbench.data.shards import interrupted, stored_samples
+from graphbench.data.texts import Texts
 
 _GENERAL_ERRORS = (GraphBenchError, MemoryError)  # errors that do not depend on the graph
 _NO_VALUE = -1
@@ -146,19 +147,22 @@ def label_samples(
     found: list[Mapping[str, Any]] = []
     facts: dict[str, dict[str, Any]] = {"failed": {}, "outcomes": {}}
     tables = () if labeller.recorded is None else find_tables(labeller, effort, root)
-    chosen = range(len(indices)) if places is None else places.tolist()
-    for index, place in zip(indices.tolist(), chosen, strict=True):
+    chosen = np.arange(len(indices)) if places is None else places
+    numbers = [label_number(key, index) for index in indices.tolist()]
+    together = _label_together(card, labeller, effort, numbers, graphs, chosen)
+    for i, (index, place) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
         graph = graphs.part(card.graphs, place, place + 1)
-        values, problem, outcome = _label(card, labeller, effort, label_number(key, index), graph, tables)
+        ready = None if together is None else together[i]
+        values, problem, outcome = _label(card, labeller, effort, numbers[i], graph, tables, ready)
         if problem:
             facts["failed"][str(index)] = problem
         if outcome is not None and labeller.recorded is not None:
             facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
         found.append(values)
-    edges = graphs.num_edges[list(chosen)] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
+    edges = graphs.num_edges[chosen] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
     columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
     own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
-    labels = Samples(graphs.num_nodes[list(chosen)], edges, np.empty((0, 2), np.uint8), columns, facts=own)
+    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=own)
     return compact(card.only_labels, labels, labeller)
 
 
@@ -168,12 +172,32 @@ def has_edge_labels(card: Card) -> bool:
 
 
 def _label(
-    card: Card, labeller: Labeller, effort: Any, number: int, graph: Samples, tables: Sequence[LabelTable]
+    card: Card,
+    labeller: Labeller,
+    effort: Any,
+    number: int,
+    graph: Samples,
+    tables: Sequence[LabelTable],
+    ready: Mapping[str, Any] | Exception | None,
 ) -> tuple[Mapping[str, Any], str, Outcome | None]:
-    """Return the label of one graph, the reason if the labeller failed, and the outcome if it is recorded."""
+    """Return the label of one graph, the reason if the labeller failed, and the outcome if it is recorded.
+
+    Args:
+        card: The card of one labeller.
+        labeller: The labeller.
+        effort: Its effort.
+        number: Number of the graph, which seeds random numbers.
+        graph: The graph.
+        tables: Tables of recorded outcomes.
+        ready: The label or the error, if the labeller was given many graphs together.
+    """
     outcome: Outcome | None = None
     try:
-        if labeller.recorded is None:
+        if isinstance(ready, Exception):
+            raise ready
+        if ready is not None:
+            found = ready
+        elif labeller.recorded is None:
             found = labeller.label(effort, number, graph)
         else:
             outcome = first_outcome(tables, labeller.recorded.key(graph))
@@ -189,8 +213,25 @@ def _label(
         problems = [f"{type(error).__name__}: {error}"]
     if not problems:
         return values, "", outcome
-    none = {f.name: np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
+    none = {f.name: "" if f.kind is Kind.TEXT else np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
     return {**none, labeller.failed: 1}, problems[0], None
+
+
+def _label_together(
+    card: Card, labeller: Labeller, effort: Any, numbers: Sequence[int], graphs: Samples, places: NDArray[np.int64]
+) -> Sequence[Mapping[str, Any] | Exception] | None:
+    """Return the labels of all graphs; None if the labeller takes one graph at a time, or could not take these."""
+    if labeller.label_many is None or labeller.recorded is not None:
+        return None
+    try:
+        found = labeller.label_many(effort, numbers, graphs.take(card.graphs, places))
+    except _GENERAL_ERRORS:
+        raise
+    except Exception as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from error
+        return None
+    return found if len(found) == len(numbers) else None
 
 
 def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list[str]:
@@ -213,7 +254,9 @@ def _shape(feature: Feature, graph: Samples) -> tuple[int, ...]:
     return int(items[0]), *feature.row_shape
 
 
-def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
+def _column(feature: Feature, values: list[Any]) -> Any:
+    if feature.kind is Kind.TEXT:
+        return Texts.of(map(str, values))
     return np.asarray(values) if feature.location is Location.GRAPH else np.concatenate(values)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Location
+from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
 from graphbench.data.labels import has_edge_labels
@@ -66,8 +66,8 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
                 f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt"
             )
         for feature in layer.label_features:
-            own = slice(count if feature.location is Location.GRAPH else None)  # files may hold labels of more graphs
-            found |= {name: labels[name][own] for name in stored_names_of(feature)}
+            for name in stored_names_of(feature):
+                found[name] = labels[name][_rows_of(feature, name, count)]
     return count, found
 
 
@@ -99,6 +99,15 @@ def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed:
 def first_numbers(graphs: NDArray[np.int64]) -> str:
     """Return the first few numbers of graphs as text, e.g. ``3, 17, ...``."""
     return ", ".join(map(str, graphs[:_NAMED].tolist())) + (", ..." if len(graphs) > _NAMED else "")
+
+
+def _rows_of(feature: Feature, name: str, count: int) -> slice:
+    """Return the rows of an array of labels that belong to the first graphs, as files may hold labels of more."""
+    if feature.location is not Location.GRAPH:
+        return slice(None)
+    if feature.kind is Kind.TEXT:  # the characters of all texts, and one offset more than there are texts
+        return slice(None) if name == feature.name else slice(count + 1)
+    return slice(count)
 
 
 def _count(arrays: Arrays, limit: int | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -205,6 +205,7 @@ class Generator:
 
 
 LabelFunction = Callable[[Any, int, Samples], Mapping[str, Any]]
+LabelManyFunction = Callable[[Any, Sequence[int], Samples], Sequence[Mapping[str, Any] | Exception]]
 LabelCheck = Callable[[Samples, Mapping[str, Any]], list[str]]
 Outcome = Mapping[str, int]
 
@@ -241,15 +242,18 @@ class Labeller:
         effort: Pydantic model (unknown keys forbidden) that validates the computational effort per graph.
         label: ``(effort, number, graph) -> feature -> value`` for ``Samples`` of one graph: a pure function; the number
             seeds its random numbers. At nodes and edges a value is an array with one row per node or stored edge, of
-            ``scalar(d)`` with d columns; it is the same for both directions of an edge.
+            ``scalar(d)`` with d columns; it is the same for both directions of an edge. A text is a string.
         check: ``(graph, values) -> problems``: checks the label against an independent implementation.
         failed: Feature, a mask of graphs, that marks graphs without a label: the labeller failed, or the label did not
-            pass the check. All other values of such a graph are -1.
+            pass the check. All other values of such a graph are -1, and texts are empty.
         statistics: ``labelled samples -> {name: one float64 per graph}``, nan for graphs without a label.
         baselines: ``graphs -> {predictor: objective value per graph, float64}`` of heuristics that need no training.
         shard_size: effort -> graphs per unit of work (speed only).
         compile_jobs: Independent parts of its kernels.
         recorded: How outcomes are recorded, for labels so costly that they are published; ``label`` is then not called.
+        label_many: ``(effort, numbers, graphs) -> one label or exception per graph``, for solvers that take less time
+            for many graphs together; every label is that which ``label`` gives, and an exception that which it raises.
+            If ``label_many`` raises an error that is not of this package, ``label`` is called for each graph.
         agreement: ``feature -> labels of graphs by all labellers of a task -> problems``: what contradicts each other,
             such as answers of two solvers; checked when the labels of a task have been made.
     """
@@ -266,6 +270,7 @@ class Labeller:
     compile_jobs: tuple[CompileJob, ...] = ()
     recorded: Recorded | None = None
     agreement: Callable[[Mapping[str, Array]], list[str]] | None = None
+    label_many: LabelManyFunction | None = None
     unique: ClassVar[bool] = False
     unique_inputs: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Location
+from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.sections import MeasuredLabels
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
 from graphbench.data.generation import add_labels
@@ -110,7 +110,8 @@ class LabelChecks:
 
 def _values_of(card: Card, one: Samples) -> dict[str, object]:
     """Return the label of a single graph, in the form that the labeller returns."""
-    return {
-        f.name: one.values[f.name][0] if f.location is Location.GRAPH else one.values[f.name]
-        for f in card.label_features
-    }
+    found: dict[str, object] = {}
+    for f in card.label_features:
+        rows = one.values[f.name].strings() if f.kind is Kind.TEXT else one.values[f.name]
+        found[f.name] = rows[0] if f.location is Location.GRAPH else rows
+    return found

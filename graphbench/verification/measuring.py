@@ -21,6 +21,7 @@ from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import default_root
+from graphbench.data.texts import stored_arrays
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 
@@ -40,7 +41,7 @@ def arrays_hash(samples: Samples) -> str:
 
 def labels_hash(card: Card, samples: Samples) -> str:
     """Return the SHA-256 of the labels of some samples of a task."""
-    return samples_hash({f.name: samples.values[f.name] for f in card.label_features})
+    return samples_hash(stored_arrays({f.name: samples.values[f.name] for f in card.label_features}))
 
 
 def first_samples(card: Card, split: str) -> Samples:
@@ -185,6 +186,9 @@ def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path 
     task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
     solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
     floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
+    for part, rows in task.parts(samples["test"]).items():
+        own = samples["test"].take(card, rows)
+        solvers[f"test_{part}"], floor[f"test_{part}"] = task.solvers(own), task.floors(samples["train"], own)
     return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
 
 

@@ -205,12 +205,12 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
             ["labels.co.mis", "'mis' is output", "write meta"],
         ),
         (
-            {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "graph", "text"]}}}},
-            ["labels.co.mis", "'mis' is a text", "scalars, masks and classes"],
+            {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "node", "text"]}}}},
+            ["labels.co.mis", "'mis' is a text at a node", "only of graphs"],
         ),
         (
             {"labels": {**LABELS, "co.mis": {"features": {"mis": ["meta", "node", "pointer"]}}}},
-            ["labels.co.mis", "'mis' is a pointer", "scalars, masks and classes"],
+            ["labels.co.mis", "'mis' is a pointer", "scalars, masks, classes and texts"],
         ),
         ({"labels": {**LABELS, "co.mis": {"features": {}}}}, ["labels.co.mis", "features is empty"]),
         ({"labels": {**LABELS, "co.mis": {"efort": {}}}}, ["'labels.co.mis.efort'", "keys: effort, splits, features"]),

@@ -1,0 +1,258 @@
+"""And-inverter graphs: circuits of two-input ANDs whose connections may be inverted.
+
+Variables are numbered as in AIGER files: variable 0 is the constant false, variables ``1 .. n`` are the inputs, and
+variables ``n + 1 .. n + a`` the ANDs, in an order in which every AND comes after its fan-ins. The literal ``2 v`` is
+variable v, and ``2 v + 1`` its inversion; so 0 is false and 1 is true. Input i of a truth table, which counts from 0,
+is variable ``i + 1``. :mod:`~graphbench.domains.chip_design.truth_tables` has the order of assignments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import CircuitError
+from graphbench.data.runs import offsets
+from graphbench.domains.chip_design.aig_kernels import depths_run, first_wrong_and, hashed_one, simulate_run
+from graphbench.domains.chip_design.aiger import MOST_ANDS, aiger_bytes, read_parts
+from graphbench.domains.chip_design.circuit_graphs import CIRCUIT_FEATURES, run_as_samples
+from graphbench.domains.chip_design.truth_tables import MOST_INPUTS, Bits, Words, as_bits, num_inputs, to_bits, to_words
+
+if TYPE_CHECKING:
+    from graphbench.data.graph_data import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Aig:
+    """An and-inverter graph.
+
+    Attributes:
+        num_inputs: Number n of inputs.
+        fanins: int32 ``[ands, 2]``, the two fan-ins of every AND as literals; those of AND k are literals of variables
+            before its own, ``n + 1 + k``.
+        outputs: int32 ``[m]``, the literal that drives each output.
+
+    Raises:
+        CircuitError: If a fan-in or an output is no literal that may stand there.
+    """
+
+    num_inputs: int
+    fanins: NDArray[np.int32]
+    outputs: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Convert the arrays and check them."""
+        n, fanins, outputs = int(self.num_inputs), np.asarray(self.fanins), np.asarray(self.outputs)
+        if n < 0 or n + len(fanins) > MOST_ANDS:
+            raise CircuitError(
+                f"a circuit has {n:,} inputs and {len(fanins):,} ANDs; at most {MOST_ANDS:,} are allowed"
+            )
+        if fanins.ndim != 2 or fanins.shape[1] != 2 or outputs.ndim != 1:
+            raise CircuitError(
+                f"fanins has the shape {list(fanins.shape)} and outputs {list(outputs.shape)}; give [ands, 2] and [m]"
+            )
+        if fanins.dtype.kind not in "iu" or outputs.dtype.kind not in "iu":
+            raise CircuitError(f"fanins is {fanins.dtype} and outputs {outputs.dtype}; give integers")
+        limit = 2 * (1 + n + len(fanins))
+        if len(fanins) and (fanins.min() < 0 or fanins.max() >= limit):
+            raise CircuitError(f"a fan-in lies outside the literals 0 to {limit - 1}")
+        if len(outputs) and (outputs.min() < 0 or outputs.max() >= limit):
+            raise CircuitError(f"an output lies outside the literals 0 to {limit - 1}")
+        object.__setattr__(self, "num_inputs", n)
+        object.__setattr__(self, "fanins", np.ascontiguousarray(fanins, np.int32))
+        object.__setattr__(self, "outputs", np.ascontiguousarray(outputs, np.int32))
+        wrong = first_wrong_and(n, self.fanins)
+        if wrong >= 0:
+            raise CircuitError(
+                f"AND {wrong} (literal {2 * (1 + n + wrong)}) has the fan-ins {self.fanins[wrong].tolist()}; "
+                "every AND comes after its fan-ins"
+            )
+
+    @classmethod
+    def from_aiger(cls, path_or_bytes: str | Path | bytes) -> Aig:
+        """Return the circuit of an AIGER file, ASCII or binary; see :func:`~.aiger.read_parts`.
+
+        Raises:
+            CircuitError: If the file cannot be read or is malformed.
+        """
+        return cls(*read_parts(path_or_bytes))
+
+    def to_aiger(self, *, ascii: bool = False) -> bytes:
+        """Return the circuit as an AIGER file, binary or ASCII."""
+        return aiger_bytes(self.num_inputs, self.fanins, self.outputs, ascii=ascii)
+
+    def to_data(self) -> Data:
+        """Return the circuit as a PyG graph with ``gate``, ``inverted``, and ``x`` and ``edge_attr`` made of them.
+
+        :func:`~.circuit_graphs.run_as_samples` has the order of its nodes and arcs.
+        """
+        from graphbench.data.graph_data import graph_data
+
+        return graph_data(run_as_samples(*Circuits.of([self]).arrays), CIRCUIT_FEATURES, directed=True)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number m of outputs."""
+        return len(self.outputs)
+
+    @property
+    def num_ands(self) -> int:
+        """The number of ANDs, dead and duplicate ones included."""
+        return len(self.fanins)
+
+    @cached_property
+    def depth(self) -> int:
+        """The number of levels: the most ANDs on a path from an input to an output."""
+        return int(Circuits.of([self]).depths[0])
+
+    def simulate(self) -> Bits:
+        """Return the truth table, bool ``[m, 2^n]``.
+
+        Raises:
+            CircuitError: If the circuit has more than 20 inputs.
+        """
+        return to_bits(self.simulate_words(), self.num_inputs)
+
+    def simulate_words(self) -> Words:
+        """Return the truth table as words, uint64 ``[m, W]`` (:mod:`~.truth_tables`).
+
+        Raises:
+            CircuitError: If the circuit has more than 20 inputs.
+        """
+        return Circuits.of([self]).simulate().reshape(self.num_outputs, -1)
+
+    def hashed(self) -> Aig:
+        """Return the circuit after structural hashing, without dead ANDs.
+
+        An AND with a constant or with twice the same variable is replaced by what it equals, and of ANDs with the same
+        fan-ins one is kept.
+        """
+        fanins, outputs, _, _ = hashed_one(self.num_inputs, self.fanins, self.outputs)
+        return Aig(self.num_inputs, fanins, outputs)
+
+    @property
+    def num_dead(self) -> int:
+        """The number of ANDs on which no output depends."""
+        return int(hashed_one(self.num_inputs, self.fanins, self.outputs)[2])
+
+    @property
+    def num_duplicates(self) -> int:
+        """The number of ANDs that structural hashing replaces by a constant, a literal or an AND before them."""
+        return int(hashed_one(self.num_inputs, self.fanins, self.outputs)[3])
+
+    def __repr__(self) -> str:
+        """Return the sizes."""
+        return f"Aig(inputs={self.num_inputs}, outputs={self.num_outputs}, ands={self.num_ands})"
+
+
+def equivalent(aig: Aig, table: Any) -> bool:
+    """Return whether a circuit computes a truth table; a circuit of other numbers of inputs or outputs does not.
+
+    Args:
+        aig: The circuit.
+        table: An array of 0 and 1, ``[m, 2^n]``, or ``[2^n]`` for one output.
+
+    Raises:
+        CircuitError: If the table is malformed.
+    """
+    bits = as_bits(table)
+    if aig.num_inputs != num_inputs(bits) or aig.num_outputs != len(bits):
+        return False
+    return bool(np.array_equal(aig.simulate_words(), to_words(bits)))
+
+
+@dataclass(frozen=True, eq=False)
+class Circuits:
+    """Circuits one after the other, as flat arrays.
+
+    Attributes:
+        num_inputs: int64 ``[S]``, inputs per circuit.
+        and_ptr: int64 ``[S + 1]``: the ANDs of circuit i are rows ``and_ptr[i]:and_ptr[i + 1]``.
+        fanins: int32 ``[A, 2]``, literals that count within the circuit, as in :class:`Aig`.
+        output_ptr: int64 ``[S + 1]``: the outputs of circuit i.
+        outputs: int32 ``[M]``.
+    """
+
+    num_inputs: NDArray[np.int64]
+    and_ptr: NDArray[np.int64]
+    fanins: NDArray[np.int32]
+    output_ptr: NDArray[np.int64]
+    outputs: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, aigs: Sequence[Aig]) -> Circuits:
+        """Return circuits as flat arrays."""
+        ands = np.array([aig.num_ands for aig in aigs], np.int64)
+        outputs = np.array([aig.num_outputs for aig in aigs], np.int64)
+        return cls(
+            np.array([aig.num_inputs for aig in aigs], np.int64),
+            offsets(ands),
+            np.concatenate([np.empty((0, 2), np.int32), *(aig.fanins for aig in aigs)]),
+            offsets(outputs),
+            np.concatenate([np.empty(0, np.int32), *(aig.outputs for aig in aigs)]),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of circuits."""
+        return len(self.num_inputs)
+
+    def __getitem__(self, index: int) -> Aig:
+        """Return one circuit."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"circuit {index} of {len(self)}")
+        i = index % len(self)
+        return Aig(
+            int(self.num_inputs[i]),
+            self.fanins[self.and_ptr[i] : self.and_ptr[i + 1]],
+            self.outputs[self.output_ptr[i] : self.output_ptr[i + 1]],
+        )
+
+    def __iter__(self) -> Iterator[Aig]:
+        """Yield the circuits."""
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def arrays(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+        """All attributes in order, as compiled functions take them."""
+        return self.num_inputs, self.and_ptr, self.fanins, self.output_ptr, self.outputs
+
+    @property
+    def num_ands(self) -> NDArray[np.int64]:
+        """int64 ``[S]``, ANDs per circuit."""
+        return np.diff(self.and_ptr)
+
+    @property
+    def num_outputs(self) -> NDArray[np.int64]:
+        """int64 ``[S]``, outputs per circuit."""
+        return np.diff(self.output_ptr)
+
+    @cached_property
+    def depths(self) -> NDArray[np.int64]:
+        """int64 ``[S]``, levels per circuit."""
+        return depths_run(*self.arrays)
+
+    @property
+    def word_ptr(self) -> NDArray[np.int64]:
+        """int64 ``[S + 1]``: the words of circuit i in the result of :meth:`simulate`."""
+        return offsets(self.num_outputs * (1 << np.maximum(self.num_inputs - 6, 0)))
+
+    def simulate(self) -> Words:
+        """Return all truth tables as words, uint64: circuit by circuit, output by output.
+
+        Raises:
+            CircuitError: If a circuit has more than 20 inputs.
+        """
+        if len(self) and self.num_inputs.max() > MOST_INPUTS:
+            raise CircuitError(
+                f"circuit {int(self.num_inputs.argmax())} has {int(self.num_inputs.max())} inputs; truth tables are "
+                f"computed for at most {MOST_INPUTS}"
+            )
+        return simulate_run(*self.arrays)

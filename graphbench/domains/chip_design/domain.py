@@ -1,0 +1,13 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "chip_design",
+    generators="graphbench.domains.chip_design.generators:GENERATORS",
+    labellers="graphbench.domains.chip_design.labellers:LABELLERS",
+    judges="graphbench.domains.chip_design.judging:JUDGES",
+    views="graphbench.domains.chip_design.views:VIEWS",
+)

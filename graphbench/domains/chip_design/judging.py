@@ -1,0 +1,90 @@
+"""The judge of generated circuits, and the programs whose circuits stand beside a model's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.data.judges import Judge, Judgement
+from graphbench.data.samples import Samples
+from graphbench.domains.chip_design.aig import Aig, Circuits
+from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
+from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
+from graphbench.domains.chip_design.scoring import score_circuits
+from graphbench.domains.chip_design.shannon import circuits_of_tables
+from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REASONS, Submission
+from graphbench.domains.chip_design.synthesis import optimise, synthesise
+from graphbench.domains.chip_design.truth_tables import from_text
+
+PROGRAMS = ("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference", "shannon_reference", "shannon_deepsyn")
+"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). Those of table 5 of GraphBench start from the truth
+table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
+_SHANNON = "shannon_"
+
+
+def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
+    """Return the scores of circuits; the parts of the samples are the numbers of inputs and outputs, as ``n6m1``."""
+    submission = Submission.of(answers)
+    found = score_circuits(submission, *tables_of_texts(fields[TABLE]), fields[ANDS])
+    return Judgement(
+        {
+            "quality": 100 * found.ratios,
+            "valid": found.well_formed.astype(np.float64),
+            "correct": found.correct.astype(np.float64),
+            "mean_ands": np.where(found.correct, found.ands, np.nan),
+            "mean_depth": np.where(found.correct, found.depths, np.nan),
+        },
+        found.reasons,
+        REASONS,
+        [f"n{n}m{m}" for n, m in found.shapes.tolist()],
+        submission.details,
+    )
+
+
+def _arrays(answers: Any) -> Mapping[str, NDArray[Any]]:
+    return Submission.of(answers).arrays()
+
+
+def _floors(samples: Samples) -> Mapping[str, Circuits]:
+    """Return the structurally hashed circuits of the Shannon decompositions."""
+    return {"shannon": circuits_of_tables(*tables_of(samples))}
+
+
+def circuits_by(program: str, texts: Sequence[str], references: Sequence[str]) -> Sequence[Aig]:
+    """Return the circuits of a program of :data:`PROGRAMS`.
+
+    Args:
+        program: Its name.
+        texts: Truth tables as text.
+        references: Reference circuits as text, which are those of ``reference``.
+    """
+    if program == "reference":
+        return [decoded(text) for text in references]
+    if program.startswith(_SHANNON):
+        return optimise(list(circuits_of_tables(*tables_of_texts(texts))), program.removeprefix(_SHANNON))
+    return synthesise([from_text(text) for text in texts], program)
+
+
+def _solvers(samples: Samples) -> Mapping[str, Sequence[Aig]]:
+    texts, references = (samples.values[name].strings() for name in (TABLE, REFERENCE))
+    return {program: circuits_by(program, texts, references) for program in PROGRAMS}
+
+
+JUDGES: Mapping[str, Judge] = {
+    "circuits": Judge(
+        name="chip_design.circuits",
+        answers="circuits",
+        forms=FORMS,
+        graph_fields=GRAPH_FIELDS,
+        fields=(TABLE, ANDS),
+        metrics=("quality", "valid", "correct", "mean_ands", "mean_depth"),
+        endings=(".aig", ".aag"),
+        judge=_judged,
+        arrays=_arrays,
+        floors=_floors,
+        solvers=_solvers,
+    )
+}

@@ -1,0 +1,30 @@
+"""The view of reference circuits: their graphs in place of the structurally hashed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from graphbench.core.errors import CircuitError
+from graphbench.data.samples import Samples
+from graphbench.data.views import View
+from graphbench.domains.chip_design.aig import Circuits
+from graphbench.domains.chip_design.graphs import TABLE, circuits_as_samples, circuits_of, decoded
+from graphbench.domains.chip_design.labellers import REFERENCE
+
+
+def _derive(samples: Samples) -> Samples:
+    """Return the graphs of the reference circuits; a sample without one keeps its own graph.
+
+    Raises:
+        CircuitError: If the samples have no labels.
+    """
+    if REFERENCE not in samples.values:
+        raise CircuitError("the view needs reference circuits, which are labels; address it as <id>:<task>@reference")
+    own = circuits_of(samples)
+    texts = samples.values[REFERENCE].strings()
+    found = circuits_as_samples(Circuits.of([decoded(text) if text else own[i] for i, text in enumerate(texts)]))
+    return replace(found, values={**found.values, TABLE: samples.values[TABLE]})
+
+
+VIEWS: Mapping[str, View] = {"reference": View("chip_design.reference", version=1, derive=_derive)}
