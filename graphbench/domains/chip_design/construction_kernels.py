@@ -1,4 +1,10 @@
-"""Circuits built from the top down, one choice at a time, compiled (:mod:`~.construction`)."""
+"""Circuits built from the top down, one choice at a time, in compiled code (:mod:`~.construction` explains how).
+
+A circuit under construction is six arrays: ``tables`` uint64 ``[W, room]``, the truth tables of its variables, word by
+word; ``fanins`` int32 ``[room, 2]`` by variable; ``state`` int64, by the names below; ``goals`` uint64 ``[DEPTH, 2]``
+and ``frames`` int64 ``[DEPTH, 3]``, the stack of goals that are not met; and ``results`` int64 ``[blocks]``, the
+literals of the blocks that are finished. ``targets`` uint64 ``[blocks]`` are the words of the truth table.
+"""
 
 from __future__ import annotations
 
@@ -7,82 +13,68 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import inner, kernel
+from graphbench.core.kernels import inner
 from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words, input_word
 from graphbench.domains.chip_design.divisors import (
     NOTHING,
     find_chain,
+    find_exclusive_or,
     find_literal,
     find_multiplexer,
     find_one,
-    find_two_pairs,
+    find_wide_multiplexer,
     literal_word,
 )
 
+VARIABLES, HEIGHT, BLOCK, BLOCKS, WORDS, INPUTS, CHOICES = range(7)
+"""Places in ``state``: variables so far, height of the stack, block that is built, blocks, words, inputs, choices."""
+F, CARE = range(2)
+"""Columns of ``goals``: the function of a goal, and the bits where it matters."""
+SELECTOR, PHASE, FIRST = range(3)
+"""Columns of ``frames``: the literal that was chosen, how far the goal is, and the literal of its first half."""
+DEPTH = 66
+"""Most goals of a stack: each has fewer bits that matter than the one below it."""
+MOST_GATES = 200
+"""Most ANDs of a block: at most 63 choices of three ANDs each, and as many halves that are met by a literal."""
+_NEW, _FIRST_HALF, _SECOND_HALF = range(3)
+_LARGEST, _AFTER_HALF = 4, 2  # most ANDs of an expression of a goal: at its beginning, and once a half of it is met
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NONE = np.uint64(0)
-DEPTH = 66
-FULL, HALF, WHOLE = range(3)
-F, CARE = range(2)
-SELECTOR, PHASE, FIRST = range(3)
-VARIABLES, HEIGHT, BLOCK, BLOCKS, WORDS, INPUTS, SPLITS, EFFORT = range(8)
-
-
-def _log_binomials() -> NDArray[np.float64]:
-    table = np.zeros((65, 65))
-    logs = np.concatenate(([0.0], np.cumsum(np.log2(np.arange(1, 65)))))
-    for n in range(65):
-        for k in range(n + 1):
-            table[n, k] = logs[n] - logs[k] - logs[n - k]
-    return table
-
-
-_BITS = _log_binomials()
 
 
 @inner
-def ones_of(x: Any) -> np.int64:
-    """Return the number of ones of a word."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+def column_mask(n: Any) -> np.uint64:
+    """Return the bits of a word that a truth table of n inputs uses."""
+    return _ONES if n >= 6 else (np.uint64(1) << np.uint64(np.int64(1) << n)) - np.uint64(1)
 
 
 @inner
 def add_gate(a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
     """Return the literal of ``a & b``: that of a variable with this truth table or its complement, if there is one."""
-    count, words = state[VARIABLES], state[WORDS]
+    count = state[VARIABLES]
     flip_a = _ONES if a & 1 else _NONE
     flip_b = _ONES if b & 1 else _NONE
-    u, v = a >> 1, b >> 1
     mask = column_mask(state[INPUTS])
-    for w in range(words):
-        tables[w, count] = (tables[w, u] ^ flip_a) & (tables[w, v] ^ flip_b) & mask
-    for k in range(count):
-        first = tables[0, k] ^ tables[0, count]
-        if first != _NONE and first != mask:
+    for w in range(state[WORDS]):
+        tables[w, count] = (tables[w, a >> 1] ^ flip_a) & (tables[w, b >> 1] ^ flip_b) & mask
+    for v in range(count):
+        difference = tables[0, v] ^ tables[0, count]
+        if difference != _NONE and difference != mask:
             continue
         same = True
-        for w in range(1, words):
-            if tables[w, k] ^ tables[w, count] != first:
+        for w in range(1, state[WORDS]):
+            if tables[w, v] ^ tables[w, count] != difference:
                 same = False
                 break
         if same:
-            return np.int64(2 * k + (1 if first == mask else 0))
+            return np.int64(2 * v + (difference == mask))
     fanins[count, 0], fanins[count, 1] = max(a, b), min(a, b)
     state[VARIABLES] = count + 1
     return np.int64(2 * count)
 
 
 @inner
-def column_mask(n: Any) -> np.uint64:
-    """Return the bits of a word that a truth table of n inputs uses."""
-    return _ONES if n >= 6 else (np.uint64(1) << np.uint64(1 << n)) - np.uint64(1)
-
-
-@inner
-def add_mux(s: Any, a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
+def add_multiplexer(s: Any, a: Any, b: Any, tables: Words, fanins: Literals, state: Ints) -> np.int64:
     """Return the literal of ``s ? a : b``."""
     if a == b:
         return np.int64(a)
@@ -93,57 +85,51 @@ def add_mux(s: Any, a: Any, b: Any, tables: Words, fanins: Literals, state: Ints
 
 @inner
 def express(
-    f: Any, care: Any, column: Words, most: Any, tables: Words, fanins: Literals, state: Ints, space: Any, pairs: Any
+    f: Any, care: Any, word: Any, most: Any, tables: Words, fanins: Literals, state: Ints, space: NDArray[np.int64]
 ) -> np.int64:
-    count = state[VARIABLES]
-    found = find_literal(f, care, column, count)
-    if found != NOTHING or most == 0:
-        return found
+    """Add at most ``most`` ANDs, 0 to 4, that express a goal, as few as the forms of :mod:`~.divisors` allow.
+
+    Returns:
+        The literal of the goal; NOTHING if no form with so few ANDs expresses it, and then nothing is added.
+    """
+    count, column = state[VARIABLES], tables[word]
+    literal = find_literal(f, care, column, count)
+    if literal != NOTHING or most == 0:
+        return literal
+    found = np.empty(4, np.int64)
+    flip = find_one(f, care, column, count, space[0], found)
+    if flip != NOTHING:
+        return add_gate(found[0], found[1], tables, fanins, state) ^ flip
     chain = np.empty((3, 3), np.int64)
-    kind = find_one(f, care, column, count, space[0], chain[0])
-    if kind != NOTHING:
-        return add_gate(chain[0, 0], chain[0, 1], tables, fanins, state) ^ kind
-    for length in range(2, most + 1):
+    for length in range(2, min(most, 3) + 1):
         if find_chain(f, care, column, count, length, space, chain):
             literal = add_gate(chain[0, 0], chain[0, 1], tables, fanins, state) ^ chain[0, 2]
             for k in range(1, length):
                 literal = add_gate(chain[k, 0], literal, tables, fanins, state) ^ chain[k, 2]
             return literal
-    if most >= 3:
-        four = np.empty(4, np.int64)
-        if find_multiplexer(f, care, column, count, four):
-            return add_mux(four[0], four[1], four[2], tables, fanins, state)
-        if pairs.shape[0] > 0:
-            kind = find_two_pairs(f, care, column, count, pairs.shape[0], pairs, four)
-            if kind != NOTHING:
-                left = add_gate(four[0] ^ 1, four[1] ^ 1, tables, fanins, state) ^ 1
-                right = add_gate(four[2] ^ 1, four[3] ^ 1, tables, fanins, state) ^ 1
-                return add_gate(left, right, tables, fanins, state) ^ kind
+    if most >= 3 and find_multiplexer(f, care, column, count, found):
+        return add_multiplexer(found[0], found[1], found[2], tables, fanins, state)
+    if most >= 4:
+        flip = find_wide_multiplexer(f, care, column, count, space[0], found)
+        if flip != NOTHING:
+            literal = add_gate(found[0], found[1], tables, fanins, state) ^ flip
+            return add_multiplexer(found[2], found[3], literal, tables, fanins, state)
+        flip = find_exclusive_or(f, care, column, count, space[0], found)
+        if flip != NOTHING:
+            literal = add_gate(found[0], found[1], tables, fanins, state) ^ flip
+            return add_multiplexer(found[2], literal ^ 1, literal, tables, fanins, state)
     return np.int64(NOTHING)
 
 
 @inner
-def estimate(f: Any, care: Any, column: Words, count: Any) -> float:
-    size = ones_of(care)
-    ones = ones_of(f & care)
-    if ones == 0 or ones == size:
-        return 0.0
-    if find_literal(f, care, column, count) != NOTHING:
-        return 0.0
-    return 1.0 + _BITS[size, ones] / 6.0
-
-
-@inner
-def start_one(n: Any, m: Any, table: Words, tables: Words, state: Ints) -> None:
-    """Begin a circuit."""
-    words = np.int64(1) << max(n - 6, 0)
+def begin(n: Any, m: Any, tables: Words, state: Ints) -> None:
+    """Start a circuit of n inputs and m outputs: it has the constant and the inputs."""
     state[:] = 0
-    state[VARIABLES] = n + 1
-    state[BLOCKS] = m * words
-    state[WORDS] = words
-    state[INPUTS] = n
+    state[VARIABLES], state[INPUTS] = n + 1, n
+    state[WORDS] = np.int64(1) << max(n - 6, 0)
+    state[BLOCKS] = m * state[WORDS]
     mask = column_mask(n)
-    for w in range(words):
+    for w in range(state[WORDS]):
         tables[w, 0] = _NONE
         for i in range(n):
             tables[w, 1 + i] = input_word(i, w) & mask
@@ -151,112 +137,78 @@ def start_one(n: Any, m: Any, table: Words, tables: Words, state: Ints) -> None:
 
 @inner
 def advance(
-    table: Words, tables: Words, fanins: Literals, state: Ints, goals: Words, frames: Ints, results: Ints, space: Any, pairs: Any
+    targets: Words,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+    space: NDArray[np.int64],
+    floor: Any,
 ) -> bool:
-    """Build on until a selector has to be chosen, and return whether one has."""
-    words = state[WORDS]
-    done = np.int64(NOTHING)
+    """Build on until a choice is due, and return whether one is.
+
+    It also stops once the stack has come down to the height ``floor``; -1 builds all blocks.
+    """
+    literal = np.int64(NOTHING)
     while True:
-        if state[HEIGHT] == 0:
-            if done != NOTHING:
-                results[state[BLOCK]] = done
+        height = state[HEIGHT]
+        if height == floor:
+            return False
+        if height == 0:
+            if literal != NOTHING:
+                results[state[BLOCK]] = literal
                 state[BLOCK] += 1
-                done = np.int64(NOTHING)
+                literal = np.int64(NOTHING)
             if state[BLOCK] == state[BLOCKS]:
                 return False
-            frames[0, :] = 0
-            goals[0, F], goals[0, CARE] = table[state[BLOCK]], column_mask(state[INPUTS])
-            state[HEIGHT] = 1
-        top = state[HEIGHT] - 1
-        f, care = goals[top, F], goals[top, CARE]
-        column = tables[state[BLOCK] % words]
-        if frames[top, PHASE] == FULL and done == NOTHING:
-            done = express(f, care, column, 3, tables, fanins, state, space, pairs)
-            if done == NOTHING:
-                return True
+            _push(targets[state[BLOCK]], column_mask(state[INPUTS]), state, goals, frames)
+            continue
+        top, word = height - 1, state[BLOCK] % state[WORDS]
+        f, care, phase = goals[top, F], goals[top, CARE], frames[top, PHASE]
+        half = literal
+        literal = express(f, care, word, _LARGEST if phase == _NEW else _AFTER_HALF, tables, fanins, state, space)
+        if literal != NOTHING:
             state[HEIGHT] -= 1
-            continue
-        # a child has been finished
-        s = frames[top, SELECTOR]
-        if frames[top, PHASE] == HALF:
-            frames[top, FIRST] = done
-            done = express(f, care, column, 2, tables, fanins, state, space, pairs)
-            if done != NOTHING:
-                state[HEIGHT] -= 1
-                continue
-            frames[top, PHASE] = WHOLE
-            goals[top + 1, F], goals[top + 1, CARE] = f, care & ~literal_word(s, column)
-            frames[top + 1, :] = 0
-            state[HEIGHT] += 1
-            continue
-        second = done
-        done = express(f, care, column, 2, tables, fanins, state, space, pairs)
-        if done == NOTHING:
-            done = add_mux(s, frames[top, FIRST], second, tables, fanins, state)
-        state[HEIGHT] -= 1
+        elif phase == _NEW:
+            return True
+        elif phase == _FIRST_HALF:
+            frames[top, FIRST], frames[top, PHASE] = half, _SECOND_HALF
+            _push(f, care & ~literal_word(frames[top, SELECTOR], tables[word]), state, goals, frames)
+        else:
+            literal = add_multiplexer(frames[top, SELECTOR], frames[top, FIRST], half, tables, fanins, state)
+            state[HEIGHT] -= 1
 
 
 @inner
-def choose(s: Any, column: Words, state: Ints, goals: Words, frames: Ints) -> None:
+def choose(selector: Any, tables: Words, state: Ints, goals: Words, frames: Ints) -> None:
+    """Split the goal on top of the stack by a literal; the half where the literal is 1 is built first."""
     top = state[HEIGHT] - 1
-    frames[top, SELECTOR] = s
-    frames[top, PHASE] = HALF
-    goals[top + 1, F] = goals[top, F]
-    goals[top + 1, CARE] = goals[top, CARE] & literal_word(s, column)
-    frames[top + 1, :] = 0
+    frames[top, SELECTOR], frames[top, PHASE] = selector, _FIRST_HALF
+    inside = literal_word(selector, tables[state[BLOCK] % state[WORDS]])
+    state[CHOICES] += 1
+    _push(goals[top, F], goals[top, CARE] & inside, state, goals, frames)
+
+
+@inner
+def _push(f: Any, care: Any, state: Ints, goals: Words, frames: Ints) -> None:
+    top = state[HEIGHT]
+    goals[top, F], goals[top, CARE] = f, care
+    frames[top, :] = 0
     state[HEIGHT] += 1
 
 
 @inner
 def finish(tables: Words, fanins: Literals, state: Ints, results: Ints, outputs: Literals) -> None:
-    words, n = state[WORDS], state[INPUTS]
+    """Join the blocks of every output by multiplexers, and write the literals of the outputs."""
+    words = state[WORDS]
     for j in range(outputs.shape[0]):
-        size = words
-        first = j * words
-        i = 6
+        own = results[j * words : (j + 1) * words]
+        size, select = words, np.int64(2 * 7)
         while size > 1:
             size //= 2
             for w in range(size):
-                results[first + w] = add_mux(
-                    np.int64(2 * (i + 1)), results[first + 2 * w + 1], results[first + 2 * w], tables, fanins, state
-                )
-            i += 1
-        outputs[j] = results[first]
-
-
-@kernel
-def greedy(n: Any, m: Any, table: Words, seed: Any, noise: Any, effort: Any, inputs_only: Any) -> Any:
-    np.random.seed(seed)
-    words = np.int64(1) << max(n - 6, 0)
-    cap = 200 * m * words + 50
-    tables = np.empty((words, cap), np.uint64)
-    fanins = np.zeros((cap, 2), np.int32)
-    state = np.zeros(8, np.int64)
-    goals = np.zeros((DEPTH, 2), np.uint64)
-    frames = np.zeros((DEPTH, 3), np.int64)
-    results = np.zeros(m * words, np.int64)
-    outputs = np.zeros(m, np.int32)
-    space = np.empty((3, 2 * cap), np.int64)
-    pairs = np.empty((effort, 2), np.int64)
-    start_one(n, m, table, tables, state)
-    choices = 0
-    while advance(table, tables, fanins, state, goals, frames, results, space, pairs):
-        column = tables[state[BLOCK] % words]
-        top = state[HEIGHT] - 1
-        f, care = goals[top, F], goals[top, CARE]
-        best, chosen = 1e9, 0
-        last = n + 1 if inputs_only else state[VARIABLES]
-        for v in range(1, last):
-            inside, outside = care & column[v], care & ~column[v]
-            if inside == _NONE or outside == _NONE:
-                continue
-            a = estimate(f, inside, column, state[VARIABLES])
-            b = estimate(f, outside, column, state[VARIABLES])
-            value = a + b + noise * np.random.random()
-            if value < best:
-                best = value
-                chosen = 2 * v + (a > b)  # the easier (smaller) child first
-        choices += 1
-        choose(np.int64(chosen), column, state, goals, frames)
-    finish(tables, fanins, state, results, outputs)
-    return fanins[n + 1 : state[VARIABLES]].copy(), outputs, choices
+                own[w] = add_multiplexer(select, own[2 * w + 1], own[2 * w], tables, fanins, state)
+            select += 2
+        outputs[j] = own[0]

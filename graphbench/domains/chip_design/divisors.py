@@ -1,13 +1,10 @@
-"""Expressing a function of at most 64 cared-for bits by few ANDs of functions that are there already, compiled.
+"""Expressions of a function of 64 bits by few ANDs of functions that a circuit has already, in compiled code.
 
 A target is a pair of words ``(f, care)``: a function has to agree with ``f`` where ``care`` is 1, and may be anything
 elsewhere. ``column`` holds one word of the truth table of every variable of a circuit (:mod:`~.aig` numbers them), so
 the literal ``2 v`` is ``column[v]`` and ``2 v + 1`` its complement. The functions below look for an expression of
-0, 1, 2 or 3 ANDs: resubstitution with don't-cares (Mishchenko, Brayton, Jiang and Jang, "Scalable don't-care-based logic
-optimization and resubstitution", 2011), here by complete enumeration.
-
-An expression is written as rows ``(a, b, flip)`` of a plan: AND k of the plan has the fan-ins ``a`` and ``b``, where a
-literal below 0, ``-1 - 2 i`` or ``-2 - 2 i``, is AND i of the plan or its complement. The last entry is the result.
+a few ANDs: resubstitution with don't-cares (Mishchenko, Brayton, Jiang and Jang, "Scalable don't-care-based logic
+optimization and resubstitution", 2011), here by complete enumeration of a few forms.
 """
 
 from __future__ import annotations
@@ -155,37 +152,46 @@ def find_multiplexer(f: Any, care: Any, column: Words, count: Any, triple: Ints)
 
 
 @inner
-def find_two_pairs(f: Any, care: Any, column: Words, count: Any, most: Any, pairs: NDArray[np.int64], four: Ints) -> Any:
-    """Write literals a, b, c and d so that ``(a | b) & (c | d)`` agrees with a target or with its complement.
+def find_wide_multiplexer(f: Any, care: Any, column: Words, count: Any, space: Ints, found: Ints) -> Any:
+    """Write literals s, a, b and c so that ``s ? a : g`` agrees with a target, where g is ``b & c`` or its complement.
 
     Args:
         f: The target.
         care: Where it matters.
         column: uint64 ``[count]``.
         count: Number of variables.
-        most: Number of pairs that are tried, at most.
-        pairs: Working space, at least ``[most, 2]``.
-        four: Room for the four literals.
+        space: Working space, at least ``2 * count``.
+        found: Room for the four literals, b and c first.
 
     Returns:
-        0 if it agrees with the target, 1 with its complement, and NOTHING if there are none among the pairs tried.
+        0 if g is ``b & c``, 1 if it is the complement, and NOTHING if there are no such literals.
     """
-    for flip in range(2):
-        target = f ^ (_ONES if flip else _NONE)
-        ones, zeros = target & care, ~target & care
-        size = np.int64(0)
-        for a in range(2, 2 * count):
-            missing = ones & ~literal_word(a, column)
-            if missing == _NONE:
-                continue  # found by the chains
-            for b in range(a + 1, 2 * count):
-                if missing & ~literal_word(b, column) == _NONE and size < most:
-                    pairs[size, 0], pairs[size, 1] = a, b
-                    size += 1
-        for i in range(size):
-            rest = (literal_word(pairs[i, 0], column) | literal_word(pairs[i, 1], column)) & zeros
-            for j in range(i):
-                if (literal_word(pairs[j, 0], column) | literal_word(pairs[j, 1], column)) & rest == _NONE:
-                    four[0], four[1], four[2], four[3] = pairs[i, 0], pairs[i, 1], pairs[j, 0], pairs[j, 1]
-                    return np.int64(flip)
+    for s in range(2, 2 * count):
+        near = care & literal_word(s, column)
+        far = care & ~near
+        if near == _NONE or far == _NONE:
+            continue
+        a = find_literal(f, near, column, count)
+        if a != NOTHING:
+            flip = find_one(f, far, column, count, space, found)
+            if flip != NOTHING:
+                found[2], found[3] = s, a
+                return flip
+    return np.int64(NOTHING)
+
+
+@inner
+def find_exclusive_or(f: Any, care: Any, column: Words, count: Any, space: Ints, found: Ints) -> Any:
+    """Write literals b, c and s so that ``s ^ (b & c)`` agrees with a target or with its complement.
+
+    The arguments are those of :func:`find_wide_multiplexer`.
+
+    Returns:
+        0 if it agrees with the target, 1 if its complement does, and NOTHING if there are no such literals.
+    """
+    for v in range(1, count):
+        flip = find_one(f ^ column[v], care, column, count, space, found)
+        if flip != NOTHING:
+            found[2] = 2 * v
+            return flip
     return np.int64(NOTHING)
