@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -109,7 +110,6 @@ def rate(card: Any, split: str) -> dict[str, float]:
 
 def recorded_seconds(card: Any, split: str, count: int) -> float:
     """Return the mean CPU seconds of the recorded outcomes of the first samples of a split; 0 without such outcomes."""
-    from graphbench.data.generation import draw_samples
     from graphbench.data.label_tables import find_tables, first_outcome
     from graphbench.data.labels import labeller_of
 
@@ -117,10 +117,19 @@ def recorded_seconds(card: Any, split: str, count: int) -> float:
     if labeller is None or labeller.recorded is None or labeller.recorded.cpu_seconds is None:
         return 0.0
     tables = find_tables(labeller, labeller.parse(card, split), None)
-    graphs = draw_samples(card.graphs, split, range(count))
+    graphs = _first_graphs(card.id, split, count)
     keys = [labeller.recorded.key(graphs.part(card.graphs, i, i + 1)) for i in range(count)]
     outcomes = [outcome for key in keys if (outcome := first_outcome(tables, key)) is not None]
     return sum(map(labeller.recorded.cpu_seconds, outcomes)) / len(outcomes) if outcomes else 0.0
+
+
+@cache
+def _first_graphs(dataset: str, split: str, count: int) -> Any:
+    """Return the first graphs of a split, which all labellers of a dataset share."""
+    from graphbench.catalog.names import catalog
+    from graphbench.data.generation import draw_samples
+
+    return draw_samples(catalog().cards[dataset].graphs, split, range(count))
 
 
 def _built(card: Any, split: str, count: int) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.gpu`` is the one command: 3 data sets, GIN and GT, 11,880 steps of 256 graphs, one seed. Records
 go to ``baselines/results``, a summary to ``benchmarks/results/gpu.json``. Run it again after an interrupt: finished
-steps are kept, and runs that have their record are not repeated.
+steps are kept, and runs that have their record are not repeated. ``--datasets`` names others, e.g.
+``--datasets sat/small:kissat@vg sat/small:select@vg --models gin --steps 100000``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), help="ids or aliases")
+    parser.add_argument("--datasets", nargs="+", default=list(DATASETS), help="ids, with task and view, or aliases")
     parser.add_argument("--models", nargs="+", default=list(MODELS), help="configurations in baselines/<domain>/")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="e.g. --seeds 0 1 2")
     parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps per run")
@@ -66,7 +67,7 @@ def train_all(options: argparse.Namespace) -> Iterator[Row]:
     for dataset in options.datasets:
         for model in options.models:
             for seed in options.seeds:
-                name = f"{card(dataset).id}, {model}, seed {seed}"
+                name = f"{card(dataset).address}, {model}, seed {seed}"
                 record: list[RunRecord] = []
                 yield row_or_failure(
                     name, "score", lambda d=dataset, m=model, s=seed, r=record: _score_row(options, d, m, s, r)
@@ -82,14 +83,14 @@ def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int,
     from graphbench.tasks.evaluator import Evaluator
 
     chosen = card(dataset)
-    record = None if options.repeat else _finished(options, chosen.id, model, seed)
+    record = None if options.repeat else _finished(options, chosen.address, model, seed)
     if record is None:
-        record = _train(options, chosen.id, model, seed)
+        record = _train(options, chosen.address, model, seed)
     out.append(record)
     metric = chosen.metrics.primary
-    paper = published_score(chosen.id, "test", model, metric, protocol=record.protocol)
+    paper = published_score(chosen.address, "test", model, metric, protocol=record.protocol)
     return Row(
-        what=f"{chosen.id}, {model}, seed {seed}: {metric} on test",
+        what=f"{chosen.address}, {model}, seed {seed}: {metric} on test",
         unit=metric,
         ours=record.scores.get("test", {}).get(metric),
         peer=None if paper is None else paper.value,

@@ -110,16 +110,18 @@ class TaskSpec(Strict):
     """A task: its kind and the settings of this kind.
 
     Attributes:
-        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text`` or a plug-in's.
-            It decides how samples are batched, trained on, scored and read from files.
+        type: Name of a registered kind of task: ``predict``, ``trace``, ``solve``, ``select``, ``text``, ``generate``
+            or a plug-in's. It decides how samples are batched, trained on, scored and read from files.
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
+        judge: The domain's judge, as ``<domain>.<name>``, for kinds of tasks whose answers are whole structures.
         options: Settings of the kind of task.
     """
 
     type: str = Field(default="predict", pattern=r"^[a-z][a-z0-9_]*$")
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     problem: str | None = None
+    judge: str | None = None
     options: dict[str, Any] = {}
 
 

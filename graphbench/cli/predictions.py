@@ -10,13 +10,10 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
     from graphbench.tasks.base import Task
-
-_ENDINGS = (".npz", ".npy", ".jsonl", ".txt")
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,8 @@ def score_predictions(
     from graphbench.tasks.registry import task_of
 
     data: Splits = Loader(card_of(dataset).address, limit=limit, **source).load(())
-    files = _files(path, splits, data.card)
     task = task_of(data.card)
+    files = _files(path, splits, task)
     task.read_training(data)
     found: dict[str, Score] = {}
     for name, file in files.items():
@@ -101,14 +98,15 @@ def _scores_of_file(task: Task, file: Path, split: GraphDataset, scores: str | N
         raise type(error)(words if str(file) in words else f"{file} ({split.split}): {words}") from error
 
 
-def _files(path: Path, splits: str | None, card: Card) -> dict[str, Path]:
+def _files(path: Path, splits: str | None, task: Task) -> dict[str, Path]:
     """Return split -> file of its predictions.
 
     Raises:
         EvaluationError: If there is no file for a split, or a file for several.
     """
+    card = task.card
     chosen = card.select_splits(splits)
-    if not path.is_dir():
+    if task.is_one_split(path):
         names = chosen or ["test"]
         if len(names) > 1:
             raise EvaluationError(
@@ -116,12 +114,12 @@ def _files(path: Path, splits: str | None, card: Card) -> dict[str, Path]:
             )
         return {names[0]: path}
     known = chosen or tuple(card.all_splits)
-    found = {name: file for name in known for end in _ENDINGS if (file := path / f"{name}{end}").is_file()}
+    found = {name: file for name in known if (file := task.find_predictions(path, name)) is not None}
     missing = [name for name in chosen if name not in found]
     if missing or not found:
         what = missing[0] if missing else next(iter(card.all_splits))
         raise EvaluationError(
             f"{path} has no predictions of {missing[0] if missing else 'any split'}; a file is named after its split, "
-            f"e.g. {what}.npz (endings: {', '.join(_ENDINGS)})"
+            f"e.g. {what}.npz (endings: {', '.join(task.endings)})"
         )
     return found

@@ -1,4 +1,4 @@
-"""Domains: objects that list the generators, labellers, sources, problems, views and exporters of a domain.
+"""Domains: objects that list the generators, labellers, sources, problems, judges, views and exporters of one.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
 imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
@@ -21,6 +21,7 @@ from graphbench.core.suggestions import closest
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.exporters import Exporter
+    from graphbench.data.judges import Judge
     from graphbench.data.problems import Problem
     from graphbench.data.samples import Generator, Labeller
     from graphbench.data.sources import FileSource
@@ -31,7 +32,7 @@ T = TypeVar("T")
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem", "view", "exporter"]
+Kind = Literal["generator", "labeller", "source", "problem", "judge", "view", "exporter"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Domain:
         labellers: The labellers, which compute costly labels.
         sources: Readers of files, such as published ones, with samples of its datasets.
         problems: The combinatorial problems that tasks name.
+        judges: The judges of generated structures that tasks name.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
     """
@@ -53,6 +55,7 @@ class Domain:
     labellers: Listing[Labeller] = field(default_factory=dict)
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
+    judges: Listing[Judge] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
 
@@ -199,6 +202,16 @@ def view_of(card: Card) -> View | None:
     if card.view is None:
         return None
     found: View = find_part("view", card.views[card.view].view)
+    return found
+
+
+def find_judge(name: str) -> Judge:
+    """Return a registered judge by the name a card gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the judge does not exist.
+    """
+    found: Judge = find_part("judge", name)
     return found
 
 

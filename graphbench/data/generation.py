@@ -59,9 +59,13 @@ Task = SplitTask | LabelTask
 def draw_samples(card: Card, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Samples:
     """Generate samples of a split in memory (first attempts, labels included) and return them."""
     chosen = np.asarray(indices, np.int64)
-    graphs = SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen))
+    return add_labels(card, split, chosen, SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen)))
+
+
+def add_labels(card: Card, split: str, indices: NDArray[np.int64], graphs: Samples) -> Samples:
+    """Return graphs, drawn for the given indices of a split, with the labels of all labellers of the card's task."""
     for layer in card.layers:
-        graphs = with_labels(layer, graphs, label_samples(layer, split, chosen, graphs))
+        graphs = with_labels(layer, graphs, label_samples(layer, split, indices, graphs))
     return graphs
 
 

@@ -19,6 +19,7 @@ class Score(Mapping[str, float]):
         items_scored: Number of values scored.
         graphs: Number of graphs covered; None if the graphs were not given.
         undefined: Metric -> why it has no value for these targets; such metrics are left out.
+        failures: Reason -> number of answers that are wrong for it, for tasks whose answers are judged.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Score(Mapping[str, float]):
         items: int = 0,
         graphs: int | None = None,
         undefined: Mapping[str, str] | None = None,
+        failures: Mapping[str, int] | None = None,
     ) -> None:
         """Hold the values; ``primary_name`` is one of them.
 
@@ -46,6 +48,7 @@ class Score(Mapping[str, float]):
         self.items_scored = items
         self.graphs = graphs
         self.undefined = dict(undefined or {})
+        self.failures = dict(failures or {})
 
     @property
     def primary(self) -> float:
@@ -95,7 +98,7 @@ class Score(Mapping[str, float]):
         Returns:
             ``primary`` (name of the metric that ranks models), ``higher_is_better``, ``metrics`` (as
             :meth:`to_dict`), ``items`` (values scored), ``graphs`` (None where unknown) and ``undefined`` (metric ->
-            why it has no value).
+            why it has no value); ``failures`` (reason -> number of answers) where there are any.
         """
         return {
             "primary": self.primary_name,
@@ -104,4 +107,5 @@ class Score(Mapping[str, float]):
             "items": self.items_scored,
             "graphs": self.graphs,
             "undefined": dict(self.undefined),
+            **({"failures": dict(self.failures)} if self.failures else {}),
         }

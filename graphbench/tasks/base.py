@@ -41,6 +41,7 @@ class Task(ABC):
         validation_seed: Seed of what is random in a model's inputs on the validation split: the same every time.
         timing: What latencies are measured on: samples that are predicted alone, samples that are predicted together,
             and how often the latter are.
+        endings: Endings of the names of files of predictions.
         card: The dataset's card.
         facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
             not known yet. They are those on the card, where ``graphbench verify --update`` has written them; otherwise
@@ -55,6 +56,7 @@ class Task(ABC):
     reads_training: ClassVar[bool] = False
     validation_seed: ClassVar[int] = 0
     timing: ClassVar[tuple[int, int, int]] = (16, 256, 3)
+    endings: ClassVar[tuple[str, ...]] = (".npz", ".npy", ".jsonl", ".txt")
 
     def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
         """Prepare the task of a card.
@@ -315,6 +317,14 @@ class Task(ABC):
             EvaluationError: If the file cannot be read, or does not hold the predictions of the split.
         """
         raise EvaluationError(f"predictions of {self.type} tasks are not read from files; score them from Python")
+
+    def is_one_split(self, path: Path) -> bool:
+        """Return whether a path holds the predictions of one split, and is no folder with a file for each."""
+        return not path.is_dir()
+
+    def find_predictions(self, folder: Path, split: str) -> Path | None:
+        """Return the file of a split's predictions in a folder with a file for each; None if there is none."""
+        return next((file for end in self.endings if (file := folder / f"{split}{end}").is_file()), None)
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
         """Return the scores of a file of predictions for a split, by name: the split's, and those of its parts.

@@ -17,6 +17,7 @@ _BUILT_IN = {
     "trace": "graphbench.tasks.trace:TraceTask",
     "solve": "graphbench.tasks.solve:SolveTask",
     "select": "graphbench.tasks.select:SelectTask",
+    "generate": "graphbench.tasks.generate:GenerateTask",
     "text": "graphbench.tasks.text:TextTask",
 }
 _TASKS: Registry[type[Task]] = Registry("type of task", CardError, lambda: _BUILT_IN)

@@ -12,28 +12,33 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.sections import MeasuredLabels
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.data.generation import add_labels
 from graphbench.data.labels import label_samples, labeller_of, with_labels
 from graphbench.data.layout import find_file, label_folder
 from graphbench.data.samples import Samples
 from graphbench.data.shards import stored_samples
 from graphbench.data.store import Manifest
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
-from graphbench.verification.measuring import FIRST, describe_labels, first_samples, labels_hash
+from graphbench.verification.measuring import FIRST, describe_labels, labels_hash
 
 _LABEL_NODES = 4_000  # nodes of stored graphs that are labelled again, per split: a solver takes seconds for these
 
 
 class LabelChecks:
-    """All checks of the labels of one labeller (the card is one of ``Card.layers``) in one split."""
+    """All checks of the labels of one labeller (the card is one of ``Card.layers``) in one split.
 
-    def __init__(self, card: Card, split: str, folder: Path, samples: int | None) -> None:
-        self.card, self.split, self.folder, self.samples = card, split, folder, samples
+    ``graphs`` are first draws of the first `FIRST` samples of the split, without labels.
+    """
+
+    def __init__(self, card: Card, split: str, folder: Path, samples: int | None, graphs: Samples) -> None:
+        self.card, self.split, self.folder, self.samples, self.graphs = card, split, folder, samples, graphs
         self.labeller = labeller_of(card)
 
     @cached_property
     def first(self) -> Samples:
         """First draws of the first samples, with labels."""
-        return first_samples(self.card, self.split, self.samples or FIRST)
+        count = min(self.samples or FIRST, len(self.graphs))
+        return add_labels(self.card, self.split, np.arange(count), self.graphs.part(self.card.graphs, 0, count))
 
     def rows(self) -> Iterator[Row]:
         """Yield one row per check."""

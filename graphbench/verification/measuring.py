@@ -16,7 +16,7 @@ from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import write_json
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
+from graphbench.data.generation import add_labels, draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.samples import Generator, Labeller, Samples
@@ -44,9 +44,9 @@ def labels_hash(card: Card, samples: Samples) -> str:
     return samples_hash(stored_arrays({f.name: samples.values[f.name] for f in card.label_features}))
 
 
-def first_samples(card: Card, split: str, most: int = FIRST) -> Samples:
-    """Return first draws of the samples that the card pins, at most ``most``, with the labels of the card's task."""
-    return draw_samples(card, split, np.arange(min(most, FIRST, card.split(split).count)))
+def first_samples(card: Card, split: str) -> Samples:
+    """Return first draws of the samples that the card pins, with the labels of the card's task."""
+    return draw_samples(card, split, np.arange(min(FIRST, card.split(split).count)))
 
 
 def statistics_size(card: Card, split: str, generator: Generator, first: Samples) -> int:
@@ -83,6 +83,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     task = _measuring_task(card, root, progress) if card.outputs else None
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
+    graphs: dict[str, Samples] = {}
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="split", enabled=progress) as bar:
@@ -91,7 +92,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
             hashes[split] = arrays_hash(first)
             size = statistics_size(card, split, generator, first)
             samples = train if split == "train" else draw_samples(card, split, np.arange(size))
-            counted[split] = len(samples)
+            graphs[split], counted[split] = samples, len(samples)
             statistics[split] = describe(generator, parameters, samples)
             if generator.different is not None:
                 different[split] = dict(generator.different(samples))
@@ -104,7 +105,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
                 if known := task.solvers(few):
                     solvers[split] = solvers.get(split, {}) | known
             bar.update()
-        labels, tasks = measure_labels(whole, bar, root)
+        labels, tasks = measure_labels(whole, graphs, bar, root)
     return Measured(
         version=card.version,
         first_samples=hashes,
@@ -132,14 +133,22 @@ def _measuring_task(card: Card, root: str | Path | None, progress: bool | None =
 
 
 def measure_labels(
-    card: Card, bar: Progress, root: str | Path | None = None
+    card: Card, graphs: Mapping[str, Samples], bar: Progress, root: str | Path | None = None
 ) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
-    """Return the measurements of all labels and all tasks of a card."""
+    """Return the measurements of all labels and all tasks of a card.
+
+    Args:
+        card: The card, without a chosen task.
+        graphs: Split -> first draws of its first samples, without labels.
+        bar: Is advanced once for every labeller and split.
+        root: Folder of the datasets; see :func:`measure`.
+    """
+    first = {split: _graphs_to_label(card.graphs, split, samples) for split, samples in graphs.items()}
     views = [card.with_task(task) for task in card.tasks]
     layers = {name: layer for view in reversed(views) for name, layer in zip(view.labellers, view.layers, strict=True)}
     labels, found = {}, {}
     for name in card.labels:
-        labels[name], found[name] = _measured_labels(layers[name], bar)
+        labels[name], found[name] = _measured_labels(layers[name], first, bar)
     tasks = {}
     for view in views:
         samples = {split: _joined([found[name][split] for name in view.labellers]) for split in view.all_splits}
@@ -152,14 +161,21 @@ def _joined(parts: Sequence[Samples]) -> Samples:
     return replace(parts[0], values={name: value for part in parts for name, value in part.values.items()})
 
 
-def _measured_labels(card: Card, bar: Progress) -> tuple[MeasuredLabels, dict[str, Samples]]:
+def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
+    """Return the graphs of a split whose labels are measured, more than have been drawn if need be."""
+    most = min(4 * FIRST, int(_LABEL_STATISTICS_NODES / float(samples.part(card, 0, 1).num_nodes.mean())))
+    size = min(card.split(split).count, max(FIRST, most))
+    return samples.part(card, 0, size) if len(samples) >= size else draw_samples(card, split, np.arange(size))
+
+
+def _measured_labels(
+    card: Card, graphs: Mapping[str, Samples], bar: Progress
+) -> tuple[MeasuredLabels, dict[str, Samples]]:
     labeller, found = labeller_of(card), {}
     hashes, statistics, counted = {}, {}, {}
-    for split in card.all_splits:
-        first = draw_samples(card.graphs, split, np.arange(1))
-        most = min(4 * FIRST, int(_LABEL_STATISTICS_NODES / float(first.num_nodes.mean())))
-        size = min(card.split(split).count, max(FIRST, most))
-        found[split] = samples = draw_samples(card, split, np.arange(size))
+    for split, drawn in graphs.items():
+        size = len(drawn)
+        found[split] = samples = add_labels(card, split, np.arange(size), drawn)
         hashes[split] = labels_hash(card, samples.part(card, 0, min(FIRST, size)))
         statistics[split], counted[split] = describe_labels(labeller, samples), size
         bar.update()

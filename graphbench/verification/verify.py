@@ -100,7 +100,8 @@ def verify(
         for split in chosen:
             checks[split] = _SplitChecks(card.graphs, split, place, most)
             rows += checks[split].rows()
-            rows += [row for layer in card.layers for row in LabelChecks(layer, split, place, most).rows()]
+            first = checks[split].first
+            rows += [row for layer in card.layers for row in LabelChecks(layer, split, place, most, first).rows()]
             bar.update()
         try:
             rows += _leakage(card.graphs, {split: checks[split] for split in chosen if split in card.splits})

@@ -85,6 +85,15 @@ def small_model(processor: str, task: str, **settings: Any) -> Model:
     return build_model(config, features_of(task), directed=task == "topological_sort")
 
 
+def assert_near_under_autocast(model: torch.nn.Module, batch: Batch, output: str) -> None:
+    """Assert that an output stays float32 under autocast, and near what full precision gives."""
+    expected = model(batch)[output]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = model(batch)[output]
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=0.1, rtol=0.1)
+
+
 @pytest.fixture(autouse=True)
 def _fixed_seed() -> None:
     """Every test starts from the same random state."""

@@ -28,7 +28,7 @@ from graphbench.models.registry import build_task_model
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.training.config import load_config
 
-from .conftest import batch_of
+from .conftest import assert_near_under_autocast, batch_of
 
 LINKS = {"side": "is_clause", "links": "link"}
 POLARITY = {"side": "is_clause", "polarity": "negated"}
@@ -386,11 +386,7 @@ def test_every_parameter_gets_a_gradient_and_labels_are_learned(kind: str) -> No
 
 def test_outputs_are_float32_and_near_under_autocast() -> None:
     model, batch = model_of("lcg"), batch_of([data_of("lcg", drawn(n), 8) for n in range(4)])
-    expected = model(batch)["answer"]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = model(batch)["answer"]
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, expected, atol=0.1, rtol=0.1)
+    assert_near_under_autocast(model, batch, "answer")
 
 
 def test_a_compiled_model_gives_the_same() -> None:

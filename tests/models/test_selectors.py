@@ -179,24 +179,24 @@ def test_every_method_chooses_better_than_one_algorithm_for_all(method, processo
     assert (single - chosen) / (single - best) > 0.5
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-def test_methods_agree_with_asf(method, data):
+@pytest.mark.parametrize(
+    ("method", "selector_name", "learner"),
+    [
+        ("pairwise_regression", "PairwiseRegressor", "RandomForestRegressorWrapper"),
+        ("pairwise_classification", "PairwiseClassifier", "RandomForestClassifierWrapper"),
+        ("multiclass", "MultiClassClassifier", "RandomForestClassifierWrapper"),
+    ],
+)
+def test_methods_agree_with_asf(method, selector_name, learner, data):
     """The framework that the paper used, where it is installed, on the same forests."""
     selectors = pytest.importorskip("asf.selectors")
     pandas = pytest.importorskip("pandas")
     wrapper = pytest.importorskip("asf.predictors.random_forest")
-    names = {
-        "pairwise_regression": ("PairwiseRegressor", wrapper.RandomForestRegressorWrapper),
-        "pairwise_classification": ("PairwiseClassifier", wrapper.RandomForestClassifierWrapper),
-        "multiclass": ("MultiClassClassifier", wrapper.RandomForestClassifierWrapper),
-    }
-    if method not in names:
-        pytest.skip("asf has no selector of this kind")
     table, costs, seen, _ = data
     columns = [f"x{i}" for i in range(table.shape[1])]
     features = pandas.DataFrame(table, columns=columns, index=[f"i{i}" for i in range(len(table))])
     performance = pandas.DataFrame(costs, columns=NAMES, index=features.index)
-    selector = getattr(selectors, names[method][0])(names[method][1], random_state=0)
+    selector = getattr(selectors, selector_name)(getattr(wrapper, learner), random_state=0)
     selector.fit(features, performance)
     new = pandas.DataFrame(seen, columns=columns, index=[f"n{i}" for i in range(len(seen))])
     theirs = [NAMES.index(selector.predict(new)[name][0][0]) for name in new.index]

@@ -18,6 +18,7 @@ from graphbench.models.story.model import completed
 from graphbench.models.story.relation_network import cut_into_sentences, ordered_pairs
 from graphbench.models.story.vocabulary import PAD, UNKNOWN, Vocabulary, words_of
 
+from .conftest import assert_near_under_autocast
 from .kinship import CLASSES, FEATURES, SPEC, batch_of, puzzles, story_model
 
 _QUICK = ("bilstm_mean", "lstm_one_way", "relation_network")  # models that learn in seconds
@@ -181,12 +182,7 @@ def test_a_single_puzzle_needs_no_batch() -> None:
 def test_outputs_are_float32_under_autocast() -> None:
     batch = batch_of(puzzles(4))
     for name in MODELS:
-        model = story_model(batch, **MODELS[name]).eval()
-        expected = model(batch)["answer"]
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            output = model(batch)["answer"]
-        assert output.dtype == torch.float32
-        torch.testing.assert_close(output, expected, atol=0.1, rtol=0.1)
+        assert_near_under_autocast(story_model(batch, **MODELS[name]).eval(), batch, "answer")
 
 
 # Words

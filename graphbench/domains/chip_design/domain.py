@@ -8,5 +8,6 @@ DOMAIN = Domain(
     "chip_design",
     generators="graphbench.domains.chip_design.generators:GENERATORS",
     labellers="graphbench.domains.chip_design.labellers:LABELLERS",
+    judges="graphbench.domains.chip_design.judging:JUDGES",
     views="graphbench.domains.chip_design.views:VIEWS",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.features import Location
 from graphbench.core.errors import CircuitError
+from graphbench.data.judges import EDGE_INDEX, EDGES, NODES
 from graphbench.domains.chip_design.aig import Aig, Circuits
-from graphbench.domains.chip_design.graph_kernels import FAULTS, circuits_of_graphs
+from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
+from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs
 
 (WRONG_INPUTS, WRONG_OUTPUTS, NOT_EQUIVALENT, UNREADABLE, MISSING) = range(len(FAULTS), len(FAULTS) + 5)
 REASONS = (
@@ -25,6 +28,21 @@ REASONS = (
     "there is no circuit",
 )
 """Why a circuit scores 0, by the number of the reason; the first, 0, is that of correct circuits, and is empty."""
+
+GRAPH_FIELDS: Mapping[str, Location] = {
+    GATE: Location.NODE,
+    "x": Location.NODE,
+    INVERTED: Location.EDGE,
+    "edge_attr": Location.EDGE,
+}
+"""Fields of the graph of a circuit, whose ``edge_index`` leads from driver to driven: ``gate`` ``[N]``, the kinds of
+its nodes, or ``x`` ``[N, 3]`` or ``[N, 4]``, these one-hot; and ``inverted`` ``[E]``, or ``edge_attr`` ``[E]`` or
+``[E, 1]``."""
+FORMS = "an Aig, the content (bytes) or the path of an AIGER file, a graph with gate and inverted, or None"
+
+_NO_GATE = -1
+_NOTHING = Aig(0, np.empty((0, 2), np.int32), np.empty(0, np.int32))
+_NO_ARRAYS = (np.empty((0, 2), np.int64), np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,50 +115,128 @@ class Submission:
         return cls(circuits, np.where(nodes == 0, MISSING, fault).astype(np.uint8), {})
 
     @classmethod
-    def of(cls, items: Iterable[Aig | bytes | str | Path | None]) -> Submission:
-        """Read circuits, each an :class:`~.aig.Aig`, the content or the path of an AIGER file, or missing (None)."""
-        found, faults, details = [], [], {}
-        nothing = Aig(0, np.empty((0, 2), np.int32), np.empty(0, np.int32))
-        for i, item in enumerate(items):
-            aig, fault = nothing, 0
-            if item is None:
-                fault = MISSING
-            elif isinstance(item, Aig):
-                aig = item
-            else:
-                try:
-                    aig = Aig.from_aiger(item)
-                except CircuitError as error:
-                    fault, details[i] = UNREADABLE, str(error)
-            found.append(aig)
-            faults.append(fault)
-        return cls(Circuits.of(found), np.array(faults, np.uint8), details)
+    def of(cls, answers: Any) -> Submission:
+        """Read circuits in any form; one that is wrong raises no error.
 
-    @classmethod
-    def of_folder(cls, folder: Path, count: int) -> Submission:
-        """Read the AIGER files of a folder: ``<number>.aig`` or ``<number>.aag`` is the circuit of that function.
-
-        A number that no file has is a missing circuit.
+        Args:
+            answers: A submission or :class:`~.aig.Circuits`; a mapping with the flat arrays of graphs, as
+                :data:`GRAPH_FIELDS` has them, and ``num_nodes``, ``num_edges`` and ``edge_index`` ``[2, E]``; or one
+                item per function: an :class:`~.aig.Aig`, the content (bytes) or the path of an AIGER file, a mapping
+                with the arrays of a graph, or None where there is no circuit.
 
         Raises:
-            CircuitError: If the folder cannot be read, or holds a file of another name or a number twice.
+            CircuitError: If flat arrays do not fit together.
         """
-        items: list[Path | None] = [None] * count
+        if isinstance(answers, Submission):
+            return answers
+        if isinstance(answers, Circuits):
+            return cls(answers, np.zeros(len(answers), np.uint8), {})
+        if isinstance(answers, Mapping):
+            if missing := [name for name in (NODES, EDGES) if name not in answers]:
+                raise CircuitError(f"the flat arrays of graphs lack {missing[0]!r}; give {NODES} [S] and {EDGES} [S]")
+            return cls.of_graphs(answers[NODES], answers[EDGES], *_arrays_of(answers))
+        items = list(answers)
+        graphs = [i for i, item in enumerate(items) if isinstance(item, Mapping)]
+        read = _of_items([items[i] for i in graphs])
+        if len(graphs) == len(items):
+            return read
+        found: list[Aig] = [_NOTHING] * len(items)
+        faults = np.zeros(len(items), np.uint8)
+        details: dict[int, str] = {}
+        for place, i in enumerate(graphs):
+            found[i], faults[i] = read.circuits[place], read.faults[place]
+        details |= {graphs[place]: text for place, text in read.details.items()}
+        for i, item in enumerate(items):
+            if not isinstance(item, Mapping):
+                found[i], faults[i], text = _read_item(item)
+                if text:
+                    details[i] = text
+        return cls(Circuits.of(found), faults, details)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the circuits as flat arrays of graphs, as :meth:`of` takes them; one with a fault has no node."""
+        graphs = run_as_samples(*self.circuits.arrays)
+        right = self.faults == 0
+        nodes, edges = np.repeat(right, graphs.num_nodes), np.repeat(right, graphs.num_edges)
+        return {
+            NODES: np.where(right, graphs.num_nodes, 0),
+            EDGES: np.where(right, graphs.num_edges, 0),
+            EDGE_INDEX: np.ascontiguousarray(graphs.edges[edges].T),
+            GATE: graphs.values[GATE][nodes],
+            INVERTED: graphs.values[INVERTED][edges],
+        }
+
+
+def _of_items(graphs: Sequence[Mapping[str, Any]]) -> Submission:
+    """Read graphs, each a mapping with its arrays; they are checked and converted together."""
+    parts, faults = [], np.zeros(len(graphs), np.uint8)
+    details: dict[int, str] = {}
+    for i, graph in enumerate(graphs):
         try:
-            paths = sorted(folder.iterdir())
-        except OSError as error:
-            raise CircuitError(f"{folder} cannot be read: {error.strerror or error}") from error
-        for path in paths:
-            stem = path.stem
-            if path.suffix not in (".aig", ".aag") or not (stem.isascii() and stem.isdigit()) or int(stem) >= count:
-                raise CircuitError(
-                    f"{path} is not expected; circuits are files 0.aig to {count - 1}.aig (or .aag), numbered like the "
-                    "functions"
-                )
-            if items[int(stem)] is not None:
-                raise CircuitError(f"{folder} has two circuits of function {int(stem)}: {items[int(stem)]} and {path}")
-            items[int(stem)] = path
-        return cls.of(items)
+            parts.append(_arrays_of(graph))
+        except CircuitError as error:
+            parts.append(_NO_ARRAYS)
+            faults[i], details[i] = UNREADABLE, str(error)
+    joined = [np.concatenate([_NO_ARRAYS[k], *(part[k] for part in parts)]) for k in range(3)]
+    nodes = np.array([len(gates) for _, gates, _ in parts], np.int64)
+    arcs = np.array([len(edges) for edges, _, _ in parts], np.int64)
+    read = Submission.of_graphs(nodes, arcs, *joined)
+    return Submission(read.circuits, np.where(faults > 0, faults, read.faults).astype(np.uint8), details)
+
+
+def _read_item(item: Any) -> tuple[Aig, int, str]:
+    """Return a circuit, its fault (0 for none) and what is wrong with it."""
+    if item is None:
+        return _NOTHING, MISSING, ""
+    if isinstance(item, Aig):
+        return item, 0, ""
+    if not isinstance(item, (bytes, str, Path)):
+        return _NOTHING, UNREADABLE, f"{item!r:.60} is no circuit; give {FORMS}"
+    try:
+        return Aig.from_aiger(item), 0, ""
+    except CircuitError as error:
+        return _NOTHING, UNREADABLE, str(error)
+
+
+def _arrays_of(graph: Mapping[str, Any]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return edges ``[E, 2]``, gates ``[N]`` and inversions ``[E]`` of a graph, or of several as flat arrays.
+
+    Raises:
+        CircuitError: If a field is missing or has another shape.
+    """
+    edges = _numbers(graph, EDGE_INDEX)
+    if edges.ndim != 2 or len(edges) != 2 or (edges.size and edges.dtype.kind not in "iu"):
+        raise CircuitError(f"edge_index is {edges.dtype} {list(edges.shape)}, not integers [2, E]")
+    if graph.get(GATE) is not None:
+        gates = _numbers(graph, GATE)
+    else:
+        x = _numbers(graph, "x")
+        if x.ndim != 2 or x.shape[1] not in (len(GATES) - 1, len(GATES)):
+            raise CircuitError(f"x has the shape {list(x.shape)}, not [N, 3] or [N, 4]; or give gate [N]")
+        one_hot = ((x == 0) | (x == 1)).all(axis=1) & (x.sum(axis=1) == 1)
+        gates = np.where(one_hot, x.argmax(axis=1), _NO_GATE)
+    inverted = _numbers(graph, "edge_attr" if graph.get(INVERTED) is None else INVERTED)
+    if inverted.ndim == 2 and inverted.shape[1] == 1:
+        inverted = inverted[:, 0]
+    if gates.ndim != 1 or inverted.shape != (edges.shape[1],):
+        raise CircuitError(
+            f"gate has the shape {list(gates.shape)} and the inversions {list(inverted.shape)}, not [N] and "
+            f"[{edges.shape[1]}]"
+        )
+    return edges.T.astype(np.int64), gates.astype(np.float64), inverted.astype(np.float64)
+
+
+def _numbers(graph: Mapping[str, Any], name: str) -> NDArray[Any]:
+    value = graph.get(name)
+    if value is None:
+        raise CircuitError(f"the graph has no {name}")
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise CircuitError(f"{name} is no array: {error}") from error
+    if found.dtype.kind not in "biuf":
+        raise CircuitError(f"{name} is {found.dtype}, not numbers")
+    return found
 
 
 def counted(reasons: NDArray[np.uint8]) -> dict[str, int]:

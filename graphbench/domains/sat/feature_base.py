@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from graphbench.core.errors import ArgumentError, MissingDependency
 from graphbench.domains.sat.cnf import Cnf
-from graphbench.domains.sat.feature_tables import Tables
 
 PREFIX = "gbdc_"
 
@@ -27,10 +28,22 @@ def base_features(cnf: Cnf) -> dict[str, float]:
         gbdc = importlib.import_module("gbdc")
     except ImportError as error:
         raise MissingDependency("base features need gbdc: pip install 'graphbench[sat]'") from error
-    if cnf.num_clauses == 0 or not Tables.of(cnf).lengths.all():
+    with formula_file(cnf) as path:
+        return {PREFIX + name: float(value) for name, value in gbdc.extract_base_features(str(path)).items()}
+
+
+@contextmanager
+def formula_file(cnf: Cnf) -> Iterator[Path]:
+    """Write a formula to a temporary file, from which other packages read it.
+
+    Raises:
+        ArgumentError: If the formula has no clause or an empty clause, for which these packages fail or return
+            features without a meaning.
+    """
+    if cnf.num_clauses == 0 or not cnf.lengths.all():
         kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"
-        raise ArgumentError(f"the formula has {kind}, which gbdc cannot read; its base features are not defined")
+        raise ArgumentError(f"the formula has {kind}; its features are not defined")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "formula.cnf"
         path.write_bytes(cnf.dimacs())
-        return {PREFIX + name: float(value) for name, value in gbdc.extract_base_features(str(path)).items()}
+        yield path

@@ -7,12 +7,11 @@ The package states no licence and contains programs that are not free, so no ext
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
 from graphbench.domains.sat.cnf import Cnf
+from graphbench.domains.sat.feature_base import formula_file
 
 SATZILLA_PREFIX = "satzilla_"
 SATZILLA_GROUPS = ("base", "unit", "dia", "structure", "sp", "ncnf-graphs", "ncnf-constraints", "ncnf-rwh")
@@ -52,13 +51,8 @@ def satzilla_features(
             "the features of SATzilla need the package satzilla, which is not wholly free: "
             "pip install --no-binary satzilla satzilla (needs g++)"
         ) from error
-    if cnf.num_clauses == 0 or not cnf.lengths.all():
-        kind = "no clause" if cnf.num_clauses == 0 else "an empty clause"
-        raise ArgumentError(f"the formula has {kind}; its features are not defined")
     limits = {"group_timeout": seconds_per_group, "preprocess_timeout": seconds_per_group}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "formula.cnf"
-        path.write_bytes(cnf.dimacs())
+    with formula_file(cnf) as path:
         try:
             found = package.extract_features_from_path(str(path), groups=list(wanted), **limits)
         except package.FeatureExtractionError as error:

@@ -100,6 +100,33 @@ def variable_occurrences(
 
 
 @kernel
+def canonical_variables(
+    codes: NDArray[np.int32], ptr: NDArray[np.int64], num_codes: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], bool]:
+    """Return the variables of every clause and how often each literal occurs, if all clauses are in canonical form.
+
+    Args:
+        codes: int32 ``[L]``, the codes of the literals.
+        ptr: int64 ``[m + 1]``, where the clauses begin.
+        num_codes: Number of literals that there are.
+
+    Returns:
+        Numbers of variables int32 ``[L]``; number of clauses that hold each literal, int32 ``[num_codes]``; and whether
+        the variables of every clause ascend strictly. If not, the arrays have no meaning.
+    """
+    variables, counts = np.empty(len(codes), np.int32), np.zeros(num_codes, np.int32)
+    for j in range(len(ptr) - 1):
+        latest = -1
+        for k in range(ptr[j], ptr[j + 1]):
+            variable = codes[k] >> 1
+            if variable <= latest:
+                return variables, counts, False
+            variables[k] = latest = variable
+            counts[codes[k]] += 1
+    return variables, counts, True
+
+
+@kernel
 def transposed(first: NDArray[np.int64], items: NDArray[np.int32], num_items: int) -> Relation:
     """Return the relation read from the other side: which ``i`` have each item."""
     starts = np.zeros(num_items + 1, np.int64)

@@ -20,6 +20,7 @@ from graphbench.data.runs import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
+    canonical_variables,
     count_pairs,
     edge_rows,
     joined,
@@ -151,6 +152,8 @@ def graphs_of_formulas(
     codes, bad = literal_codes(n, m, ptr, literals)
     if bad >= 0:
         raise ArgumentError(f"the literal {literals[bad]} at position {bad} is no variable of its formula, or negated")
+    if kind == "vg" and (found := _canonical_variable_graph(codes, ptr, n, max_edges)) is not None:
+        return found
     holders = occurrences(codes, ptr, 2 * int(n.sum()))
     relation, right, edge_arrays = _edges_of(kind, holders, n, m, max_edges, link_literals)
     left = {"vg": n, "vcg": n, "lcg": 2 * n, "cg": m}[kind]
@@ -159,6 +162,27 @@ def graphs_of_formulas(
         edge_arrays = {"link": edges[:, 1] < np.repeat(left, num_edges)}
     num_nodes = left + right if len(right) else left
     return FormulaGraphs(kind, num_nodes, num_edges, edges, _node_arrays(kind, holders, n, m), edge_arrays)
+
+
+def _canonical_variable_graph(
+    codes: NDArray[np.int32], ptr: NDArray[np.int64], n: NDArray[np.int64], max_edges: int
+) -> FormulaGraphs | None:
+    """Return the variable graphs of formulas in canonical form with short clauses, as stored ones are; else None.
+
+    The variables of their clauses are known without the lists of occurrences, which take as long as the rest.
+    """
+    pairs = count_pairs(ptr)
+    if pairs > _PAIRS_PER_LITERAL * len(codes):
+        return None
+    variables, counts, is_canonical = canonical_variables(codes, ptr, 2 * int(n.sum()))
+    if not is_canonical:
+        return None
+    starts, larger, shared = joined_pairs(int(n.sum()), ptr, variables, pairs)
+    _check_limit(len(larger) <= max_edges, "vg", max_edges)
+    num_edges, edges = edge_rows(starts, larger, n, n[:0], False)
+    types = np.full(len(starts) - 1, VARIABLE, np.int8)
+    node_arrays: dict[str, NDArray[Any]] = {"type": types, "occurrences": counts.reshape(-1, 2)}
+    return FormulaGraphs("vg", n, num_edges, edges, node_arrays, {"count": shared})
 
 
 def _edges_of(

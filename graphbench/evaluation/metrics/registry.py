@@ -25,6 +25,7 @@ from graphbench.evaluation.metrics.accumulators import (
     Pairs,
     RightCounts,
 )
+from graphbench.evaluation.metrics.judged import JudgedSums, mean_of
 from graphbench.evaluation.metrics.selection import (
     SelectionSums,
     mean_closed_gap,
@@ -50,6 +51,7 @@ _TEXT = frozenset({Kind.TEXT})
 _ROUNDING = 1e-9
 _SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
 _CHOICE: frozenset[Kind] = frozenset()  # scores the choice of an algorithm, not predictions of a feature
+_ANSWER: frozenset[Kind] = frozenset()  # scores whole structures that a judge has read
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ class Metric:
         lowest: Smallest possible value.
         highest: Largest possible value.
         description: What it measures, with its convention for degenerate input.
-        kinds: Feature types it scores; none where it scores solutions of problems or the choice of an algorithm.
+        kinds: Feature types it scores; none where it scores solutions of problems, choices of algorithms, or whole
+            structures.
         accumulator: What it streams into; metrics with the same one share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
@@ -279,6 +282,24 @@ _ALL = (
     Metric(
         "regret", False, 0, math.inf, "Mean of what the chosen algorithms cost beyond the cheapest, overhead included.",
         _CHOICE, SelectionSums, mean_regret,
+    ),
+    Metric(
+        "quality", True, 0, math.inf,
+        "Mean over answers of what each is worth beside the reference's 100; a wrong answer is worth 0.",
+        _ANSWER, JudgedSums, mean_of("quality"),
+    ),
+    Metric(
+        "valid", True, 0, 1, "Share of answers that are well-formed, right or not.",
+        _ANSWER, JudgedSums, mean_of("valid"),
+    ),
+    Metric("correct", True, 0, 1, "Share of answers that are right.", _ANSWER, JudgedSums, mean_of("correct")),
+    Metric(
+        "mean_ands", False, 0, math.inf, "Mean number of ANDs of the circuits that are right.",
+        _ANSWER, JudgedSums, mean_of("mean_ands"),
+    ),
+    Metric(
+        "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
+        _ANSWER, JudgedSums, mean_of("mean_depth"),
     ),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphbench.core.errors import CircuitError, EvaluationError
+from graphbench.data.domain import find_judge
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.checks import python_values
 from graphbench.domains.chip_design.generators import TableParameters, draw_tables
@@ -20,9 +21,13 @@ from graphbench.domains.chip_design.scoring import and_ratio, score_circuits
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import REASONS, Submission
 from graphbench.domains.chip_design.truth_tables import to_words
-from graphbench.evaluation.circuits import submission_of_graphs
+from graphbench.evaluation.generated import answers_of
 
 SHAPES = ((6, 1), (6, 2), (5, 2), (7, 1))
+
+
+def submission_of_graphs(graphs):
+    return Submission.of(answers_of(graphs, find_judge("chip_design.circuits")))
 
 
 def functions(count, shapes=SHAPES):
@@ -185,28 +190,32 @@ def test_graphs_with_one_hot_nodes():
     assert REASONS[submission_of_graphs([nan]).faults[0]] == FAULTS[3]
 
 
-def test_files_of_a_folder(tmp_path):
-    inputs, outputs, words = functions(5)
+def test_circuits_of_all_forms_together():
+    inputs, outputs, words = functions(7)
     circuits = circuits_of_tables(inputs, outputs, words)
-    for i in (0, 1, 3):
-        (tmp_path / f"{i}.{'aag' if i else 'aig'}").write_bytes(circuits[i].to_aiger(ascii=i > 0))
-    (tmp_path / "4.aig").write_bytes(circuits[4].to_aiger()[:-2])
-    read = Submission.of_folder(tmp_path, 5)
+    given = [
+        circuits[0],
+        circuits[1].to_aiger(),
+        circuits[2].to_data(),
+        circuits[3].to_aiger(ascii=True),
+        7,
+        circuits[5].to_aiger()[:-2],
+        None,
+    ]
+    read = submission_of_graphs(given)
     scores = score_circuits(read, inputs, outputs, words, circuits.num_ands)
-    assert scores.ratios.tolist() == [1, 1, 0, 1, 0] and "cut short" in read.details[4]
-    assert scores.failures == {"there is no circuit": 1, "the file or graph cannot be read": 1}
-    for name, reason in (
-        ("5.aig", "not expected"),
-        ("x.aig", "not expected"),
-        ("2.txt", "not expected"),
-        ("0.aag", "two circuits"),
-    ):
-        (tmp_path / name).write_bytes(b"")
-        with pytest.raises(CircuitError, match=reason):
-            Submission.of_folder(tmp_path, 5)
-        (tmp_path / name).unlink()
-    with pytest.raises(CircuitError, match="cannot be read"):
-        Submission.of_folder(tmp_path / "none", 5)
+    assert scores.ratios.tolist() == [1, 1, 1, 1, 0, 0, 0]
+    assert "7 is no circuit" in read.details[4] and "cut short" in read.details[5] and len(read.details) == 2
+
+
+def test_flat_arrays_are_those_of_the_circuits():
+    inputs, outputs, words = functions(6)
+    circuits = circuits_of_tables(inputs, outputs, words)
+    arrays = Submission.of([*list(circuits)[:3], b"nonsense", *list(circuits)[4:]]).arrays()
+    scores = score_circuits(Submission.of(arrays), inputs, outputs, words, circuits.num_ands)
+    assert scores.ratios.tolist() == [1, 1, 1, 0, 1, 1] and scores.failures == {"there is no circuit": 1}
+    with pytest.raises(CircuitError, match="lack 'num_edges'"):
+        Submission.of({"num_nodes": arrays["num_nodes"]})
 
 
 def test_wrong_numbers_of_circuits():

@@ -60,7 +60,7 @@ def expected(cnf, kind, link=False):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(cnf=formulas(), link=st.booleans())
+@given(cnf=formulas() | formulas().map(Cnf.canonical), link=st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_graphs_follow_the_definitions(kind, cnf, link):
     link = link and kind == "lcg"
@@ -78,7 +78,7 @@ def test_graphs_follow_the_definitions(kind, cnf, link):
     assert found.node_arrays["type"].tolist() == types
 
 
-@given(st.lists(formulas(), max_size=5), st.sampled_from(KINDS))
+@given(st.lists(formulas(), max_size=5) | st.lists(formulas().map(Cnf.canonical), max_size=5), st.sampled_from(KINDS))
 @settings(max_examples=150, deadline=None)
 def test_many_formulas_at_once_have_the_graphs_of_each(cnfs, kind):
     ptr = np.cumsum([0, *(length for cnf in cnfs for length in cnf.lengths)])

@@ -27,12 +27,11 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch):
     ],
 )
 def test_bad_arguments_are_refused(clauses, groups, message):
-    if groups == ["base"]:
-        pytest.importorskip("satzilla_features")
     with pytest.raises(ArgumentError, match=message):
         satzilla_features(Cnf.from_clauses(clauses, 4), groups)
 
 
+@pytest.mark.slow  # the package is not wholly free, and is compiled where it is installed
 def test_features_are_those_of_the_formula_and_repeat():
     pytest.importorskip("satzilla_features")
     rng = np.random.default_rng(5)

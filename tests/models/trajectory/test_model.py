@@ -16,7 +16,9 @@ from graphbench.models.trajectory.encoders import Encoder, PairVectors, dense
 from graphbench.models.trajectory.model import TrajectoryModel
 from graphbench.models.trajectory.processors.message_passing import max_plus
 
-PROCESSORS = [name for name in processor_names("dense", "sparse") if name != "mlp"]  # which looks at no pairs
+PROCESSORS = [  # mlp looks at no pairs, and bipartite reads inputs of the stored graph
+    name for name in processor_names("dense", "sparse") if name not in ("mlp", "bipartite")
+]
 
 
 def batch_of(name, count=3, split="train"):

@@ -1,0 +1,67 @@
+"""Running sums of what a judge says of answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from graphbench.core.errors import EvaluationError
+from graphbench.data.judges import Judgement
+
+
+class JudgedSums:
+    """Sums over answers of the values that a judge gives them, and counts of the reasons why answers are wrong.
+
+    Attributes:
+        graphs: Number of answers.
+        failures: Reason -> number of answers that are wrong for it.
+        parts: Name of a part of the samples -> the sums over it.
+    """
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.graphs = 0
+        self.failures: Counter[str] = Counter()
+        self.parts: dict[str, JudgedSums] = {}
+        self._totals: dict[str, tuple[float, int]] = {}
+
+    def add(self, judged: Judgement) -> None:
+        """Take one update."""
+        self._add(judged, np.ones(len(judged.reasons), np.bool_))
+        names = np.asarray(judged.groups)
+        for name in np.unique(names).tolist() if len(names) else ():
+            self.parts.setdefault(str(name), JudgedSums())._add(judged, names == name)
+
+    def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
+        self.graphs += int(np.count_nonzero(chosen))
+        reasons, counts = np.unique(judged.reasons[chosen], return_counts=True)
+        for reason, count in zip(reasons.tolist(), counts.tolist(), strict=True):
+            if reason:
+                self.failures[judged.texts[reason]] += count
+        for name, values in judged.values.items():
+            own = values[chosen]
+            known = own[~np.isnan(own)]
+            total, number = self._totals.get(name, (0.0, 0))
+            self._totals[name] = (total + float(known.sum()), number + len(known))
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a value over the answers that have it.
+
+        Raises:
+            EvaluationError: If no answer has it.
+        """
+        total, number = self._totals.get(name, (0.0, 0))
+        if not number:
+            raise EvaluationError(f"no answer has a value of {name}")
+        return total / number
+
+
+def mean_of(name: str) -> Callable[[JudgedSums], float]:
+    """Return the function that gives the mean of a value."""
+
+    def value(sums: JudgedSums) -> float:
+        return sums.mean(name)
+
+    return value
