@@ -49,8 +49,6 @@ from graphbench.domains.rng import seed as seeded
 
 MOST_INPUTS = 10
 """Most inputs of a function for which circuits are built."""
-TO_GOAL, TO_BLOCK, TO_CIRCUIT = range(3)
-"""Where a play-out ends: once the goal is met, at the end of its block, or of the circuit."""
 
 
 class Constructions:
@@ -60,13 +58,19 @@ class Constructions:
         waiting: bool ``[B]``: which circuits have a choice due.
     """
 
-    def __init__(self, tables: Sequence[Bits], orders: Sequence[NDArray[np.int64]] | None = None) -> None:
+    def __init__(
+        self,
+        tables: Sequence[Bits],
+        orders: Sequence[NDArray[np.int64]] | None = None,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> None:
         """Begin circuits.
 
         Args:
             tables: Truth tables, bool ``[m, 2^n]`` each.
             orders: A permutation of its inputs for every table: input ``orders[b][i]`` of the table takes the part of
                 input i while the circuit is built; the first six are the inputs of a block. None leaves all in order.
+            keys: uint64 ``[B]``, on which the random numbers of a circuit's play-outs depend; None for 0 in all.
 
         Raises:
             CircuitError: If a table has more than 10 inputs.
@@ -92,6 +96,7 @@ class Constructions:
         self._goals = np.zeros((count, DEPTH, 2), np.uint64)
         self._frames = np.zeros((count, DEPTH, 3), np.int64)
         self._results = np.zeros((count, blocks), np.int64)
+        self._keys = np.zeros(count, np.uint64) if keys is None else np.asarray(keys, np.uint64)
         self.waiting = np.ones(count, np.bool_)
         _begin_all(self._inputs, self._outputs, self._tables, self._state)
 
@@ -120,19 +125,20 @@ class Constructions:
         return which, *_describe_all(which, *self._arrays)
 
     def play_outs(
-        self, which: NDArray[np.int64], literals: NDArray[np.int32], *, rounds: int, noise: float, end: int, seed: int
+        self, which: NDArray[np.int64], literals: NDArray[np.int32], *, rounds: int, noise: float = 1.0
     ) -> NDArray[np.float32]:
-        """Return the mean number of ANDs that follow each candidate under greedy choices, float32 ``[w, C]``.
+        """Return the mean number of ANDs until the goal is met after each candidate, under greedy choices.
 
         Args:
             which: int64 ``[w]``, circuits that wait.
-            literals: int32 ``[w, C]``, their candidates.
+            literals: int32 ``[w, C]``, of their candidates; 0 for none.
             rounds: Play-outs per candidate.
             noise: Of ``construction_choices.greedy_choice``.
-            end: TO_GOAL, TO_BLOCK or TO_CIRCUIT.
-            seed: Seed of the random numbers.
+
+        Returns:
+            float32 ``[w, C]``, 0 where there is no candidate.
         """
-        return _play_all(which, literals, rounds, noise, end, seed, *self._arrays)
+        return _play_all(which, literals, rounds, noise, self._keys, *self._arrays)
 
     def choose(self, which: NDArray[np.int64], selectors: NDArray[np.integer[Any]]) -> None:
         """Make the choices that are due.
@@ -205,9 +211,7 @@ def _advance_all(
     space = np.empty((3, 2 * tables.shape[2]), np.int64)
     for b in range(state.shape[0]):
         if not waiting[b] or state[b, HEIGHT] == 0:
-            waiting[b] = advance(
-                targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space, -1
-            )
+            waiting[b] = advance(targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space, -1)
 
 
 @kernel
@@ -238,8 +242,7 @@ def _play_all(
     literals: NDArray[np.int32],
     rounds: int,
     noise: float,
-    end: int,
-    seed: int,
+    keys: Words,
     targets: Words,
     tables: Words,
     fanins: Literals,
@@ -252,8 +255,7 @@ def _play_all(
     space = np.empty((3, 2 * tables.shape[2]), np.int64)
     for i in range(which.shape[0]):
         b = which[i]
-        floor = state[b, HEIGHT] - 1 if end == TO_GOAL else (0 if end == TO_BLOCK else -1)
-        random = seeded(np.uint64(seed), b, state[b, CHOICES], 0)
+        random = seeded(keys[b], state[b, CHOICES], 0, 0)
         for _ in range(rounds):
             play_out(
                 targets[b],
@@ -265,7 +267,6 @@ def _play_all(
                 results[b],
                 space,
                 literals[i],
-                floor,
                 noise,
                 random,
                 costs[i],
@@ -275,7 +276,14 @@ def _play_all(
 
 @kernel
 def _choose_all(
-    which: Ints, selectors: Ints, tables: Words, fanins: Literals, state: Ints, goals: Words, frames: Ints, results: Ints
+    which: Ints,
+    selectors: Ints,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
 ) -> None:
     for i in range(which.shape[0]):
         b = which[i]

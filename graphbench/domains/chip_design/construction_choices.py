@@ -13,16 +13,13 @@ from graphbench.domains.chip_design.construction_kernels import (
     BLOCK,
     BLOCKS,
     CARE,
-    CHOICES,
-    DEPTH,
-    F,
     HEIGHT,
     INPUTS,
     VARIABLES,
     WORDS,
+    F,
     advance,
     choose,
-    column_mask,
 )
 from graphbench.domains.chip_design.divisors import NOTHING, covering, find_literal, find_one, literal_word
 from graphbench.domains.rng import uniform
@@ -189,12 +186,11 @@ def play_out(
     results: Ints,
     space: NDArray[np.int64],
     literals: NDArray[np.int32],
-    floor: Any,
     noise: Any,
     random: NDArray[np.uint64],
     costs: NDArray[np.float32],
 ) -> None:
-    """Write how many ANDs are added after every candidate, if greedy choices follow; the circuit stays as it is.
+    """Write how many ANDs meet the goal after every candidate, if greedy choices follow; the circuit stays as it is.
 
     Args:
         targets: The circuit's, as the arguments up to ``space``.
@@ -206,7 +202,6 @@ def play_out(
         results: As above.
         space: Working space.
         literals: int32 ``[C]``, the candidates, 0 where there are fewer.
-        floor: The height of the stack at which a play-out ends.
         noise: Of :func:`greedy_choice`.
         random: State of the generator of random numbers.
         costs: float32 ``[C]``, to which the numbers of ANDs are added.
@@ -217,7 +212,7 @@ def play_out(
         if literals[k] == 0:
             continue
         choose(literals[k], tables, state, goals, frames)
-        while advance(targets, tables, fanins, state, goals, frames, results, space, floor):
+        while advance(targets, tables, fanins, state, goals, frames, results, space, height - 1):
             chosen = greedy_choice(tables, state, goals, noise, random)
             choose(chosen, tables, state, goals, frames)
         costs[k] += state[VARIABLES] - before[VARIABLES]
