@@ -1,4 +1,4 @@
-"""Domains: objects that list the generators, labellers, sources, problems, judges, builders, views and exporters of one.
+"""Domains: objects that list the generators, labellers, sources, problems, judges, builders, views and exporters.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
 imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.

@@ -51,7 +51,7 @@ class CircuitBuilding:
         self._building.choose(choices.which, np.take_along_axis(choices.options, columns[:, None], axis=1)[:, 0])
 
     def structures(self) -> tuple[Sequence[Aig], NDArray[np.float64]]:
-        """Return the circuits and their costs: their numbers of ANDs, and of two with as many, the one with less depth."""
+        """Return the circuits and their costs: their numbers of ANDs, plus a little for their depths."""
         circuits = self._building.circuits()
         return circuits, np.array([aig.num_ands + aig.depth / (1 << 20) for aig in circuits])
 

@@ -119,7 +119,7 @@ class Constructions:
 
         Returns:
             int64 ``[w]``, the circuits that wait; int32 ``[w, C]``, selectors, 0 where there are fewer; int8
-            ``[w, 1 + C, 64]``, bits, and float32 ``[w, C, FEATURES]``, as ``construction_choices.describe`` writes them.
+            ``[w, 1 + C, 64]`` and float32 ``[w, C, FEATURES]``, as ``construction_choices.describe`` writes them.
         """
         which = np.flatnonzero(self.waiting)
         return which, *_describe_all(which, *self._arrays)

@@ -83,8 +83,8 @@ class BuilderModel(TaskModel):
         lessons = self.lessons(self._texts(batch))
         device = self.chooser.score.weight.device
         costs = torch.from_numpy(np.concatenate([own.costs for own in lessons])).to(device)
-        read = (np.concatenate([getattr(own, name) for own in lessons]) for name in _READ)
-        logits = self._logits(*read, costs < torch.inf)
+        goal, bits, numbers = (np.concatenate([getattr(own, name) for own in lessons]) for name in _READ)
+        logits = self._logits(goal, bits, numbers, costs < torch.inf)
         wanted = torch.softmax(-self.config.sharpness * costs, dim=1)
         losses = -(wanted * torch.log_softmax(logits, dim=1).masked_fill(wanted == 0, 0.0)).sum(1)
         counts = torch.tensor([len(own.costs) for own in lessons], device=device)
@@ -147,13 +147,13 @@ class BuilderModel(TaskModel):
                 if variant:  # Gumbel noise: the largest is a sample of the softmax
                     values[row] += self.config.temperature * generators[b].gumbel(size=values.shape[1])
         if not self.config.considered:
-            return values.argmax(1)
+            return np.asarray(values.argmax(1))
         order = np.argsort(-values, axis=1, kind="stable")
         considered = np.zeros(values.shape, np.bool_)
         np.put_along_axis(considered, order[:, : self.config.considered], True, axis=1)
         costs = building.play_outs(choices, considered, self.config.rounds)
         cheapest = costs == costs.min(1, keepdims=True)
-        return np.where(cheapest, values, -np.inf).argmax(1)
+        return np.asarray(np.where(cheapest, values, -np.inf).argmax(1))
 
     # ------------------------------------------------------------------------------------------------ lessons
 
@@ -197,7 +197,9 @@ class BuilderModel(TaskModel):
 
     def _logits(self, goal: Any, bits: Any, numbers: Any, there: Any) -> Tensor:
         device = self.chooser.score.weight.device
-        return self.chooser(*(torch.as_tensor(part, device=device) for part in (goal, bits, numbers, there)))
+        read = (torch.as_tensor(part, device=device) for part in (goal, bits, numbers, there))
+        logits: Tensor = self.chooser(*read)
+        return logits
 
     def _texts(self, batch: Any) -> list[str]:
         texts = getattr(batch, self.builder.field, None)

@@ -25,7 +25,8 @@ class _Layer(nn.Module):
         q, k, v = self.qkv(self.norm(x)).view(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.out(mixed.transpose(1, 2).reshape(count, tokens, width))
-        return x + self.down(F.gelu(self.up(self.second_norm(x))))
+        after: Tensor = x + self.down(F.gelu(self.up(self.second_norm(x))))
+        return after
 
 
 class Chooser(nn.Module):
