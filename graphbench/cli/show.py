@@ -328,7 +328,7 @@ def verifications_json(outcomes: Sequence[Verification]) -> None:
 def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
     """Print split -> metric -> score."""
     if as_json:
-        print_json({split: dict(score) for split, score in found.items()})
+        print_json({split: {**score, **_failures(score)} for split, score in found.items()})
         return
     if not found:
         print_line(f"{title}: not scored")
@@ -342,12 +342,23 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
         table.add_row(split, *(_score(score, m) for m in metrics))
     print_line(title, "italic")
     print_table(table)
+    for split, score in whole.items():
+        if any(split.startswith(f"{other}_") for other in whole):  # a part of another line
+            continue
+        for reason, count in _failures(score).get("failures", {}).items():
+            print_line(f"{split}: {count:,} worth 0: {reason}", "yellow")
     for metric in metrics if sizes else ():
         table = new_table("size", *whole, right=("size", *whole))
         for size, own in sizes.items():
             table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
         print_line(f"\n{metric} by problem size", "italic")
         print_table(table)
+
+
+def _failures(score: Mapping[str, float]) -> dict[str, Any]:
+    """Return the reasons why answers are wrong, and how many are, under the key ``failures``; nothing if none is."""
+    found = getattr(score, "failures", {})
+    return {"failures": dict(found)} if found else {}
 
 
 def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, float]]], as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from graphbench.data.judges import Judge, Judgement
 from graphbench.data.samples import Samples
-from graphbench.domains.chip_design.aig import Circuits
-from graphbench.domains.chip_design.graphs import TABLE, tables_of, tables_of_texts
-from graphbench.domains.chip_design.labellers import ANDS
+from graphbench.domains.chip_design.aig import Aig, Circuits
+from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
+from graphbench.domains.chip_design.labellers import ANDS, REFERENCE
 from graphbench.domains.chip_design.scoring import score_circuits
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import FORMS, GRAPH_FIELDS, REASONS, Submission
+from graphbench.domains.chip_design.synthesis import optimise, synthesise
+from graphbench.domains.chip_design.truth_tables import from_text
+
+PROGRAMS = ("strash", "resyn", "compress2", "resyn2rs", "dc2", "reference", "shannon_reference", "shannon_deepsyn")
+"""Reference programs: scripts of ABC (``synthesis.SCRIPTS``). Those of table 5 of GraphBench start from the truth
+table, as the reference does; ``shannon_<script>`` starts from the circuit of the Shannon decomposition."""
+_SHANNON = "shannon_"
 
 
 def _judged(fields: Mapping[str, Any], answers: Any) -> Judgement:
@@ -46,6 +53,26 @@ def _floors(samples: Samples) -> Mapping[str, Circuits]:
     return {"shannon": circuits_of_tables(*tables_of(samples))}
 
 
+def circuits_by(program: str, texts: Sequence[str], references: Sequence[str]) -> Sequence[Aig]:
+    """Return the circuits of a program of :data:`PROGRAMS`.
+
+    Args:
+        program: Its name.
+        texts: Truth tables as text.
+        references: Reference circuits as text, which are those of ``reference``.
+    """
+    if program == "reference":
+        return [decoded(text) for text in references]
+    if program.startswith(_SHANNON):
+        return optimise(list(circuits_of_tables(*tables_of_texts(texts))), program.removeprefix(_SHANNON))
+    return synthesise([from_text(text) for text in texts], program)
+
+
+def _solvers(samples: Samples) -> Mapping[str, Sequence[Aig]]:
+    texts, references = (samples.values[name].strings() for name in (TABLE, REFERENCE))
+    return {program: circuits_by(program, texts, references) for program in PROGRAMS}
+
+
 JUDGES: Mapping[str, Judge] = {
     "circuits": Judge(
         name="chip_design.circuits",
@@ -58,5 +85,6 @@ JUDGES: Mapping[str, Judge] = {
         judge=_judged,
         arrays=_arrays,
         floors=_floors,
+        solvers=_solvers,
     )
 }

@@ -53,8 +53,10 @@ SCRIPTS: Mapping[str, str] = {
     "resyn2rs": f"strash; {_RESYN2RS}",
     "dc2": "strash; dc2",
     "reference": f"strash; {_RESYN2}; {_RESYN2}; dc2; {_RESYN2RS}; {_RESYN2}",
+    "deepsyn": "strash; &get; &deepsyn -I 1 -J 3; &put",
 }
-"""Scripts by name: the baselines of table 5 of GraphBench, and the one of its reference circuits (section 3.2.1)."""
+"""Scripts by name: the baselines of table 5 of GraphBench, the one of its reference circuits (section 3.2.1), and
+``deepsyn``, a search that ends after three rounds without a smaller circuit."""
 
 
 @dataclass(frozen=True)
