@@ -1,7 +1,8 @@
-"""Builders: ways of a domain to build a structure by choices, so that it is right whatever is chosen.
+"""Two ways in which a model may generate structures of a domain: builders and spellings.
 
-A model that chooses well gets good structures, and one that chooses at random gets right ones: what is learned is
-quality alone.
+A builder builds a structure by choices, so that it is right whatever is chosen. A model that chooses well gets good
+structures, and one that chooses at random gets right ones: what is learned is quality alone. A spelling writes a
+structure as a sequence of tokens, of which a model may write any, right or wrong.
 """
 
 from __future__ import annotations
@@ -87,3 +88,32 @@ class Builder:
     options: int
     numbers: int
     start: Callable[[Sequence[str], Sequence[int]], Building]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A way to write structures as sequences of tokens; token 0 is no token of any sequence.
+
+    Attributes:
+        name: ``<domain>.<name>``, as configurations write it.
+        field: The input of samples that says what is wanted, a text of graphs.
+        reference: The feature of samples that holds a structure to learn from, a text of graphs.
+        goal: Width G of the vectors that :attr:`goals` returns.
+        vocabulary: Number of tokens, with token 0.
+        longest: Most tokens of a sequence.
+        goals: ``text -> int8 [P, G]``, what is wanted as vectors of -1, 0 and 1.
+        tokens: ``reference -> int64 [L]``, the sequence of a structure.
+        complete: ``(text, tokens) -> whether they are a complete sequence``; after that nothing is written.
+        structure: ``(text, tokens) -> structure``, as the domain's judge takes it; None if the sequence is none.
+    """
+
+    name: str
+    field: str
+    reference: str
+    goal: int
+    vocabulary: int
+    longest: int
+    goals: Callable[[str], NDArray[np.int8]]
+    tokens: Callable[[str], NDArray[np.int64]]
+    complete: Callable[[str, Sequence[int]], bool]
+    structure: Callable[[str, Sequence[int]], Any]

@@ -1,4 +1,4 @@
-"""Domains: objects that list the generators, labellers, sources, problems, judges, builders, views and exporters.
+"""Domains: objects that list the generators, labellers, sources, judges, builders, views and other parts of one.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
 imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
@@ -20,7 +20,7 @@ from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.builders import Builder
+    from graphbench.data.builders import Builder, Spelling
     from graphbench.data.exporters import Exporter
     from graphbench.data.judges import Judge
     from graphbench.data.problems import Problem
@@ -33,7 +33,7 @@ T = TypeVar("T")
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem", "judge", "builder", "view", "exporter"]
+Kind = Literal["generator", "labeller", "source", "problem", "judge", "builder", "spelling", "view", "exporter"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Domain:
         problems: The combinatorial problems that tasks name.
         judges: The judges of generated structures that tasks name.
         builders: The builders of structures that configurations of models name.
+        spellings: Ways to write structures as tokens, which configurations of models name.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
     """
@@ -59,6 +60,7 @@ class Domain:
     problems: Listing[Problem] = field(default_factory=dict)
     judges: Listing[Judge] = field(default_factory=dict)
     builders: Listing[Builder] = field(default_factory=dict)
+    spellings: Listing[Spelling] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
 
@@ -225,6 +227,16 @@ def find_builder(name: str) -> Builder:
         CardError: If the domain or the builder does not exist.
     """
     found: Builder = find_part("builder", name)
+    return found
+
+
+def find_spelling(name: str) -> Spelling:
+    """Return a registered spelling by the name a configuration gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the spelling does not exist.
+    """
+    found: Spelling = find_part("spelling", name)
     return found
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from graphbench.core.errors import ConfigError, PluginError, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
-from graphbench.models.builder.config import BuilderModelConfig
+from graphbench.models.builder.config import BuilderModelConfig, SpellerModelConfig
 from graphbench.models.config import ModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig
@@ -171,6 +171,12 @@ def _builder(config: BuilderModelConfig, tasks: Mapping[str, TaskFeatures]) -> T
     return BuilderModel(config, _only(config.kind, tasks))
 
 
+def _speller(config: SpellerModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.builder.speller import SpellerModel
+
+    return SpellerModel(config, _only(config.kind, tasks))
+
+
 def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
     if len(tasks) != 1:
         raise ConfigError(f"models of kind {kind} have one task, not {len(tasks)}; train them one after the other")
@@ -194,5 +200,6 @@ register_architecture(Architecture("trajectory", TrajectoryModelConfig, _traject
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
 register_architecture(Architecture("builder", BuilderModelConfig, _builder))
+register_architecture(Architecture("speller", SpellerModelConfig, _speller))
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
 register_architecture(Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False))

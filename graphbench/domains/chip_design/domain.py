@@ -10,5 +10,6 @@ DOMAIN = Domain(
     labellers="graphbench.domains.chip_design.labellers:LABELLERS",
     judges="graphbench.domains.chip_design.judging:JUDGES",
     builders="graphbench.domains.chip_design.building:BUILDERS",
+    spellings="graphbench.domains.chip_design.spelling:SPELLINGS",
     views="graphbench.domains.chip_design.views:VIEWS",
 )

@@ -1,4 +1,4 @@
-"""The configuration of builder models. This module loads no torch."""
+"""The configurations of models that generate structures. This module loads no torch."""
 
 from __future__ import annotations
 
@@ -50,6 +50,37 @@ class BuilderModelConfig(ArchitectureConfig):
 
     @model_validator(mode="after")
     def _check(self) -> BuilderModelConfig:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
+        return self
+
+
+class SpellerModelConfig(ArchitectureConfig):
+    """A model that writes structures token by token (:class:`graphbench.models.builder.speller.SpellerModel`).
+
+    Attributes:
+        kind: Always ``speller``, which selects this kind of model.
+        spelling: How structures are written, ``<domain>.<name>``.
+        layers: Layers of the transformer.
+        hidden: Its width.
+        heads: Its attention heads.
+        temperature: Of the tokens that are drawn; 0 takes the likeliest.
+    """
+
+    kind: Literal["speller"] = "speller"
+    spelling: str
+    layers: int = Field(default=3, ge=1)
+    hidden: int = Field(default=64, ge=1)
+    heads: int = Field(default=4, ge=1)
+    temperature: float = Field(default=0.0, ge=0.0)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        return layers_size(self.layers, 12 * self.hidden**2)
+
+    @model_validator(mode="after")
+    def _check(self) -> SpellerModelConfig:
         if self.hidden % self.heads:
             raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
         return self
