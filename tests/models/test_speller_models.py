@@ -42,7 +42,7 @@ def test_a_spelling_is_read_back_as_the_circuit():
         circuit = SPELLING.structure(text, tokens)
         assert encoded(circuit) == reference and equivalent(circuit, from_text(text))
         assert SPELLING.complete(text, tokens) and not SPELLING.complete(text, tokens[:-1])
-        assert 0 < min(tokens) and max(tokens) < SPELLING.vocabulary and len(tokens) <= SPELLING.longest
+        assert min(tokens) > 0 and max(tokens) < SPELLING.vocabulary and len(tokens) <= SPELLING.longest
 
 
 def test_what_is_no_spelling_is_no_circuit():
