@@ -53,7 +53,7 @@ def circuit_of(text: str, tokens: Sequence[int]) -> Aig | None:
     if not is_complete(text, tokens):
         return None
     end = tokens.index(_END)
-    fanins, outputs = np.array(tokens[:end], np.int64) - _FIRST, np.array(tokens[end + 1 :], np.int64) - _FIRST
+    fanins, outputs = ((np.array(own, np.int64) - _FIRST).astype(np.int32) for own in (tokens[:end], tokens[end + 1 :]))
     if len(fanins) % 2:
         return None
     try:
