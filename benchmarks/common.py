@@ -33,6 +33,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "co",
     "labelling",
     "sat",
+    "hardware",
     "decoding",
     "tuning",
     "cluster",

@@ -171,8 +171,9 @@ class MeasuredTask(Strict):
     """Measured scores of one task.
 
     Attributes:
-        floor: split -> trivial predictor -> metric -> score.
-        solvers: split -> reference solver -> metric -> score.
+        floor: split -> trivial predictor -> metric -> score; parts of the test split, if the task names any, are
+            ``test_<part>``.
+        solvers: split or part -> reference solver -> metric -> score.
         training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
     """
 

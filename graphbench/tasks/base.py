@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from graphbench.catalog.cards import Card
@@ -290,6 +292,10 @@ class Task(ABC):
 
     def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
         """Return reference solver -> metric -> score on some samples, for tasks that know any."""
+        return {}
+
+    def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
+        """Return part of some samples -> their numbers, for tasks whose evaluators score parts beside the whole."""
         return {}
 
     def notes(self, model: Any, data: Splits, settings: Any, scored: Sequence[str]) -> list[str]:

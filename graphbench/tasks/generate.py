@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphbench.core.errors import CardError
 from graphbench.data.domain import find_judge
@@ -87,6 +88,11 @@ class GenerateTask(Task):
         known = self._labelled(samples)
         return self._scores_of(known, self.judge.solvers(known))
 
+    def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
+        """Return the parts that the judge names, such as sizes -> the numbers of their samples."""
+        named = np.array(self.judge.judge(self._fields_of(samples), [None] * len(samples)).groups)
+        return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
+
     def _labelled(self, samples: Samples) -> Samples:
         from graphbench.data.labels import is_unlabelled
 
@@ -95,12 +101,12 @@ class GenerateTask(Task):
         return samples.take(self.card, np.flatnonzero(~is_unlabelled(self.card, samples.values)))
 
     def _scores_of(self, samples: Samples, answers: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        values = samples.values
-        fields = {
-            name: values[name].strings() if hasattr(values[name], "strings") else values[name]
-            for name in self.judge.fields
-        }
+        fields = self._fields_of(samples)
         return {name: self.evaluator().evaluate(fields, own).to_dict() for name, own in answers.items()}
+
+    def _fields_of(self, samples: Samples) -> dict[str, Any]:
+        values = {name: samples.values[name] for name in self.judge.fields}
+        return {name: own.strings() if hasattr(own, "strings") else own for name, own in values.items()}
 
     # ------------------------------------------------------------------------------------------------ files
 

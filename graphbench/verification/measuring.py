@@ -186,6 +186,9 @@ def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path 
     task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
     solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
     floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
+    for part, rows in task.parts(samples["test"]).items():
+        own = samples["test"].take(card, rows)
+        solvers[f"test_{part}"], floor[f"test_{part}"] = task.solvers(own), task.floors(samples["train"], own)
     return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
 
 

@@ -1,0 +1,59 @@
+"""Scores of the parts of the test split, for tasks that score any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphbench.catalog.cards import Card
+from graphbench.evaluation.aggregates import Aggregate
+from graphbench.evaluation.texts import split_and_size
+from graphbench.reports.labels import Labels
+from graphbench.reports.pages import ABSENT, Grid
+from graphbench.reports.published import published
+from graphbench.reports.tables import metric_head, number, stat_text
+
+_TEST = "test"
+
+
+def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
+    """Return the primary metric per predictor and part of the test split, the whole last; None if there is no part.
+
+    Rows are trivial predictors, reference solvers, our runs and published ones. Sizes of texts are no parts: they stand
+    among the splits.
+
+    Args:
+        card: The dataset's card.
+        results: Runs on it.
+    """
+    metric, numbers = card.metrics.primary, published(card.address)
+    named = [*card.solvers, *(name for runs in results for name in runs.scores), *(p.split for p in numbers)]
+    parts = sorted({name for name in named if _is_part(name, card)})
+    if not parts:
+        return None
+    columns, labels = [*parts, _TEST], Labels(results)
+    rows = [*_measured(card.floor, columns, metric, "trivial"), *_measured(card.solvers, columns, metric, "solver")]
+    for runs in results:
+        rows.append((labels[runs] + runs.mark, "ours", *(stat_text(runs.score(name, metric)) for name in columns)))
+    for model in dict.fromkeys(p.model for p in numbers if p.metric == metric):
+        own = {p.split: p.value for p in numbers if p.model == model and p.metric == metric}
+        rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
+    heads = [name.removeprefix(f"{_TEST}_") for name in parts]
+    return Grid((f"predictor ({metric_head(metric)})", "kind", *heads, "all"), tuple(rows))
+
+
+def _is_part(name: str, card: Card) -> bool:
+    return name.startswith(f"{_TEST}_") and name not in card.all_splits and split_and_size(name)[1] is None
+
+
+def _measured(
+    scores: Mapping[str, Mapping[str, Mapping[str, float]]], columns: Sequence[str], metric: str, kind: str
+) -> list[tuple[str, ...]]:
+    names = dict.fromkeys(name for column in columns for name in scores.get(column, {}))
+    return [
+        (name.replace("_", " "), kind, *(_text(scores.get(c, {}).get(name, {}).get(metric)) for c in columns))
+        for name in names
+    ]
+
+
+def _text(value: float | None) -> str:
+    return ABSENT if value is None else number(value)
