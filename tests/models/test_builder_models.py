@@ -87,8 +87,10 @@ def test_the_loss_is_the_cross_entropy_of_the_choices():
             parts = (goal[None], bits[None][:, there], numbers[None][:, there], np.ones((1, there.sum()), bool))
             logits = model.chooser(*map(torch.from_numpy, parts))[0]  # without the missing options
             weights = np.exp(-0.7 * costs[there])
-            terms.append(-float((torch.from_numpy(weights / weights.sum()) * torch.log_softmax(logits, 0)).sum()))
-        assert float(value) == pytest.approx(np.mean(terms), rel=1e-4)
+            terms.append(
+                -float((torch.from_numpy(weights / weights.sum()) * torch.log_softmax(logits, 0).detach()).sum())
+            )
+        assert value.item() == pytest.approx(np.mean(terms), rel=1e-4)
     assert float(loss[2]) == 0.0
 
 

@@ -70,7 +70,7 @@ def test_the_loss_is_that_of_one_token_after_the_other():
         for place, token in enumerate(tokens):
             logits, _, _ = model._read([text], torch.tensor([[0, *tokens[:place]]]))
             terms.append(-float(torch.log_softmax(logits[0, -1], 0)[token].detach()))
-        assert float(value) == pytest.approx(np.mean(terms), rel=1e-4)
+        assert value.item() == pytest.approx(np.mean(terms), rel=1e-4)
 
 
 def test_it_learns_to_write_circuits_which_nothing_else_keeps_right():

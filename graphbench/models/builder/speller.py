@@ -20,6 +20,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.data.domain import find_spelling
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import SpellerModelConfig
+from graphbench.models.builder.network import INITIAL_SCALE, Layer
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -27,38 +28,8 @@ if TYPE_CHECKING:
 _NOTHING = 0  # the token that no sequence has
 _MOST_GOALS = 1024
 _SAMPLES_AT_ONCE = 128
-_INITIAL_SCALE = 0.02
 
 Cache = list[tuple[Tensor, Tensor]]
-
-
-class _Layer(nn.Module):
-    """Pre-norm causal attention and a feed-forward network."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(
-        self, x: Tensor, mask: Tensor, past: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the states [B, T, d] after the layer, and all keys and values [B, heads, P + T, d / heads].
-
-        Args:
-            x: [B, T, d].
-            mask: bool [B, 1, T, P + T], what each token attends to.
-            past: Keys and values of the P tokens before; None for none.
-        """
-        count, tokens, width = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        if past is not None:
-            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        x = x + self.out(mixed.transpose(1, 2).reshape(count, tokens, width))
-        return x + self.down(F.gelu(self.up(self.second_norm(x)))), (k, v)
 
 
 class SpellerModel(TaskModel):
@@ -89,8 +60,8 @@ class SpellerModel(TaskModel):
         self.goal_places = nn.Embedding(_MOST_GOALS, width)
         self.places = nn.Embedding(self.spelling.longest + 1, width)
         for embedding in (self.tokens, self.goal_places, self.places):
-            nn.init.normal_(embedding.weight, std=_INITIAL_SCALE)
-        self.layers = nn.ModuleList(_Layer(width, config.heads) for _ in range(config.layers))
+            nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
+        self.layers = nn.ModuleList(Layer(width, config.heads) for _ in range(config.layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, self.spelling.vocabulary)
 
     def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
