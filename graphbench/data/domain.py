@@ -1,4 +1,4 @@
-"""Domains: objects that list the generators, labellers, sources, problems, judges, views and exporters of one.
+"""Domains: objects that list the generators, labellers, sources, judges, builders, views and other parts of one.
 
 A built-in domain is a package ``graphbench.domains.<name>`` whose module ``domain`` has the object as ``DOMAIN``; it is
 imported when first needed. Others are registered: ``graphbench.register(Domain(...))``, by a plug-in or a script.
@@ -20,6 +20,7 @@ from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.builders import Builder, Spelling
     from graphbench.data.exporters import Exporter
     from graphbench.data.judges import Judge
     from graphbench.data.problems import Problem
@@ -32,7 +33,7 @@ T = TypeVar("T")
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem", "judge", "view", "exporter"]
+Kind = Literal["generator", "labeller", "source", "problem", "judge", "builder", "spelling", "view", "exporter"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Domain:
         sources: Readers of files, such as published ones, with samples of its datasets.
         problems: The combinatorial problems that tasks name.
         judges: The judges of generated structures that tasks name.
+        builders: The builders of structures that configurations of models name.
+        spellings: Ways to write structures as tokens, which configurations of models name.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
     """
@@ -56,6 +59,8 @@ class Domain:
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
     judges: Listing[Judge] = field(default_factory=dict)
+    builders: Listing[Builder] = field(default_factory=dict)
+    spellings: Listing[Spelling] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
 
@@ -212,6 +217,26 @@ def find_judge(name: str) -> Judge:
         CardError: If the domain or the judge does not exist.
     """
     found: Judge = find_part("judge", name)
+    return found
+
+
+def find_builder(name: str) -> Builder:
+    """Return a registered builder by the name a configuration gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the builder does not exist.
+    """
+    found: Builder = find_part("builder", name)
+    return found
+
+
+def find_spelling(name: str) -> Spelling:
+    """Return a registered spelling by the name a configuration gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the spelling does not exist.
+    """
+    found: Spelling = find_part("spelling", name)
     return found
 
 

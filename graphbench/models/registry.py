@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from graphbench.core.errors import ConfigError, PluginError, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
+from graphbench.models.builder.config import BuilderModelConfig, SpellerModelConfig
 from graphbench.models.config import ModelConfig
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.story.config import StoryModelConfig
@@ -164,6 +165,18 @@ def _text(config: TextModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskMod
     return TextModel(config)
 
 
+def _builder(config: BuilderModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.builder.model import BuilderModel
+
+    return BuilderModel(config, _only(config.kind, tasks))
+
+
+def _speller(config: SpellerModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
+    from graphbench.models.builder.speller import SpellerModel
+
+    return SpellerModel(config, _only(config.kind, tasks))
+
+
 def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
     if len(tasks) != 1:
         raise ConfigError(f"models of kind {kind} have one task, not {len(tasks)}; train them one after the other")
@@ -186,5 +199,7 @@ register_architecture(Architecture("graph", ModelConfig, _graph))
 register_architecture(Architecture("trajectory", TrajectoryModelConfig, _trajectory))
 register_architecture(Architecture("story", StoryModelConfig, _story, _completed_story))
 register_architecture(Architecture("text", TextModelConfig, _text))
+register_architecture(Architecture("builder", BuilderModelConfig, _builder))
+register_architecture(Architecture("speller", SpellerModelConfig, _speller))
 register_architecture(Architecture("tabular", TabularModelConfig, _tabular, learner="tabular", has_steps=False))
 register_architecture(Architecture("selector", SelectorModelConfig, _selector, learner="tabular", has_steps=False))

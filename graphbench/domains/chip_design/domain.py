@@ -9,5 +9,7 @@ DOMAIN = Domain(
     generators="graphbench.domains.chip_design.generators:GENERATORS",
     labellers="graphbench.domains.chip_design.labellers:LABELLERS",
     judges="graphbench.domains.chip_design.judging:JUDGES",
+    builders="graphbench.domains.chip_design.building:BUILDERS",
+    spellings="graphbench.domains.chip_design.spelling:SPELLINGS",
     views="graphbench.domains.chip_design.views:VIEWS",
 )

@@ -1,0 +1,119 @@
+"""Two ways in which a model may generate structures of a domain: builders and spellings.
+
+A builder builds a structure by choices, so that it is right whatever is chosen. A model that chooses well gets good
+structures, and one that chooses at random gets right ones: what is learned is quality alone. A spelling writes a
+structure as a sequence of tokens, of which a model may write any, right or wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The choices that are due in structures that are being built together.
+
+    Attributes:
+        which: int64 ``[w]``, the structures in which a choice is due.
+        options: int64 ``[w, C]``, what may be chosen there; -1 where there are fewer options.
+        goal: int8 ``[w, G]``, what has to be built, a vector of -1, 0 and 1.
+        bits: int8 ``[w, C, G]``, the options in the terms of the goal; 0 where there are fewer.
+        numbers: float32 ``[w, C, N]``, what is known of the options besides; 0 where there are fewer.
+    """
+
+    which: NDArray[np.int64]
+    options: NDArray[np.int64]
+    goal: NDArray[np.int8]
+    bits: NDArray[np.int8]
+    numbers: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """Return the number of choices that are due."""
+        return len(self.which)
+
+
+class Building(Protocol):
+    """Structures that are being built together; what becomes of one does not depend on the others."""
+
+    def advance(self) -> bool:
+        """Build on until a choice is due in every structure or it is complete, and return whether one is due."""
+        ...
+
+    def choices(self) -> Choices:
+        """Return the choices that are due."""
+        ...
+
+    def play_outs(self, choices: Choices, considered: NDArray[np.bool_], rounds: int) -> NDArray[np.float32]:
+        """Return what options cost if simple choices follow, float32 ``[w, C]``; inf for what is not considered.
+
+        Args:
+            choices: The choices that are due.
+            considered: bool ``[w, C]``, the options to consider.
+            rounds: Number of play-outs over which costs are averaged.
+        """
+        ...
+
+    def choose(self, choices: Choices, columns: NDArray[np.int64]) -> None:
+        """Choose one option in every structure where a choice is due, int64 ``[w]``, by its column."""
+        ...
+
+    def structures(self) -> tuple[Sequence[Any], NDArray[np.float64]]:
+        """Return the complete structures, as the domain's judge takes them, and the cost of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A way to build structures.
+
+    Attributes:
+        name: ``<domain>.<name>``, as configurations write it.
+        field: The input of samples that it reads, a text of graphs.
+        goal: Width G of a goal.
+        options: Most options C of a choice.
+        numbers: Numbers N that describe an option.
+        start: ``(texts, variants) -> building``: begin one structure per text. The variant, 0 or above, changes how one
+            text is built: structures of the same text and variant differ by the choices alone.
+    """
+
+    name: str
+    field: str
+    goal: int
+    options: int
+    numbers: int
+    start: Callable[[Sequence[str], Sequence[int]], Building]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A way to write structures as sequences of tokens; token 0 is no token of any sequence.
+
+    Attributes:
+        name: ``<domain>.<name>``, as configurations write it.
+        field: The input of samples that says what is wanted, a text of graphs.
+        reference: The feature of samples that holds a structure to learn from, a text of graphs.
+        goal: Width G of the vectors that :attr:`goals` returns.
+        vocabulary: Number of tokens, with token 0.
+        longest: Most tokens of a sequence.
+        goals: ``text -> int8 [P, G]``, what is wanted as vectors of -1, 0 and 1.
+        tokens: ``reference -> int64 [L]``, the sequence of a structure.
+        complete: ``(text, tokens) -> whether they are a complete sequence``; after that nothing is written.
+        structure: ``(text, tokens) -> structure``, as the domain's judge takes it; None if the sequence is none.
+    """
+
+    name: str
+    field: str
+    reference: str
+    goal: int
+    vocabulary: int
+    longest: int
+    goals: Callable[[str], NDArray[np.int8]]
+    tokens: Callable[[str], NDArray[np.int64]]
+    complete: Callable[[str, Sequence[int]], bool]
+    structure: Callable[[str, Sequence[int]], Any]

@@ -1,0 +1,316 @@
+"""Circuits of truth tables, built from the top down by choices that may be anybody's: every sequence is correct.
+
+The truth table of an output is cut into *blocks* of 64 bits, which share one circuit. A block is a *goal*: a function
+that the circuit has to compute on a care set, at first on all columns of the block. Goals are met in turn:
+
+1. If at most four ANDs of variables that the circuit has already express the goal on its care set, they are added
+   (:mod:`~.divisors`); what these functions do elsewhere does not matter.
+2. Otherwise a *choice* is due: a literal s, the selector, that is neither true nor false on the whole care set. The
+   goal is split: one half has to be met where s is 1, then another where s is 0. After each half the whole goal is
+   tried once more with two ANDs at most, as its half is a new variable; else ``s ? first : second`` joins the halves.
+
+At last multiplexers of the remaining inputs join the blocks of an output. A half has fewer columns than its goal, and
+goals of one column are constant there, so that any choices end in a circuit, and that computes the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import CircuitError
+from graphbench.core.kernels import kernel
+from graphbench.domains.chip_design.aig import Aig
+from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words
+from graphbench.domains.chip_design.construction_choices import (
+    CANDIDATES,
+    FEATURES,
+    candidates,
+    describe,
+    greedy_choice,
+    play_out,
+)
+from graphbench.domains.chip_design.construction_kernels import (
+    CHOICES,
+    DEPTH,
+    HEIGHT,
+    MOST_GATES,
+    VARIABLES,
+    advance,
+    begin,
+    choose,
+    finish,
+)
+from graphbench.domains.chip_design.truth_tables import Bits, num_inputs, to_words
+from graphbench.domains.rng import seed as seeded
+
+MOST_INPUTS = 10
+"""Most inputs of a function for which circuits are built."""
+
+
+class Constructions:
+    """Circuits that are built together: ``advance`` them, ``choose`` for those that wait, and so on to the end.
+
+    Attributes:
+        waiting: bool ``[B]``: which circuits have a choice due.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[Bits],
+        orders: Sequence[NDArray[np.int64]] | None = None,
+        keys: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Begin circuits.
+
+        Args:
+            tables: Truth tables, bool ``[m, 2^n]`` each.
+            orders: A permutation of its inputs for every table: input ``orders[b][i]`` of the table takes the part of
+                input i while the circuit is built; the first six are the inputs of a block. None leaves all in order.
+            keys: uint64 ``[B]``, on which the random numbers of a circuit's play-outs depend; None for 0 in all.
+
+        Raises:
+            CircuitError: If a table has more than 10 inputs.
+        """
+        self._inputs = np.array([num_inputs(table) for table in tables], np.int64)
+        self._outputs = np.array([len(table) for table in tables], np.int64)
+        if len(tables) and self._inputs.max() > MOST_INPUTS:
+            raise CircuitError(
+                f"table {int(self._inputs.argmax())} has {int(self._inputs.max())} inputs; circuits are built for at "
+                f"most {MOST_INPUTS}"
+            )
+        self._orders = [np.arange(n) for n in self._inputs] if orders is None else [np.asarray(o) for o in orders]
+        words = [to_words(permuted(t, o)).ravel() for t, o in zip(tables, self._orders, strict=True)]
+        count, blocks = len(tables), max(map(len, words), default=1)
+        width = 1 << max(int(self._inputs.max(initial=0)) - 6, 0)
+        room = 2 + int(self._inputs.max(initial=0)) + (MOST_GATES + 3) * blocks
+        self._targets = np.zeros((count, blocks), np.uint64)
+        for own, row in zip(words, self._targets, strict=True):
+            row[: len(own)] = own
+        self._tables = np.empty((count, width, room), np.uint64)
+        self._fanins = np.empty((count, room, 2), np.int32)
+        self._state = np.zeros((count, CHOICES + 1), np.int64)
+        self._goals = np.zeros((count, DEPTH, 2), np.uint64)
+        self._frames = np.zeros((count, DEPTH, 3), np.int64)
+        self._results = np.zeros((count, blocks), np.int64)
+        self._keys = np.zeros(count, np.uint64) if keys is None else np.asarray(keys, np.uint64)
+        self.waiting = np.ones(count, np.bool_)
+        _begin_all(self._inputs, self._outputs, self._tables, self._state)
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return self._targets, self._tables, self._fanins, self._state, self._goals, self._frames, self._results
+
+    @property
+    def choices(self) -> NDArray[np.int64]:
+        """int64 ``[B]``, the number of choices so far."""
+        return self._state[:, CHOICES]
+
+    def advance(self) -> bool:
+        """Build all circuits on until a choice is due in each, and return whether one is in any."""
+        _advance_all(self.waiting, *self._arrays)
+        return bool(self.waiting.any())
+
+    def candidates(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8], NDArray[np.float32]]:
+        """Return what may be chosen where a choice is due.
+
+        Returns:
+            int64 ``[w]``, the circuits that wait; int32 ``[w, C]``, selectors, 0 where there are fewer; int8
+            ``[w, 1 + C, 64]`` and float32 ``[w, C, FEATURES]``, as ``construction_choices.describe`` writes them.
+        """
+        which = np.flatnonzero(self.waiting)
+        return which, *_describe_all(which, *self._arrays)
+
+    def play_outs(
+        self, which: NDArray[np.int64], literals: NDArray[np.int32], *, rounds: int, noise: float = 1.0
+    ) -> NDArray[np.float32]:
+        """Return the mean number of ANDs until the goal is met after each candidate, under greedy choices.
+
+        Args:
+            which: int64 ``[w]``, circuits that wait.
+            literals: int32 ``[w, C]``, of their candidates; 0 for none.
+            rounds: Play-outs per candidate.
+            noise: Of ``construction_choices.greedy_choice``.
+
+        Returns:
+            float32 ``[w, C]``, 0 where there is no candidate.
+        """
+        return _play_all(which, literals, rounds, noise, self._keys, *self._arrays)
+
+    def choose(self, which: NDArray[np.int64], selectors: NDArray[np.integer[Any]]) -> None:
+        """Make the choices that are due.
+
+        Args:
+            which: int64 ``[w]``, circuits that wait.
+            selectors: int64 ``[w]``, of their candidates.
+        """
+        _choose_all(which, np.asarray(selectors, np.int64), *self._arrays[1:])
+        self.waiting[which] = False
+
+    def circuits(self) -> list[Aig]:
+        """Return the circuits, which must be complete, after structural hashing."""
+        found = []
+        for b in range(len(self._state)):
+            n = int(self._inputs[b])
+            outputs = np.empty(self._outputs[b], np.int32)
+            _finish_one(self._tables[b], self._fanins[b], self._state[b], self._results[b], outputs)
+            fanins = self._fanins[b, n + 1 : self._state[b, VARIABLES]]
+            variables = np.concatenate(([0], 1 + self._orders[b], np.arange(n + 1, n + 1 + len(fanins))))
+            fanins, outputs = (2 * variables[own >> 1] + (own & 1) for own in (fanins, outputs))
+            found.append(Aig(n, fanins, outputs).hashed())
+        return found
+
+
+def permuted(table: Bits, order: NDArray[np.int64]) -> Bits:
+    """Return a truth table whose input i is input ``order[i]`` of another."""
+    n = len(order)
+    axes = [n - int(i) for i in order[::-1]]  # axis 0 is that of the outputs, and input 0 changes fastest
+    return np.ascontiguousarray(table.reshape(len(table), *[2] * n).transpose(0, *axes).reshape(len(table), -1))
+
+
+def build_greedily(
+    tables: Sequence[Bits], orders: Sequence[NDArray[np.int64]] | None = None, *, noise: float = 0.0, seed: int = 0
+) -> list[Aig]:
+    """Return circuits whose choices are those of ``construction_choices.greedy_choice``.
+
+    Args:
+        tables: Truth tables, bool ``[m, 2^n]`` each, of at most 10 inputs.
+        orders: See :class:`Constructions`.
+        noise: Most that is added to an estimate at random, in ANDs.
+        seed: Seed of the noise; the circuit of table b depends on the table, the seed and b.
+
+    Raises:
+        CircuitError: If a table has more inputs.
+    """
+    built = Constructions(tables, orders)
+    _greedy_all(noise, seed, *built._arrays)
+    built.waiting[:] = False
+    return built.circuits()
+
+
+@kernel
+def _begin_all(inputs: Ints, outputs: Ints, tables: Words, state: Ints) -> None:
+    for b in range(inputs.shape[0]):
+        begin(inputs[b], outputs[b], tables[b], state[b])
+
+
+@kernel
+def _advance_all(
+    waiting: NDArray[np.bool_],
+    targets: Words,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+) -> None:
+    space = np.empty((3, 2 * tables.shape[2]), np.int64)
+    for b in range(state.shape[0]):
+        if not waiting[b] or state[b, HEIGHT] == 0:
+            waiting[b] = advance(targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space, -1)
+
+
+@kernel
+def _describe_all(
+    which: Ints,
+    targets: Words,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+) -> tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.float32]]:
+    literals = np.zeros((which.shape[0], CANDIDATES), np.int32)
+    bits = np.empty((which.shape[0], 1 + CANDIDATES, 64), np.int8)
+    features = np.empty((which.shape[0], CANDIDATES, FEATURES), np.float32)
+    space = np.empty(2 * tables.shape[2], np.int64)
+    for i in range(which.shape[0]):
+        b = which[i]
+        candidates(tables[b], state[b], goals[b], literals[i])
+        describe(tables[b], state[b], goals[b], literals[i], bits[i], features[i], space)
+    return literals, bits, features
+
+
+@kernel
+def _play_all(
+    which: Ints,
+    literals: NDArray[np.int32],
+    rounds: int,
+    noise: float,
+    keys: Words,
+    targets: Words,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+) -> NDArray[np.float32]:
+    costs = np.zeros(literals.shape, np.float32)
+    space = np.empty((3, 2 * tables.shape[2]), np.int64)
+    for i in range(which.shape[0]):
+        b = which[i]
+        random = seeded(keys[b], state[b, CHOICES], 0, 0)
+        for _ in range(rounds):
+            play_out(
+                targets[b],
+                tables[b],
+                fanins[b],
+                state[b],
+                goals[b],
+                frames[b],
+                results[b],
+                space,
+                literals[i],
+                noise,
+                random,
+                costs[i],
+            )
+    return costs / np.float32(rounds)
+
+
+@kernel
+def _choose_all(
+    which: Ints,
+    selectors: Ints,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+) -> None:
+    for i in range(which.shape[0]):
+        b = which[i]
+        choose(selectors[i], tables[b], state[b], goals[b], frames[b])
+
+
+@kernel
+def _greedy_all(
+    noise: float,
+    seed: int,
+    targets: Words,
+    tables: Words,
+    fanins: Literals,
+    state: Ints,
+    goals: Words,
+    frames: Ints,
+    results: Ints,
+) -> None:
+    space = np.empty((3, 2 * tables.shape[2]), np.int64)
+    for b in range(state.shape[0]):
+        random = seeded(np.uint64(seed), b, 0, 0)
+        own = (targets[b], tables[b], fanins[b], state[b], goals[b], frames[b], results[b], space)
+        while advance(*own, -1):
+            chosen = greedy_choice(tables[b], state[b], goals[b], noise, random)
+            choose(chosen, tables[b], state[b], goals[b], frames[b])
+
+
+@kernel
+def _finish_one(tables: Words, fanins: Literals, state: Ints, results: Ints, outputs: Literals) -> None:
+    finish(tables, fanins, state, results, outputs)

@@ -1,0 +1,1 @@
+"""Models that generate structures by choices, each of which a domain's builder keeps right."""

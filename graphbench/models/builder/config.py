@@ -1,0 +1,86 @@
+"""The configurations of models that generate structures. This module loads no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from graphbench.models.config import ArchitectureConfig, layers_size
+
+
+class BuilderModelConfig(ArchitectureConfig):
+    """A model that generates structures by choices (:class:`graphbench.models.builder.model.BuilderModel`).
+
+    Attributes:
+        kind: Always ``builder``, which selects this kind of model.
+        builder: What builds the structures, ``<domain>.<name>``.
+        layers: Layers of the transformer.
+        hidden: Its width.
+        heads: Its attention heads.
+        teacher_rounds: Play-outs per option from which the model learns.
+        sharpness: How much the teacher prefers the better of two options, in nats per unit of cost.
+        wandering: Share of random choices while structures are built for training; the others are the teacher's.
+        samples: Number k of structures that are built per sample of the data, the best of which is the answer.
+        temperature: Of the choices in all of them but the first, whose choices are the likeliest.
+        considered: Number of options, the likeliest, that are compared by play-outs before a choice is made; 0 makes
+            choices by the transformer alone.
+        rounds: Play-outs per option considered.
+        remembered: Most samples of the data whose lessons are kept in memory.
+    """
+
+    kind: Literal["builder"] = "builder"
+    builder: str
+    layers: int = Field(default=3, ge=1)
+    hidden: int = Field(default=64, ge=1)
+    heads: int = Field(default=4, ge=1)
+    teacher_rounds: int = Field(default=2, ge=1, le=1000)
+    sharpness: float = Field(default=1.0, gt=0.0)
+    wandering: float = Field(default=0.2, ge=0.0, le=1.0)
+    samples: int = Field(default=8, ge=1, le=100_000)
+    temperature: float = Field(default=1.0, ge=0.0)
+    considered: int = Field(default=0, ge=0)
+    rounds: int = Field(default=1, ge=1, le=1000)
+    remembered: int = Field(default=20_000, ge=0)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        return layers_size(self.layers, 12 * self.hidden**2)
+
+    @model_validator(mode="after")
+    def _check(self) -> BuilderModelConfig:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
+        return self
+
+
+class SpellerModelConfig(ArchitectureConfig):
+    """A model that writes structures token by token (:class:`graphbench.models.builder.speller.SpellerModel`).
+
+    Attributes:
+        kind: Always ``speller``, which selects this kind of model.
+        spelling: How structures are written, ``<domain>.<name>``.
+        layers: Layers of the transformer.
+        hidden: Its width.
+        heads: Its attention heads.
+        temperature: Of the tokens that are drawn; 0 takes the likeliest.
+    """
+
+    kind: Literal["speller"] = "speller"
+    spelling: str
+    layers: int = Field(default=3, ge=1)
+    hidden: int = Field(default=64, ge=1)
+    heads: int = Field(default=4, ge=1)
+    temperature: float = Field(default=0.0, ge=0.0)
+
+    @property
+    def estimated_size(self) -> int:
+        """A lower bound on the count of numbers that a model's weights hold."""
+        return layers_size(self.layers, 12 * self.hidden**2)
+
+    @model_validator(mode="after")
+    def _check(self) -> SpellerModelConfig:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden={self.hidden} is not divisible by heads={self.heads}; change one of them")
+        return self

@@ -1,0 +1,83 @@
+"""The transformer that chooses: it reads a goal and the options, and points at one."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+INITIAL_SCALE = 0.02
+"""Standard deviation of embeddings and of the last layer before training."""
+
+
+class Layer(nn.Module):
+    """A layer of a transformer: pre-norm attention and a feed-forward network, both residual."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        """Create a layer of some width and number of attention heads."""
+        super().__init__()
+        self.heads = heads
+        self.norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(
+        self, x: Tensor, mask: Tensor, past: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the states [B, T, d] after the layer, and all keys and values [B, heads, P + T, d / heads].
+
+        Args:
+            x: [B, T, d].
+            mask: bool [B, 1, T, P + T], or [B, 1, 1, P + T] where all tokens attend to the same.
+            past: Keys and values of the P tokens before; None for none.
+        """
+        count, tokens, width = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(count, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if past is not None:
+            k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        x = x + self.out(mixed.transpose(1, 2).reshape(count, tokens, width))
+        return x + self.down(F.gelu(self.up(self.second_norm(x)))), (k, v)
+
+
+class Chooser(nn.Module):
+    """A transformer over the goal and the options of a choice, with a score for every option.
+
+    The tokens are the goal, a vector of bits, and the options: their bits in the terms of the goal, and numbers. Bits
+    and numbers are embedded by linear maps. There are no positions: options are a set.
+    """
+
+    def __init__(self, goal: int, numbers: int, width: int, heads: int, layers: int) -> None:
+        """Create the network.
+
+        Args:
+            goal: Number of bits of a goal.
+            numbers: Numbers that describe an option.
+            width: Width of the states.
+            heads: Attention heads.
+            layers: Layers.
+        """
+        super().__init__()
+        self.goal = nn.Linear(goal, width)
+        self.bits, self.numbers = nn.Linear(goal, width), nn.Linear(numbers, width)
+        self.mixed = nn.Sequential(nn.GELU(), nn.Linear(width, width))
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.norm, self.score = nn.LayerNorm(width), nn.Linear(width, 1, bias=False)
+        nn.init.normal_(self.score.weight, std=INITIAL_SCALE)
+
+    def forward(self, goal: Tensor, bits: Tensor, numbers: Tensor, there: Tensor) -> Tensor:
+        """Return the logits of the options, float32 [w, C]; -inf where there is none.
+
+        Args:
+            goal: [w, G].
+            bits: [w, C, G].
+            numbers: float32 [w, C, N].
+            there: bool [w, C], which options there are.
+        """
+        options = self.mixed(self.bits(bits.float()) + self.numbers(numbers))
+        x = torch.cat([self.goal(goal.float()).unsqueeze(1), options], dim=1)
+        mask = F.pad(there, (1, 0), value=True)[:, None, None]
+        for layer in self.layers:
+            x, _ = layer(x, mask)
+        logits: Tensor = self.score(self.norm(x[:, 1:])).squeeze(2).float()
+        return logits.masked_fill(~there, -torch.inf)

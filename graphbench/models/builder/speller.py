@@ -1,0 +1,157 @@
+"""Models that write structures token by token, with nothing that keeps them right.
+
+A decoder-only transformer reads what is wanted and continues with the tokens of a structure. It is the plain model
+beside :mod:`graphbench.models.builder.model`: its share of right answers shows what a builder's guarantee is worth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphbench.catalog.features import Kind, Location, Stage, select
+from graphbench.core.errors import ConfigError
+from graphbench.data.domain import find_spelling
+from graphbench.models.base import TaskFeatures, TaskModel
+from graphbench.models.builder.config import SpellerModelConfig
+from graphbench.models.builder.network import INITIAL_SCALE, Layer
+
+if TYPE_CHECKING:
+    from graphbench.data.dataset import GraphDataset
+
+_NOTHING = 0  # the token that no sequence has
+_MOST_GOALS = 1024
+_SAMPLES_AT_ONCE = 128
+
+Cache = list[tuple[Tensor, Tensor]]
+
+
+class SpellerModel(TaskModel):
+    """A model of one dataset: ``model(batch)`` returns ``loss``, per sample; ``predict`` returns ``answers``.
+
+    Args:
+        config: The configuration.
+        task: What is known of the task.
+
+    Raises:
+        CardError: If there is no such spelling.
+        ConfigError: If the task does not have the text that says what is wanted, or the structures.
+    """
+
+    def __init__(self, config: SpellerModelConfig, task: TaskFeatures) -> None:
+        super().__init__()
+        self.config, self.spelling = config, find_spelling(config.spelling)
+        for stage, name in ((Stage.INPUT, self.spelling.field), (Stage.OUTPUT, self.spelling.reference)):
+            texts = [f.name for f in select(task.features, stage, Location.GRAPH) if f.kind is Kind.TEXT]
+            if name not in texts:
+                raise ConfigError(
+                    f"{config.spelling} needs a text {name!r} of graphs as {stage.value}, which the task does not have "
+                    f"(there: {', '.join(texts) or 'none'}); choose another dataset"
+                )
+        width = config.hidden
+        self.goals = nn.Linear(self.spelling.goal, width)
+        self.tokens = nn.Embedding(self.spelling.vocabulary, width)
+        self.goal_places = nn.Embedding(_MOST_GOALS, width)
+        self.places = nn.Embedding(self.spelling.longest + 1, width)
+        for embedding in (self.tokens, self.goal_places, self.places):
+            nn.init.normal_(embedding.weight, std=INITIAL_SCALE)
+        self.layers = nn.ModuleList(Layer(width, config.heads) for _ in range(config.layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, self.spelling.vocabulary)
+
+    def forward(self, batch: Any, task_id: str | None = None) -> dict[str, Tensor]:
+        """Return ``loss``: the mean cross-entropy of the tokens of every sample's structure, float32 [B]."""
+        written = [torch.from_numpy(self.spelling.tokens(own)) for own in _strings(batch, self.spelling.reference)]
+        targets = nn.utils.rnn.pad_sequence(written, batch_first=True).to(self.head.weight.device)
+        logits, _, _ = self._read(_strings(batch, self.spelling.field), F.pad(targets[:, :-1], (1, 0)))
+        losses = F.cross_entropy(logits.float().transpose(1, 2), targets, ignore_index=_NOTHING, reduction="none")
+        return {"loss": losses.sum(1) / (targets != _NOTHING).sum(1)}
+
+    @torch.inference_mode()
+    def predict(self, batch: Any, task_id: str | None = None) -> dict[str, Any]:
+        """Return ``answers``, one structure per sample, None where the tokens are none."""
+        texts = _strings(batch, self.spelling.field)
+        found = zip(texts, self.write(texts), strict=True)
+        return {"answers": [self.spelling.structure(text, tokens) for text, tokens in found]}
+
+    def largest_batch(self, dataset: GraphDataset) -> int:
+        """Return the number of samples for which structures are written at once."""
+        return _SAMPLES_AT_ONCE
+
+    @torch.inference_mode()
+    def write(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens that the model writes for every text, until they are complete or too long."""
+        generators = [_generator(text) for text in texts]
+        found: list[list[int]] = [[] for _ in texts]
+        waiting = list(range(len(texts)))
+        start = torch.zeros(len(texts), 1, dtype=torch.int64, device=self.head.weight.device)
+        logits, there, cache = self._read(texts, start)
+        while True:
+            values = logits[:, -1].float().cpu().numpy().astype(np.float64)
+            values[:, _NOTHING] = -np.inf
+            for row, b in enumerate(waiting):
+                if self.config.temperature:  # Gumbel noise: the largest is a sample of the softmax
+                    values[row] += self.config.temperature * generators[b].gumbel(size=values.shape[1])
+                found[b].append(int(values[row].argmax()))
+            rows = [row for row, b in enumerate(waiting) if not self._is_done(texts[b], found[b])]
+            waiting = [waiting[row] for row in rows]
+            if not waiting:
+                return found
+            kept = torch.tensor(rows, device=start.device)
+            cache = [(k[kept], v[kept]) for k, v in cache]
+            there = F.pad(there[kept], (0, 1), value=True)
+            last = torch.tensor([[found[b][-1]] for b in waiting], device=start.device)
+            x = self.tokens(last) + self.places.weight[len(found[waiting[0]])]
+            logits, cache = self._through(x, there[:, None, None], cache)
+
+    def _is_done(self, text: str, tokens: list[int]) -> bool:
+        return len(tokens) >= self.spelling.longest or self.spelling.complete(text, tokens)
+
+    def _read(self, texts: Sequence[str], tokens: Tensor) -> tuple[Tensor, Tensor, Cache]:
+        """Return the logits [B, T, V] after each of the tokens [B, T], which places count, and keys and values."""
+        device = tokens.device
+        goals = [torch.from_numpy(self.spelling.goals(text)).float() for text in texts]
+        if max(map(len, goals)) > _MOST_GOALS:
+            raise ConfigError(
+                f"a sample has {max(map(len, goals)):,} vectors of goals; at most {_MOST_GOALS:,} are read"
+            )
+        counts = torch.tensor([len(own) for own in goals], device=device)
+        padded = nn.utils.rnn.pad_sequence(goals, batch_first=True).to(device)
+        prefix, length = padded.shape[1], tokens.shape[1]
+        x = torch.cat(
+            [
+                self.goals(padded) + self.goal_places.weight[:prefix],
+                self.tokens(tokens) + self.places.weight[:length],
+            ],
+            dim=1,
+        )
+        there = F.pad(torch.arange(prefix, device=device) < counts[:, None], (0, length), value=True)
+        causal = torch.ones(prefix + length, prefix + length, dtype=torch.bool, device=device).tril()
+        causal[:prefix, :prefix] = True
+        logits, cache = self._through(x, (there[:, None] & causal)[:, None], [], prefix)
+        return logits, there, cache
+
+    def _through(self, x: Tensor, mask: Tensor, cache: Cache, skipped: int = 0) -> tuple[Tensor, Cache]:
+        kept: Cache = []
+        for number, layer in enumerate(self.layers):
+            x, own = layer(x, mask, cache[number] if cache else None)
+            kept.append(own)
+        return self.head(self.norm(x[:, skipped:])), kept
+
+
+def _strings(batch: Any, name: str) -> list[str]:
+    texts = getattr(batch, name, None)
+    if texts is None:
+        raise ConfigError(f"the batch has no {name!r}; build the model with the features of the data")
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _generator(text: str) -> np.random.Generator:
+    """Return the random numbers of one sequence."""
+    digest = hashlib.blake2b(f"tokens {text}".encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
