@@ -62,7 +62,12 @@ def test_card_says_what_a_reader_needs(id_: str) -> None:
     assert card.summary.endswith(".")
     assert card.licence
     assert card.source.citation
-    as_in_training = ("chip_design", "circuits", "co", "sat")  # domains whose test graphs are drawn like those of training
+    as_in_training = (
+        "chip_design",
+        "circuits",
+        "co",
+        "sat",
+    )  # domains whose test graphs are drawn like those of training
     assert card.split("test").shift is not None or card.domain in as_in_training
 
 
