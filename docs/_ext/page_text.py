@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from markdown_text import code, joined, number, table, with_deviation
-from sample_drawing import CANDIDATES
+from sample_drawing import candidates
 from task_text import all_features, label_statistics, labels_table, task_cards, tasks_table
 
 from graphbench.catalog.cards import Card
@@ -103,7 +103,7 @@ def _figure(card: Card, picture: str, index: int) -> str:
     return (
         f":::{{figure}} {picture}\n:alt: One training graph of {card.id} with its label highlighted\n"
         f":class: gb-sample\n:width: 100%\n\nTraining graph {index}, drawn from the card: "
-        f"one of the sparser ones among the first {CANDIDATES}. The label is {label}.\n:::"
+        f"one of the sparser ones among the first {candidates(card)}. The label is {label}.\n:::"
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
 from graphbench.data.samples import Samples
 
@@ -42,13 +43,20 @@ class Sample:
         return [f for f in self.card.features if f.stage is stage and f.location is location]
 
 
+def candidates(card: Card, split: str = "train") -> int:
+    """Return the number of samples that a picture is chosen from: fewer where samples take long to draw."""
+    generator = find_generator(card.generator)
+    about = generator.shard_size(generator.parse(card, split))  # samples of about constant cost
+    return min(CANDIDATES, card.split(split).count, about)
+
+
 def pick_sample(card: Card, split: str = "train") -> Sample:
     """Return a sample that is easy to read: few edges, mask labels neither rare nor everywhere.
 
     Of the first samples of the split with informative labels, it is the one at the lower quartile of edges: the
     sparsest ones are often trees, on which many tasks are trivial.
     """
-    drawn = draw_samples(card, split, np.arange(min(CANDIDATES, card.split(split).count)))
+    drawn = draw_samples(card, split, np.arange(candidates(card, split)))
     samples = [_one(card, drawn, i) for i in range(len(drawn))]
     masks = [f.name for f in card.outputs if f.kind in MASKS]
     for low, high in SHARES:
