@@ -24,6 +24,7 @@ from trajectory_drawing import draw_trajectory
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError
 
+MOST_EDGES = 20_000  # of a graph that is drawn
 FOLDER = Path("datasets", "generated")
 _LOG = logging.getLogger(__name__)
 
@@ -53,6 +54,9 @@ def write_pages(docs: Path) -> list[Path]:
             sample = pick_sample(card)
         except GraphBenchError as error:
             _LOG.warning("no picture of %s: %s", card.id, error)
+            wanted[folder / f"{page_name(card)}.md"] = page(card)
+            continue
+        if len(sample.edges) > MOST_EDGES:
             wanted[folder / f"{page_name(card)}.md"] = page(card)
             continue
         _write_if_changed(picture, _drawn(sample, folder))
