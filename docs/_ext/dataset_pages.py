@@ -24,7 +24,7 @@ from trajectory_drawing import draw_trajectory
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError
 
-MOST_EDGES = 20_000  # of a graph that is drawn
+MOST_EDGES = 15_000  # of a graph that is drawn
 FOLDER = Path("datasets", "generated")
 _LOG = logging.getLogger(__name__)
 

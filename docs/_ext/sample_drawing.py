@@ -46,8 +46,8 @@ class Sample:
 def candidates(card: Card, split: str = "train") -> int:
     """Return the number of samples that a picture is chosen from: fewer where samples take long to draw."""
     generator = find_generator(card.generator)
-    about = generator.shard_size(generator.parse(card, split))  # samples of about constant cost
-    return min(CANDIDATES, card.split(split).count, about)
+    share = generator.shard_size(generator.parse(card, split)) // 4  # whose cost is about constant
+    return max(1, min(CANDIDATES, card.split(split).count, share))
 
 
 def pick_sample(card: Card, split: str = "train") -> Sample:
