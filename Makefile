@@ -47,7 +47,7 @@ test-all: lint
 	$(BIN)/python -m pytest -q
 
 docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,sat]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,sat,chip]'
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

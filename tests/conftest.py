@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family
 from graphbench.core import plugins
+from graphbench.core.errors import MissingDependency
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -170,3 +172,17 @@ def output_of() -> Callable[[subprocess.Popen[str]], str]:
         return output
 
     return wait
+
+
+@pytest.fixture
+def needs_installed() -> Callable[[], AbstractContextManager[None]]:
+    """A block that skips the test where an optional package that draws or labels a dataset is not installed."""
+
+    @contextmanager
+    def skipping() -> Iterator[None]:
+        try:
+            yield
+        except MissingDependency as error:
+            pytest.skip(str(error))
+
+    return skipping

@@ -199,9 +199,10 @@ def test_files_named_in_the_text_exist():
 
 
 @pytest.mark.parametrize("id_", graphbench.list_datasets())
-def test_the_page_of_a_dataset_says_what_its_card_says(id_):
+def test_the_page_of_a_dataset_says_what_its_card_says(id_, needs_installed):
     card = graphbench.card(id_)
-    text = page_text.page(card)
+    with needs_installed():
+        text = page_text.page(card)
     for name in (*card.all_splits, *card.aliases, *card.groups, *(f.name for f in card.features)):
         assert f"`{name}`" in text
     for line in (card.summary, card.licence, card.source.paper, *card.source.deviations):
@@ -281,13 +282,14 @@ def distinct_tasks() -> list[str]:
 
 
 @pytest.mark.parametrize("id_", distinct_tasks())
-def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path):
+def test_the_picture_of_a_dataset_is_the_same_every_time(id_, tmp_path, needs_installed):
     card = graphbench.card(id_)
     for name in ("a.svg", "b.svg"):
         if card.hints:
             trajectory_drawing.draw_trajectory(card, tmp_path / name)
         else:
-            sample_drawing.draw(sample_drawing.pick_sample(card), tmp_path / name)
+            with needs_installed():
+                sample_drawing.draw(sample_drawing.pick_sample(card), tmp_path / name)
     drawn = (tmp_path / "a.svg").read_bytes()
     assert drawn == (tmp_path / "b.svg").read_bytes()
     assert any(f.name.encode() in drawn for f in card.hints or card.outputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import graphbench
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import CardError, GenerationError, MissingDependency, VerificationError
+from graphbench.core.errors import CardError, GenerationError, VerificationError
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Samples
@@ -32,15 +31,6 @@ def test_shipped_dataset_passes(dataset, tmp_path):
     assert {row.split for row in outcome.rows} >= set(splits)
 
 
-@contextmanager
-def needs_installed():
-    """Skip where an optional package that draws a dataset is not installed."""
-    try:
-        yield
-    except MissingDependency as error:
-        pytest.skip(str(error))
-
-
 LONG = {"sat/medium", "sat/large", "sat/paper_small"}
 """Datasets a sample of which takes a second or more to draw."""
 
@@ -48,7 +38,7 @@ LONG = {"sat/medium", "sat/large", "sat/paper_small"}
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("dataset", graphbench.list_datasets())
-def test_shipped_dataset_passes_in_full(dataset, tmp_path):
+def test_shipped_dataset_passes_in_full(dataset, tmp_path, needs_installed):
     with needs_installed():
         check_dataset(dataset, root=tmp_path)
 
@@ -56,7 +46,7 @@ def test_shipped_dataset_passes_in_full(dataset, tmp_path):
 @pytest.mark.parametrize(
     "dataset", [pytest.param(id_, marks=pytest.mark.slow) if id_ in LONG else id_ for id_ in graphbench.list_datasets()]
 )
-def test_first_samples_are_the_cards(dataset):
+def test_first_samples_are_the_cards(dataset, needs_installed):
     card = graphbench.card(dataset).graphs
     assert card.measured is not None, f"run: graphbench verify {dataset} --update"
     for split in ("train", "val"):
