@@ -1,6 +1,6 @@
 """Rows of power converters: steady states beside ngspice, labels per second, and what the paper's transient differs by.
 
-``rows(sizes)`` is for a benchmark that joins them to others; ``python -m benchmarks.circuit_rows`` prints them alone.
+They are part of :mod:`benchmarks.hardware`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.circuit_runs import SIZES
-from benchmarks.common import Row, Sizes, main, ours_at_least, ratio_at_least, row_or_failure
+from benchmarks.common import Row, Sizes, ours_at_least, ratio_at_least, row_or_failure
 from benchmarks.isolated import in_fresh_process
 
 FASTER = 2_000.0
@@ -104,7 +104,3 @@ def _paper(what: str, devices: int, sizes: Sizes) -> Row:
         f"4 ms; without dead time {100 * found['exact_ratio']:.0f} % agree",
         details={name: round(value, 4) for name, value in found.items()},
     )
-
-
-if __name__ == "__main__":
-    main("circuit_rows", "Power converters", rows, SETTINGS)

@@ -1,4 +1,4 @@
-"""Hardware: truth tables, circuits, labels of ABC, checks and scores of circuits, beside plain Python."""
+"""Hardware: truth tables, circuits, labels of ABC, checks and scores, beside plain Python; converters beside ngspice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from benchmarks import circuit_rows
 from benchmarks.common import Row, Sizes, main, ours_at_least, ours_at_most, ratio_at_least, row_or_failure
 from benchmarks.isolated import in_fresh_process
 
@@ -16,6 +17,7 @@ SETTINGS: dict[str, Any] = {
     "labels": "ours: one process of ABC for up to 256 tables; peer: the same function with one table per process",
     "equivalence": "peer: the circuit is evaluated at one assignment after the other in plain Python",
     "scoring": "checks, simulation, counts of dead and duplicate ANDs included; every circuit is right",
+    **circuit_rows.SETTINGS,
 }
 
 
@@ -25,6 +27,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     yield row_or_failure("reference circuits of ABC", "labels/CPU hour", partial(_labels, sizes))
     yield row_or_failure("equivalence of circuit and table", "checks/s", partial(_equivalence, sizes))
     yield from _scoring(sizes)
+    yield from circuit_rows.rows(sizes)
 
 
 def _tables(sizes: Sizes) -> Row:
