@@ -1,4 +1,4 @@
-"""Hardware: truth tables, circuits, labels of ABC, checks and scores, beside plain Python; converters beside ngspice."""
+"""Hardware: truth tables, circuits, labels of ABC and scores beside plain Python; converters beside ngspice."""
 
 from __future__ import annotations
 
