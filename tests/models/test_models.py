@@ -140,8 +140,14 @@ def test_every_parameter_gets_a_gradient(processor: str, task: str) -> None:
         assert not dead
 
 
-@pytest.mark.parametrize("task", ["mst", "max_clique", "flow"])
-@pytest.mark.parametrize("processor", ["gin", "gt"])
+@pytest.mark.parametrize(
+    ("processor", "task"),
+    [
+        *(("gin", task) for task in ("mst", "max_clique", "flow")),
+        ("gt", "max_clique"),
+        *(pytest.param("gt", task, marks=pytest.mark.slow) for task in ("mst", "flow")),
+    ],
+)
 def test_a_tiny_problem_is_learned(processor: str, task: str) -> None:
     model = small_model(processor, task, hidden=32, dropout=0.0, stochastic_depth=0.0)
     batch = random_batch(task, (6, 7, 8))

@@ -16,8 +16,8 @@ from graphbench.models.trajectory.encoders import Encoder, PairVectors, dense
 from graphbench.models.trajectory.model import TrajectoryModel
 from graphbench.models.trajectory.processors.message_passing import max_plus
 
-PROCESSORS = [  # mlp looks at no pairs, and bipartite reads inputs of the stored graph
-    name for name in processor_names("dense", "sparse") if name not in ("mlp", "bipartite")
+PROCESSORS = [  # mlp looks at no pairs; bipartite and typed read inputs of the stored graph
+    name for name in processor_names("dense", "sparse") if name not in ("mlp", "bipartite", "typed")
 ]
 
 
@@ -199,7 +199,8 @@ def test_unknown_processors_are_named():
         build(features, processor="triplet_gmpn")
 
 
-@pytest.mark.parametrize("processor", ["mpnn", pytest.param("triplet_gmpnn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["mpnn", "triplet_gmpnn"])
 def test_a_model_learns_breadth_first_search(processor):
     features, batch = batch_of("bfs", 32)
     model = build(features, processor=processor, hidden=32)
