@@ -120,6 +120,23 @@ class Processor(nn.Module):
         raise NotImplementedError
 
 
+class LayerStack(Processor):
+    """A stack of layers ``(nodes, edges, layout) -> nodes``, each made from the configuration alone."""
+
+    layer: ClassVar[type[nn.Module]]
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        super().__init__(config, context)
+        self.layers = nn.ModuleList(self.layer(config) for _ in range(config.layers))
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes."""
+        nodes = state.nodes
+        for layer in self.layers:
+            nodes = layer(nodes, state.edges, state.layout)
+        return Processed(nodes)
+
+
 def read_options(schema: type[_Options], config: ModelConfig) -> _Options:
     """Return ``config.options`` as a schema reads them.
 

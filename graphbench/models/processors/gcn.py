@@ -11,7 +11,7 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
-from graphbench.models.processors.base import Context, Processed, Processor, State
+from graphbench.models.processors.base import LayerStack
 from graphbench.models.processors.gat import GATLayer
 
 _NEGATIVE_SLOPE = 0.2
@@ -72,22 +72,11 @@ class ResidualGATLayer(nn.Module):
 
 
 @register_processor("gcn")
-class GCN(Processor):
+class GCN(LayerStack):
     """A stack of :class:`GCNLayer`."""
 
     uses_edges = False
     layer: ClassVar[type[nn.Module]] = GCNLayer
-
-    def __init__(self, config: ModelConfig, context: Context) -> None:
-        super().__init__(config, context)
-        self.layers = nn.ModuleList(self.layer(config) for _ in range(config.layers))
-
-    def forward(self, state: State) -> Processed:
-        """Return the processed nodes."""
-        nodes = state.nodes
-        for layer in self.layers:
-            nodes = layer(nodes, state.edges, state.layout)
-        return Processed(nodes)
 
 
 @register_processor("gat_residual")

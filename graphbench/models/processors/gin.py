@@ -11,7 +11,7 @@ from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
-from graphbench.models.processors.base import Context, Processed, Processor, State
+from graphbench.models.processors.base import LayerStack
 
 
 class GINLayer(nn.Module):
@@ -60,18 +60,7 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
 
 
 @register_processor("gin")
-class GIN(Processor):
+class GIN(LayerStack):
     """A stack of :class:`GINLayer`."""
 
     layer: ClassVar[type[GINLayer]] = GINLayer
-
-    def __init__(self, config: ModelConfig, context: Context) -> None:
-        super().__init__(config, context)
-        self.layers = nn.ModuleList(self.layer(config) for _ in range(config.layers))
-
-    def forward(self, state: State) -> Processed:
-        """Return the processed nodes."""
-        nodes = state.nodes
-        for layer in self.layers:
-            nodes = layer(nodes, state.edges, state.layout)
-        return Processed(nodes)
