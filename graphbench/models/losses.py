@@ -8,7 +8,8 @@ categorical(k)      cross-entropy                               probabilities, [
 mask_one            cross-entropy over the graph's nodes        1 at the best node of each graph, else 0
 pointer,            cross-entropy over the graph's nodes        the best node's id within its graph
 permutation
-scalar              mean absolute error, the paper's metric     the value
+scalar              mean absolute error, or mean squared        the value
+                    error if the metric is made of those
 ==================  ==========================================  ======================================
 """
 
@@ -40,7 +41,9 @@ __all__ = [
 ]
 
 
-def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]) -> Tensor:
+def loss(
+    outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature], *, squared: bool = False
+) -> Tensor:
     """Return the sum over output features of the mean loss of their items, a scalar float32.
 
     The two directions of an undirected edge have the same prediction and label, so they count alike.
@@ -49,20 +52,23 @@ def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]
         outputs: What the model returned for ``batch``.
         batch: Carries one target array per output feature.
         features: The dataset's features; those that are no outputs are ignored.
+        squared: Whether errors of scalars are squared; else their absolute values count.
 
     Raises:
         ConfigError: If the batch lacks a target, or its shape is not that of the output.
     """
     total = torch.zeros((), device=next(iter(outputs.values())).device)
-    for value in losses(outputs, batch, features).values():
+    for value in losses(outputs, batch, features, squared=squared).values():
         total = total + value
     return total
 
 
-def losses(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature]) -> dict[str, Tensor]:
+def losses(
+    outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature], *, squared: bool = False
+) -> dict[str, Tensor]:
     """Return output -> mean loss of its items, in the order of the features; see :func:`loss`."""
     return {
-        f.name: _feature_loss(outputs[f.name].float(), feature_values(batch, f), batch, f)
+        f.name: _feature_loss(outputs[f.name].float(), feature_values(batch, f), batch, f, squared)
         for f in select(features, Stage.OUTPUT)
     }
 
@@ -112,7 +118,7 @@ def predictions(
     return {f.name: _prediction(outputs[f.name].detach().float(), f, batch) for f in select(features, Stage.OUTPUT)}
 
 
-def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature) -> Tensor:
+def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature, squared: bool) -> Tensor:
     if feature.kind is Kind.MASK_ONE or (feature.is_pointer and feature.location is Location.GRAPH):
         return _choice_loss(raw, target, Layout.of(batch, directed=True), feature)
     if feature.kind is Kind.CATEGORICAL or feature.is_pointer:
@@ -123,7 +129,7 @@ def _feature_loss(raw: Tensor, target: Tensor, batch: Data, feature: Feature) ->
         raise ConfigError(f"output {feature.name!r} has shape {list(raw.shape)}, its target {list(target.shape)}")
     if feature.kind is Kind.MASK:
         return F.binary_cross_entropy_with_logits(raw, values)
-    return F.l1_loss(raw, values)
+    return F.mse_loss(raw, values) if squared else F.l1_loss(raw, values)
 
 
 def _items(batch: Data, feature: Feature) -> int:

@@ -38,11 +38,13 @@ def test_mask() -> None:
     assert torch.equal(predictions({"t": raw}, feature("node", "mask"))["t"], raw.sigmoid())
 
 
-def test_scalar_is_the_mean_absolute_error() -> None:
+@pytest.mark.parametrize("squared", [False, True])
+def test_scalar_is_the_mean_absolute_or_squared_error(squared: bool) -> None:
     targets = [torch.randn(n) for n in SIZES]
     batch, raw = batch_with(t=targets), torch.randn(sum(SIZES))
-    expected = (raw - torch.cat(targets)).abs().mean()
-    torch.testing.assert_close(loss({"t": raw}, batch, feature("node", "scalar")), expected)
+    errors = raw - torch.cat(targets)
+    expected = (errors * errors if squared else errors.abs()).mean()
+    torch.testing.assert_close(loss({"t": raw}, batch, feature("node", "scalar"), squared=squared), expected)
     assert torch.equal(predictions({"t": raw}, feature("node", "scalar"))["t"], raw)
 
 

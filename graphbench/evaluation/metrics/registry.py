@@ -69,6 +69,8 @@ class Metric:
         accumulator: What it streams into; metrics with the same one share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
+        squared: Whether it is a function of squared errors; models of tasks that it scores then learn by squared errors,
+            not by absolute ones.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Metric:
     accumulator: Callable[[], Any]
     value: Callable[[Any], float]
     needs_graphs: bool = False
+    squared: bool = False
 
 
 def _f1(counts: BinaryCounts) -> float:
@@ -210,18 +213,20 @@ _ALL = (
         _TEXT, RightCounts, _share_right,
     ),
     Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
-    Metric("mse", False, 0, math.inf, "Mean squared error over all values.", _REAL, ErrorSums, _mse),
-    Metric("rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse),
+    Metric("mse", False, 0, math.inf, "Mean squared error over all values.", _REAL, ErrorSums, _mse, squared=True),
+    Metric(
+        "rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse, squared=True
+    ),
     Metric(
         "r2", True, -math.inf, 1,
         "Coefficient of determination, 1 - RSE, averaged over columns; undefined for constant targets.",
-        _REAL, ErrorSums, _r2,
+        _REAL, ErrorSums, _r2, squared=True,
     ),
     Metric(
         "rse", False, 0, math.inf,
         "Relative squared error: squared errors over squared deviations of the targets from their mean, averaged over "
         "columns; undefined for constant targets.",
-        _REAL, ErrorSums, _rse,
+        _REAL, ErrorSums, _rse, squared=True,
     ),
     Metric(
         "spearman", True, -1, 1,
