@@ -14,7 +14,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
 from graphbench.evaluation.floors import trivial_scores
-from graphbench.evaluation.metrics import metric
+from graphbench.evaluation.metrics import metric as find_metric
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import SAME_LIMIT, are_words, classes_of_words, rows_of_output, write_arrays
@@ -39,7 +39,7 @@ class PredictTask(Task):
         """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
         from graphbench.models.losses import losses
 
-        return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
+        return losses(outputs, batch, self.card.features, squared=find_metric(self.card.metrics.primary).squared)
 
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         """Return the items behind the loss of every output, or the graphs where a node of each is chosen."""
@@ -145,6 +145,6 @@ class PredictTask(Task):
 
 
 def _kinds_of(name: str) -> frozenset[Kind]:
-    from graphbench.evaluation.metrics import metric
+    from graphbench.evaluation.metrics import metric as find_metric
 
     return metric(name).kinds

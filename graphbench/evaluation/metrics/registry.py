@@ -69,8 +69,7 @@ class Metric:
         accumulator: What it streams into; metrics with the same one share it.
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
-        squared: Whether it is a function of squared errors; models of tasks that it scores then learn by squared errors,
-            not by absolute ones.
+        squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.
     """
 
     name: str
