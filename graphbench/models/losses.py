@@ -41,9 +41,7 @@ __all__ = [
 ]
 
 
-def loss(
-    outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature], *, squared: bool = False
-) -> Tensor:
+def loss(outputs: Mapping[str, Tensor], batch: Data, features: Sequence[Feature], *, squared: bool = False) -> Tensor:
     """Return the sum over output features of the mean loss of their items, a scalar float32.
 
     The two directions of an undirected edge have the same prediction and label, so they count alike.

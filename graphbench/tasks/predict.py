@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -14,7 +15,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
 from graphbench.evaluation.floors import trivial_scores
-from graphbench.evaluation.metrics import metric as find_metric
+from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import SAME_LIMIT, are_words, classes_of_words, rows_of_output, write_arrays
@@ -39,7 +40,7 @@ class PredictTask(Task):
         """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
         from graphbench.models.losses import losses
 
-        return losses(outputs, batch, self.card.features, squared=find_metric(self.card.metrics.primary).squared)
+        return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
 
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         """Return the items behind the loss of every output, or the graphs where a node of each is chosen."""
@@ -96,7 +97,7 @@ class PredictTask(Task):
             return dict(next(iter(own.values())))
         weights = self.card.task.weights
         found: dict[str, float] = {}
-        for name in dict.fromkeys(metric for scores in own.values() for metric in scores):
+        for name in dict.fromkeys(chain.from_iterable(own.values())):
             values = {output: scores[name] for output, scores in own.items() if name in scores}
             total = sum(weights.get(output, 1.0) for output in values)
             found[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
@@ -145,6 +146,4 @@ class PredictTask(Task):
 
 
 def _kinds_of(name: str) -> frozenset[Kind]:
-    from graphbench.evaluation.metrics import metric as find_metric
-
     return metric(name).kinds
