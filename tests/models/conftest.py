@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.models.build import Model, ModelConfig, build_model
+from graphbench.models.graphs import Layout
 
 TASKS: dict[str, dict[str, list[str]]] = {
     "topological_sort": {"priority": ["input", "node", "scalar"], "rank": ["output", "node", "scalar"]},
@@ -98,3 +99,15 @@ def assert_near_under_autocast(model: torch.nn.Module, batch: Batch, output: str
 def _fixed_seed() -> None:
     """Every test starts from the same random state."""
     torch.manual_seed(0)
+
+
+def layout_of(edge_index: torch.Tensor, nodes: int) -> Layout:
+    """Return the layout of one directed graph."""
+    graph = torch.zeros(nodes, dtype=torch.long)
+    return Layout(edge_index, graph, torch.tensor([0, nodes]), 1, directed=True)
+
+
+def random_arcs(nodes: int, count: int) -> torch.Tensor:
+    """Return that many different arcs without loops, int64 [2, count]."""
+    pairs = [(u, v) for u in range(nodes) for v in range(nodes) if u != v]
+    return torch.tensor(pairs)[torch.randperm(len(pairs))[:count]].t().reshape(2, count)

@@ -7,21 +7,12 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
 from graphbench.models.processors.base import Context, State
 from graphbench.models.processors.gcn import GCN, GCNLayer, ResidualGAT, normalised_sums
 
+from .conftest import layout_of, random_arcs
+
 WIDTH = 6
-
-
-def layout_of(edge_index: torch.Tensor, nodes: int) -> Layout:
-    graph = torch.zeros(nodes, dtype=torch.long)
-    return Layout(edge_index, graph, torch.tensor([0, nodes]), 1, directed=True)
-
-
-def random_arcs(nodes: int, count: int) -> torch.Tensor:
-    pairs = [(u, v) for u in range(nodes) for v in range(nodes) if u != v]
-    return torch.tensor(pairs)[torch.randperm(len(pairs))[:count]].t().reshape(2, count)
 
 
 @pytest.mark.parametrize("arcs", [0, 1, 25])

@@ -1,7 +1,7 @@
 """Processors of sparse graphs. Importing this package registers the built-in ones."""
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
-from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, gt, mlp, typed
+from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, graphconv, gt, mlp, typed
 from graphbench.models.processors.base import (
     Context,
     Processed,
@@ -23,6 +23,7 @@ __all__ = [
     "gat",
     "gcn",
     "gin",
+    "graphconv",
     "gt",
     "inputs_read",
     "mlp",
