@@ -15,7 +15,7 @@ from graphbench.models.processors.base import LayerStack
 
 
 class GraphConvLayer(nn.Module):
-    """One layer: ``x_v = act(dropout(W_1 x_v + mean over arcs (u, v) of W_2 x_u))``, without normalisation and residual.
+    """One layer: ``x_v = act(dropout(W_1 x_v + mean over arcs (u, v) of W_2 x_u))``, without norms or residuals.
 
     Nodes without incoming arcs have a mean of 0. Edges carry no features.
     """
