@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphbench.models.arcs import Arcs, arc_sums
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Layout:
     """Where each graph's nodes and edges lie in a batch.
 
@@ -39,6 +42,11 @@ class Layout:
             counts = torch.bincount(graph, minlength=int(getattr(batch, "num_graphs", 1)))
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         return cls(edge_index, graph, ptr, ptr.numel() - 1, directed)
+
+    @cached_property
+    def arcs(self) -> Arcs:
+        """The columns of ``edge_index``, which all layers of a model share sorted."""
+        return Arcs(self.edge_index, self.num_nodes, self.num_nodes, symmetric=not self.directed)
 
     @property
     def num_nodes(self) -> int:
@@ -80,32 +88,7 @@ def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
 
 def neighbour_sums(values: Tensor, layout: Layout) -> Tensor:
     """Return the sum over arcs (u, v) of ``values[u]`` for every v, shaped as ``values`` [N, d] or [N]."""
-    return arc_sums(values, layout.edge_index, layout.num_nodes)
-
-
-def arc_sums(values: Tensor, arcs: Tensor, count: int) -> Tensor:
-    """Return the sum over arcs (u, v) of ``values[u]`` for every v below ``count``.
-
-    On a CPU as a sparse product, which never copies the values to the arcs: of graphs with many edges eight times as
-    fast, forwards and backwards together.
-
-    Args:
-        values: float [sources, ...], one row per node that an arc may start at.
-        arcs: int64 [2, A]. Sources and targets may be numbered separately.
-        count: Number of nodes that an arc may point at.
-
-    Returns:
-        The sums [count, ...].
-    """
-    source, target = arcs
-    shape = (count, *values.shape[1:])
-    exact = values.dtype in (torch.float32, torch.float64)
-    if values.device.type != "cpu" or not exact or torch.compiler.is_compiling():
-        return values.new_zeros(shape).index_add(0, target, values.index_select(0, source))
-    ones, rows = values.new_ones(source.numel()), values.reshape(values.shape[0], values.shape[1:].numel())
-    matrix = torch.sparse_coo_tensor(arcs.flip(0), ones, (count, values.shape[0]), check_invariants=False)
-    sums: Tensor = torch.sparse.mm(matrix, rows)
-    return sums.view(shape)
+    return arc_sums(values, layout.arcs)
 
 
 def segment_mean(values: Tensor, segment: Tensor, sizes: Tensor) -> Tensor:

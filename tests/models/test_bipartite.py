@@ -21,7 +21,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.domains.sat import Cnf, graph
 from graphbench.models.base import TaskFeatures
 from graphbench.models.build import Model, ModelConfig, build_model
-from graphbench.models.graphs import Layout, arc_sums
+from graphbench.models.graphs import Layout
 from graphbench.models.processors import Context, State
 from graphbench.models.processors.bipartite import Bipartite, NormalisedLSTMCell
 from graphbench.models.registry import build_task_model
@@ -249,20 +249,6 @@ def test_rounds_that_are_computed_again_give_the_same_gradients() -> None:
         model(batch)["answer"].sum().backward()
         found.append([p.grad for p in model.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
-@pytest.mark.parametrize("arcs", [0, 30])
-def test_sums_over_arcs_between_two_sets_are_those_of_a_loop(
-    dtype: torch.dtype, shape: tuple[int, ...], arcs: int
-) -> None:
-    values = torch.randint(-4, 5, (5, *shape)).to(dtype)
-    ends = torch.stack([torch.randint(5, (arcs,)), torch.randint(7, (arcs,))])
-    expected = torch.zeros(7, *shape, dtype=dtype)
-    for u, v in ends.t().tolist():
-        expected[v] += values[u]
-    assert torch.equal(arc_sums(values, ends, 7), expected)
 
 
 # Symmetries

@@ -13,8 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
+from graphbench.models.arcs import Arcs, arc_sums
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import arc_sums, segment_sum
+from graphbench.models.graphs import segment_sum
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
@@ -64,14 +65,14 @@ class Sides:
     Attributes:
         left: int64 [L], the node that each state of the left side belongs to.
         right: int64 [R], the same of the right side.
-        arcs: int64 [2, A], from states of the left side to those of the right side.
-        complements: int64 [2, C], from a state of the left side to its complement; None where there are no pairs.
+        arcs: From states of the left side to those of the right side.
+        complements: From a state of the left side to its complement; None where there are no pairs.
     """
 
     left: Tensor
     right: Tensor
-    arcs: Tensor
-    complements: Tensor | None
+    arcs: Arcs
+    complements: Arcs | None
 
 
 class NormalisedLSTMCell(nn.Module):
@@ -160,11 +161,11 @@ class Bipartite(Processor):
         self, sides: Sides, left: Tensor, left_cell: Tensor, right: Tensor, right_cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the states and cells of both sides after one round; sums have the precision of the states."""
-        received = [arc_sums(self.to_right(left).to(left.dtype), sides.arcs, right.shape[0])]
+        received = [arc_sums(self.to_right(left).to(left.dtype), sides.arcs)]
         right, right_cell = self.right_update(received, right, right_cell)
-        received = [arc_sums(self.to_left(right).to(right.dtype), sides.arcs.flip(0), left.shape[0])]
+        received = [arc_sums(self.to_left(right).to(right.dtype), sides.arcs.reversed)]
         if sides.complements is not None:
-            received.append(arc_sums(left, sides.complements, left.shape[0]))
+            received.append(arc_sums(left, sides.complements))
         left, left_cell = self.left_update(received, left, left_cell)
         return left, left_cell, right, right_cell
 
@@ -180,12 +181,14 @@ def sides_of(state: State, options: BipartiteOptions) -> Sides:
         starts = 2 * starts + (state.inputs[options.polarity].reshape(-1) != 0)
         left = left.repeat_interleave(2)
         every = torch.arange(left.numel(), device=left.device)
-        complements = torch.stack([every, every ^ 1])
+        complements = Arcs(torch.stack([every, every ^ 1]), left.numel(), left.numel(), symmetric=True)
     elif options.links is not None:
         linked = (state.inputs[options.links].reshape(-1) != 0) & ~is_right[source] & ~is_right[target]
-        complements = torch.stack([row[source], row[target]])[:, linked]
+        ends = torch.stack([row[source], row[target]])[:, linked]
+        complements = Arcs(ends, left.numel(), left.numel(), symmetric=True)
     crossing = ~is_right[source] & is_right[target]
-    return Sides(left, right, torch.stack([starts, row[target]])[:, crossing], complements)
+    arcs = Arcs(torch.stack([starts, row[target]])[:, crossing], left.numel(), right.numel())
+    return Sides(left, right, arcs, complements)
 
 
 def _message_network(config: ModelConfig, hidden_layers: int) -> nn.Module:

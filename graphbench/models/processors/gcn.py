@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import LayerStack
@@ -45,11 +45,10 @@ def normalised_sums(nodes: Tensor, layout: Layout) -> Tensor:
         nodes: [N, d].
         layout: The batch's layout; ``d_v`` is one more than the number of arcs into v.
     """
-    source, target = layout.edge_index
-    count = torch.ones(nodes.shape[0], dtype=nodes.dtype, device=nodes.device)
-    count = count.index_add(0, target, count.new_ones(target.shape[0]))
-    scaled = nodes * count.rsqrt().unsqueeze(1)
-    return scaled.index_add(0, target, scaled.index_select(0, source)) * count.rsqrt().unsqueeze(1)
+    count = 1 + torch.bincount(layout.edge_index[1], minlength=layout.num_nodes)
+    shares = count.to(nodes.dtype).rsqrt().unsqueeze(1)
+    scaled = nodes * shares
+    return (scaled + neighbour_sums(scaled, layout)) * shares
 
 
 class ResidualGATLayer(nn.Module):
