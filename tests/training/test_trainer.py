@@ -141,10 +141,10 @@ def failing_loss(monkeypatch, call, result):
     calls = 0
     real = losses.losses
 
-    def changed(*args):
+    def changed(*args, **options):
         nonlocal calls
         calls += 1
-        return {name: result(value) if calls == call else value for name, value in real(*args).items()}
+        return {name: result(value) if calls == call else value for name, value in real(*args, **options).items()}
 
     monkeypatch.setattr(losses, "losses", changed)
     monkeypatch.setattr(loop.TrainingLoop, "seconds_per_update", lambda self: 0.0)
@@ -299,7 +299,7 @@ def test_batches_that_the_memory_of_the_machine_cannot_hold_name_the_same_remedy
 
 
 def test_too_little_memory_for_the_estimate_names_the_same_remedy(toys, tiny, tmp_path, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise torch.OutOfMemoryError("out of memory")
 
     monkeypatch.setattr(losses, "losses", full)
