@@ -68,6 +68,8 @@ def score_predictions(
     files = _files(path, splits, task)
     task.read_training(data)
     found: dict[str, Score] = {}
+    for name in files:
+        task.require_labels(data[name])
     for name, file in files.items():
         found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:

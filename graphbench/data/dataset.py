@@ -125,8 +125,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             labelled = " and ".join(f"data.{mask}.item() == 0" for mask in masks)
             raise GraphBenchError(
                 f"{len(failed)} graphs of {self.card.address} {self.split} have no label to predict, as the labeller "
-                f"failed on them: {first_numbers(failed)}; leave them out with Loader(..., "
-                f"pre_filter=lambda data: {labelled})"
+                f"failed on them: {first_numbers(failed)}; leave the split out, or these graphs with "
+                f"Loader(..., pre_filter=lambda data: {labelled})"
             )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch
+from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refuse_unlabelled
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
@@ -35,8 +35,10 @@ class BaseEvaluator(ABC):
         default_scores: What floating-point predictions are where ``scores`` is not given.
         scores: What floating-point predictions are.
         expected_graphs: Number of graphs that :meth:`compute` requires; None for any number.
+        failure_masks: Features of graphs that mark those on which a labeller failed; such graphs are refused.
     """
 
+    failure_masks: tuple[str, ...] = ()
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
     metrics: tuple[Metric, ...]
     _sums: Any
@@ -81,6 +83,7 @@ class BaseEvaluator(ABC):
                 and where), nothing is given, graphs are missing or too many, or the primary metric is undefined for
                 the targets. Other metrics that are undefined are left out, see ``Score.undefined``.
         """
+        refuse_unlabelled(y_true, self.failure_masks)
         sums = self.start()
         self.add(sums, y_true, y_pred, batch, **further)
         return self.finish(sums)
@@ -91,6 +94,7 @@ class BaseEvaluator(ABC):
         Graph indices count within the update: index 0 of the next one is another graph. An update that raises changes
         nothing.
         """
+        refuse_unlabelled(y_true, self.failure_masks)
         self.add(self._sums, y_true, y_pred, batch, **further)
         self._updates += 1
 
@@ -144,7 +148,10 @@ class BaseEvaluator(ABC):
         return values, undefined
 
     def groups(self) -> dict[str, Score]:
-        """Return the scores of parts of the samples that are reported beside the whole, by name, e.g. ``n16``."""
+        """Return the scores of parts of the samples that are reported beside the whole, by name, e.g. ``n16``.
+
+        They are those of the updates so far; :meth:`evaluate` leaves them as they are.
+        """
         return {}
 
     def check_graphs(self, seen: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,28 @@ def is_graphs(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(hasattr(graph, "edge_index") for graph in value)
     return hasattr(value, "edge_index")
+
+
+def refuse_unlabelled(value: Any, masks: Sequence[str]) -> None:
+    """Refuse graphs on which a labeller failed, whose targets are no labels.
+
+    Args:
+        value: PyG graphs or a batch; anything else is accepted.
+        masks: Features of graphs, which are 1 where a labeller failed.
+
+    Raises:
+        EvaluationError: If there are any.
+    """
+    if not masks or not is_graphs(value):
+        return
+    graphs = value if isinstance(value, (list, tuple)) else [value]
+    for name in masks:
+        failed = sum(int((mask != 0).sum()) for graph in graphs if (mask := getattr(graph, name, None)) is not None)
+        if failed:
+            raise EvaluationError(
+                f"{failed} of the graphs have no label, as the labeller failed on them ({name} is 1); leave them out "
+                f"with Loader(..., pre_filter=lambda data: data.{name}.item() == 0)"
+            )
 
 
 def one_batch(graphs: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
+from graphbench.data.domain import find_labeller
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
@@ -58,9 +59,14 @@ class PredictTask(Task):
         """Return an evaluator of the output, or of all outputs together."""
         metrics, outputs = self.card.metrics, self.card.outputs
         options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
+        evaluator: BaseEvaluator
         if len(outputs) == 1:
-            return FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
-        return OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=self.card.task.weights, **options)
+            evaluator = FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
+        else:
+            weights = self.card.task.weights
+            evaluator = OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=weights, **options)
+        evaluator.failure_masks = tuple(find_labeller(name).failed for name in self.card.labellers)
+        return evaluator
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of predictors that know the training targets alone; see ``trivial_scores``."""

@@ -154,6 +154,10 @@ def train(
             how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
             how |= {"data_seed": card.data_seed, "unlabelled": tasks[id_].unlabelled}
             opened[id_] = cast(Splits, Loader(card.address, limit=most, **how).load(()))
+        for id_, splits in opened.items():
+            if cards[id_].labellers:  # splits that cannot be scored are refused before anything is learned
+                for name in scored[id_]:
+                    tasks[id_].require_labels(splits[name])
         context = make_context(config, tasks, opened, folder, world, limit)
         learner = prepared(context, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, learner.summary().steps or 0)

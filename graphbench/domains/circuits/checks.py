@@ -62,17 +62,27 @@ def broken_rules(circuit: Circuit) -> list[str]:
     return problems + [f"device {place} is on no path between ports" for place in sorted(idle)]
 
 
-def simulated_state(circuit: Circuit, operation: Operation, seconds: float) -> tuple[float, float]:
+def extrapolated_state(circuit: Circuit, operation: Operation, seconds: float) -> tuple[float, float]:
+    """Return results of :func:`simulated_state`, extrapolated from steps of two lengths to an error of second order."""
+    coarse = simulated_state(circuit, operation, seconds)
+    fine = simulated_state(circuit, operation, seconds, _STEP_DOUBLINGS + 1)
+    return 2 * fine[0] - coarse[0], 2 * fine[1] - coarse[1]
+
+
+def simulated_state(
+    circuit: Circuit, operation: Operation, seconds: float, doublings: int = _STEP_DOUBLINGS
+) -> tuple[float, float]:
     """Return ratio and efficiency at the end of a transient from rest, in implicit Euler steps.
 
     Every capacitor and inductor is replaced by its companion model, so one linear system on all nets gives a step;
-    steps, and then periods, are joined by squaring. The error is of the order of the step, a 2**10-th of a phase.
+    steps, and then periods, are joined by squaring. The error is of the order of the step.
 
     Args:
         circuit: The circuit.
         operation: How it is operated.
         seconds: Least length of the transient. Conserved charges drift by rounding errors, so it should not be much
             longer than the circuit takes to settle.
+        doublings: A phase is ``2**doublings`` steps.
     """
     devices = [(kind, a, b) for kind, a, b in circuit.devices if kind in "CL"]
     devices += [("C", "VOUT", "GND")] if operation.output_capacitance else []
@@ -81,7 +91,8 @@ def simulated_state(circuit: Circuit, operation: Operation, seconds: float) -> t
         values[-1] = operation.output_capacitance
     lengths = [share / operation.frequency for share in (operation.duty, 1.0 - operation.duty)]
     phases = [
-        _phase(circuit, operation, devices, values, lengths[number], kind) for number, kind in enumerate(("Sa", "Sb"))
+        _phase(circuit, operation, devices, values, length, kind, doublings)
+        for length, kind in zip(lengths, ("Sa", "Sb"), strict=True)
     ]
     over = phases[1][0] @ phases[0][0]
     for _ in range(math.ceil(math.log2(max(2.0, seconds * operation.frequency)))):
@@ -98,10 +109,16 @@ def simulated_state(circuit: Circuit, operation: Operation, seconds: float) -> t
 
 
 def _phase(
-    circuit: Circuit, operation: Operation, devices: list[Any], values: list[float], length: float, on: str
+    circuit: Circuit,
+    operation: Operation,
+    devices: list[Any],
+    values: list[float],
+    length: float,
+    on: str,
+    doublings: int,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the change of (state, 1) over a phase, means of VOUT and VIN, and of the square of VOUT, per period."""
-    step = length / 2**_STEP_DOUBLINGS
+    step = length / 2**doublings
     place = {name: number for number, name in enumerate(name for name in circuit.names if name != "GND")}
     count, states = len(place), len(devices)
     incidence = np.zeros((count, states))
@@ -132,7 +149,7 @@ def _phase(
     change = np.vstack([change, np.eye(states + 1)[-1]])
     rows = nodes[[place["VOUT"], place["VIN"]]] * step * operation.frequency
     square = np.outer(nodes[place["VOUT"]], nodes[place["VOUT"]]) * step * operation.frequency
-    for _ in range(_STEP_DOUBLINGS):
+    for _ in range(doublings):
         rows = rows + rows @ change
         square = square + change.T @ square @ change
         change = change @ change

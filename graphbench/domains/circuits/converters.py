@@ -35,7 +35,10 @@ from graphbench.domains.circuits.periodic import (
 )
 
 Floats = NDArray[np.float64]
-_Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Resistance = Annotated[float, Field(ge=1e-9, le=1e12, allow_inf_nan=False)]
+Load = Annotated[float, Field(ge=1e-3, le=1e12, allow_inf_nan=False)]
+Reactance = Annotated[float, Field(ge=1e-15, le=1e12, allow_inf_nan=False)]
+Frequency = Annotated[float, Field(ge=1e-3, le=1e12, allow_inf_nan=False)]
 _SINGULAR = {
     CAPACITOR_LOOP: "capacitor_loop",
     INDUCTOR_LOOP: "inductor_loop",
@@ -66,13 +69,13 @@ class Operation(BaseModel):
 
     duty: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
     vin: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 100.0
-    load: _Positive = 100.0
-    inductance: _Positive = 1e-4
-    capacitance: _Positive = 1e-5
-    frequency: _Positive = 1e6
-    input_resistance: _Positive = 0.1
-    on_resistance: _Positive = 1.0
-    off_resistance: _Positive = 1e5
+    load: Load = 100.0
+    inductance: Reactance = 1e-4
+    capacitance: Reactance = 1e-5
+    frequency: Frequency = 1e6
+    input_resistance: Resistance = 0.1
+    on_resistance: Resistance = 1.0
+    off_resistance: Resistance = 1e5
     output_capacitance: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 1e-5
 
     @classmethod

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from graphbench.core.errors import GenerationError
 from graphbench.data.samples import CompileJob, Generator, Samples
 from graphbench.domains.circuits.checks import check_graphs
-from graphbench.domains.circuits.converters import Operation
+from graphbench.domains.circuits.converters import Frequency, Load, Operation, Reactance, Resistance
 from graphbench.domains.circuits.drawing import MOST_DRAWS, draw_topologies
 from graphbench.domains.circuits.graphs import circuit_of, circuits_as_samples
 from graphbench.domains.circuits.topology import topology_number
@@ -20,7 +20,6 @@ from graphbench.domains.rng import below, seed
 
 _SHARD_SIZE = 2048
 _OPERATION_STREAM = 1
-_Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -46,14 +45,14 @@ class ConverterParameters(BaseModel):
 
     devices: Annotated[int, Field(ge=2, le=12)]
     duties: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)]
-    loads: Annotated[tuple[_Positive, ...], Field(min_length=1)] = (100.0,)
+    loads: Annotated[tuple[Load, ...], Field(min_length=1)] = (100.0,)
     topologies: tuple[_Share, _Share] = (0.0, 1.0)
-    inductance: _Positive = 1e-4
-    capacitance: _Positive = 1e-5
-    frequency: _Positive = 1e6
-    input_resistance: _Positive = 0.1
-    on_resistance: _Positive = 1.0
-    off_resistance: _Positive = 1e5
+    inductance: Reactance = 1e-4
+    capacitance: Reactance = 1e-5
+    frequency: Frequency = 1e6
+    input_resistance: Resistance = 0.1
+    on_resistance: Resistance = 1.0
+    off_resistance: Resistance = 1e5
     output_capacitance: Annotated[float, Field(ge=0, le=1e12)] = 1e-5
 
     @model_validator(mode="after")

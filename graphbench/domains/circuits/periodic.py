@@ -15,8 +15,16 @@ from __future__ import annotations
 import numpy as np
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.circuits.devices import VIN, VOUT
-from graphbench.domains.circuits.equations import FLOATING, FREQUENCY, INPUT_RESISTANCE, LOAD, circuit_equations
+from graphbench.domains.circuits.devices import CAPACITOR, GND, SA, VIN, VOUT
+from graphbench.domains.circuits.equations import (
+    FLOATING,
+    FREQUENCY,
+    INPUT_RESISTANCE,
+    LOAD,
+    OFF_RESISTANCE,
+    ON_RESISTANCE,
+    circuit_equations,
+)
 from graphbench.domains.circuits.matrices import (
     Floats,
     add,
@@ -39,7 +47,9 @@ NUM_RESULTS = 6
 
 _TERMS = 12
 _STEP = 0.25  # norm of the exponent below which the Taylor series has full precision
+_MOST_DOUBLINGS = 400
 _SQUARINGS = 46
+_SMALL_RESISTANCE = 1e-4  # ohm
 _SETTLED = float(np.log(100.0))
 _UNDAMPED = 1e-11  # decay per period, as a logarithm, below which a mode does not decay
 _WORST_INVERSE = 4e9  # times the precision of float64: the largest relative error of the state, 1e-6
@@ -85,8 +95,8 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
         found[STATUS] = UNDEFINED
         return found
     n, period = rates_a.shape[0] - 1, 1.0 / parameters[FREQUENCY]
-    first, means_a, squares_a = _phase(rates_a, nodes_a, duty * period)
-    second, means_b, squares_b = _phase(rates_b, nodes_b, (1.0 - duty) * period)
+    first, means_a, squares_a = _phase(rates_a, nodes_a, _output_form(nodes_a), duty * period)
+    second, means_b, squares_b = _phase(rates_b, nodes_b, _output_form(nodes_b), (1.0 - duty) * period)
     change = product(second, first)  # of the states over a period
     add(change, 1.0, first)
     add(change, 1.0, second)
@@ -102,6 +112,14 @@ def converter_state(types: Ints, nets: Ints, num_nets: int, duty: float, paramet
     mean_square = (congruent(squares_a, state)[0, 0] + congruent(squares_b, middle)[0, 0]) / period
     decay = _decay(block(change, 0, n, 0, n))
     power = (1.0 - mean_in) / parameters[INPUT_RESISTANCE]
+    if (
+        min(parameters[INPUT_RESISTANCE], parameters[ON_RESISTANCE]) < _SMALL_RESISTANCE
+    ):  # the difference has few digits
+        form_a = _loss_form(types, nets, nodes_a, parameters, True)
+        form_b = _loss_form(types, nets, nodes_b, parameters, False)
+        lost_a = _phase(rates_a, nodes_a, form_a, duty * period)[2]
+        lost_b = _phase(rates_b, nodes_b, form_b, (1.0 - duty) * period)[2]
+        power = (congruent(lost_a, state)[0, 0] + congruent(lost_b, middle)[0, 0]) / period
     efficiency = mean_square / parameters[LOAD] / power if power != 0.0 else 0.0
     found[RATIO] = mean_out if abs(mean_out) > _ZERO else 0.0
     found[EFFICIENCY] = efficiency if abs(efficiency) > _ZERO else 0.0
@@ -128,17 +146,50 @@ def propagator(rates: Floats, time: float) -> Floats:
 
 
 @inner
-def _phase(rates: Floats, nodes: Floats, time: float) -> tuple[Floats, Floats, Floats]:
+def _output_form(nodes: Floats) -> Floats:
+    """Return the squared voltage of VOUT as a quadratic form of the extended state, float64 ``[n + 1, n + 1]``."""
+    output = block(nodes, VOUT - 1, VOUT, 0, nodes.shape[1])
+    return product(transposed(output), output)
+
+
+@inner
+def _loss_form(types: Ints, nets: Ints, nodes: Floats, parameters: Floats, first: bool) -> Floats:
+    """Return the power that all resistors take in a phase, as a quadratic form; in a period it is the source's."""
+    size = nodes.shape[1]
+    across, form = np.zeros((1, size)), np.zeros((size, size))
+    for d in range(-2, types.shape[0]):
+        across[0, :] = 0.0
+        if d == -2:
+            resistance = parameters[INPUT_RESISTANCE]
+            across[0, size - 1] = 1.0
+            add(across, -1.0, block(nodes, VIN - 1, VIN, 0, size))
+        elif d == -1:
+            resistance = parameters[LOAD]
+            add(across, 1.0, block(nodes, VOUT - 1, VOUT, 0, size))
+        elif types[d] < CAPACITOR:
+            resistance = parameters[ON_RESISTANCE if (types[d] == SA) == first else OFF_RESISTANCE]
+            for sign, net in ((1.0, nets[d, 0]), (-1.0, nets[d, 1])):
+                if net != GND:
+                    add(across, sign, block(nodes, net - 1, net, 0, size))
+        else:
+            continue
+        add(form, 1.0 / resistance, product(transposed(across), across))
+    return form
+
+
+@inner
+def _phase(rates: Floats, nodes: Floats, instantaneous: Floats, time: float) -> tuple[Floats, Floats, Floats]:
     """Return the change of the extended states over a phase, and integrals of output and input voltage.
 
     Args:
         rates: float64 ``[n + 1, n + 1]``.
         nodes: float64 ``[M - 1, n + 1]``, voltages of nets by extended state.
+        instantaneous: float64 ``[n + 1, n + 1]``, a quadratic form of the extended state.
         time: Seconds.
 
     Returns:
         F float64 ``[n + 1, n + 1]``; j ``[2, n + 1]``, the integrals of the voltages of VOUT and VIN in Vs by the
-        initial state; and W ``[n + 1, n + 1]``, the quadratic form that is the integral of the squared voltage of VOUT.
+        initial state; and W ``[n + 1, n + 1]``, the integral of the quadratic form by the initial state.
     """
     size = rates.shape[0]
     exponent, doublings = _short(rates, time)
@@ -146,10 +197,9 @@ def _phase(rates: Floats, nodes: Floats, time: float) -> tuple[Floats, Floats, F
     term = np.empty((2, size))
     put(term, 0, 0, step, block(nodes, VOUT - 1, VOUT, 0, size))
     put(term, 1, 0, step, block(nodes, VIN - 1, VIN, 0, size))
-    output = block(nodes, VOUT - 1, VOUT, 0, size)
     change, means = _series(exponent), term.copy()
     form = np.empty((size, size))
-    put(form, 0, 0, step, product(transposed(output), output))
+    put(form, 0, 0, step, instantaneous)
     squares = form.copy()
     for k in range(2, 2 * _TERMS):
         term = product(term, exponent)
@@ -180,7 +230,7 @@ def _doubled(matrix: Floats, change: Floats) -> Floats:
 def _short(rates: Floats, time: float) -> tuple[Floats, int]:
     """Return the exponent of a step short enough for the Taylor series, and how often the step must be doubled."""
     size, doublings = norm(rates) * time, 0
-    while size > _STEP:
+    while size > _STEP and doublings < _MOST_DOUBLINGS:  # the limit ends infinite rates, which are ill-conditioned
         size, doublings = size / 2.0, doublings + 1
     exponent = np.empty(rates.shape)
     put(exponent, 0, 0, time / 2.0**doublings, rates)
