@@ -27,7 +27,8 @@ def export(
 ) -> None:
     """Write a dataset in a format of other tools (train, val and test; `--splits all` for every split).
 
-    Domains offer formats: `cnf` and `aslib` for `sat`. What is missing of the dataset is generated first.
+    The domain of a dataset offers formats, such as `cnf` and `aslib` for `sat`; an unknown name is answered with the
+    list. What is missing of the dataset is generated first.
     """
     from graphbench.catalog.names import card
     from graphbench.cli.printing import print_json, print_line

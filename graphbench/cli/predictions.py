@@ -121,7 +121,6 @@ def _files(path: Path, splits: str | None, task: Task) -> dict[str, Path]:
     if missing or not found:
         what = missing[0] if missing else next(iter(card.all_splits))
         raise EvaluationError(
-            f"{path} has no predictions of {missing[0] if missing else 'any split'}; a file is named after its split, "
-            f"e.g. {what}.npz (endings: {', '.join(task.endings)})"
+            f"{path} has no predictions of {missing[0] if missing else 'any split'}; {task.describe_files(what)}"
         )
     return found

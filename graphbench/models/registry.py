@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from graphbench.catalog.features import Kind, Stage, select
 from graphbench.core.errors import ConfigError, PluginError, UnknownModel
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
@@ -168,13 +169,25 @@ def _text(config: TextModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskMod
 def _builder(config: BuilderModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.builder.model import BuilderModel
 
-    return BuilderModel(config, _only(config.kind, tasks))
+    return BuilderModel(config, _only_structures(config.kind, tasks))
 
 
 def _speller(config: SpellerModelConfig, tasks: Mapping[str, TaskFeatures]) -> TaskModel:
     from graphbench.models.builder.speller import SpellerModel
 
-    return SpellerModel(config, _only(config.kind, tasks))
+    return SpellerModel(config, _only_structures(config.kind, tasks))
+
+
+def _only_structures(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:
+    """Return the one task, which must ask for structures, whose references are texts."""
+    task = _only(kind, tasks)
+    others = [f.name for f in select(task.features, Stage.OUTPUT) if f.kind is not Kind.TEXT]
+    if others:
+        raise ConfigError(
+            f"models of kind {kind} generate structures, and {next(iter(tasks))} asks for {', '.join(others)}; choose "
+            "a model of another kind, such as gin_small"
+        )
+    return task
 
 
 def _only(kind: str, tasks: Mapping[str, TaskFeatures]) -> TaskFeatures:

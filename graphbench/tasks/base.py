@@ -332,6 +332,10 @@ class Task(ABC):
         """Return the file of a split's predictions in a folder with a file for each; None if there is none."""
         return next((file for end in self.endings if (file := folder / f"{split}{end}").is_file()), None)
 
+    def describe_files(self, split: str) -> str:
+        """Return how the files of a split's predictions are named, for messages."""
+        return f"a file is named after its split, e.g. {split}.npz (endings: {', '.join(self.endings)})"
+
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
         """Return the scores of a file of predictions for a split, by name: the split's, and those of its parts.
 

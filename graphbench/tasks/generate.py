@@ -115,6 +115,15 @@ class GenerateTask(Task):
         place = folder / split
         return place if place.is_dir() else super().find_predictions(folder, split)
 
+    def describe_files(self, split: str) -> str:
+        """Return how the files of a split's answers are named, for messages."""
+        ending = self.judge.endings[0]
+        return (
+            f"a folder of {self.judge.answers} has one file per sample, 0{ending}, 1{ending}, ... (endings: "
+            f"{', '.join(self.judge.endings)}); several splits have one such folder each, or a file of all "
+            f"{self.judge.answers}, e.g. {split}.npz"
+        )
+
     def is_one_split(self, path: Path) -> bool:
         """Return whether a path is a file, or a folder with one file per answer."""
         return super().is_one_split(path) or any(file.suffix in self.judge.endings for file in path.iterdir())

@@ -154,11 +154,10 @@ def train(
             how: dict[str, Any] = {"root": root, "workers": workers, "progress": progress}
             how |= {"data_seed": card.data_seed, "unlabelled": tasks[id_].unlabelled}
             opened[id_] = cast(Splits, Loader(card.address, limit=most, **how).load(()))
-        for id_, splits in opened.items():
-            if cards[id_].labellers:  # splits that cannot be scored are refused before anything is learned
-                for name in scored[id_]:
-                    tasks[id_].require_labels(splits[name])
         context = make_context(config, tasks, opened, folder, world, limit)
+        if world.leads:
+            _require_labels(tasks, opened, scored)
+        world.wait()
         learner = prepared(context, resume)
         board = open_board(folder / "tensorboard", tensorboard and world.leads, learner.summary().steps or 0)
         shown = progress if world.leads else False
@@ -267,6 +266,14 @@ def _require_size(id_: str, run: TaskRun, config: RunConfig, limit: int | None, 
             f"a batch of {min(settings.batch_size, run.train_size)} samples cannot be cut into {parts} parts "
             f"({world.size} processes, training.accumulate={settings.accumulate}); raise training.batch_size"
         )
+
+
+def _require_labels(tasks: Mapping[str, Task], data: Mapping[str, Splits], scored: Mapping[str, Sequence[str]]) -> None:
+    """Refuse splits with graphs without labels that would be scored in the end, before anything is learned."""
+    for id_, names in scored.items():
+        if tasks[id_].card.labellers:
+            for name in names:
+                tasks[id_].require_labels(data[id_][name])
 
 
 def prepared(context: RunContext, resume: bool) -> Learner:

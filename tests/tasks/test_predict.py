@@ -8,7 +8,11 @@ import torch.nn.functional as F
 from torch_geometric.data import Batch, Data
 
 import graphbench
+from graphbench.core.errors import ConfigError, EvaluationError
+from graphbench.models.base import TaskFeatures
+from graphbench.models.registry import build_task_model
 from graphbench.tasks.registry import task_of
+from graphbench.training.config import load_config
 
 
 @pytest.mark.parametrize(
@@ -27,3 +31,30 @@ def test_scalars_scored_by_squared_errors_are_learned_by_them(dataset: str, expe
     raw = torch.tensor([2.5, 1.0, 0.0, 2.0])
     found = task.losses({output: raw}, Batch.from_data_list(graphs))
     torch.testing.assert_close(found, {output: expected(raw, targets)})  # type: ignore[operator]
+
+
+def test_graphs_without_labels_are_not_scored() -> None:
+    evaluator = graphbench.Evaluator("circuits/converters_5")
+    arcs, names = torch.tensor([[0, 1], [1, 0]]), ("ratio", "efficiency", "steady_failed")
+    graphs = [
+        Data(
+            edge_index=arcs,
+            num_nodes=2,
+            **{name: torch.tensor([value]) for name, value in zip(names, own, strict=True)},
+        )
+        for own in ((0.5, 0.9, 0), (1.5, 0.7, 0), (-1.0, -1.0, 1))
+    ]
+    rows = {"ratio": torch.tensor([0.4, 1.4, 0.2]), "efficiency": torch.tensor([0.8, 0.7, 0.2])}
+    for given in (graphs, Batch.from_data_list(graphs)):
+        with pytest.raises(EvaluationError, match="1 of the graphs have no label.*steady_failed"):
+            evaluator.update(given, rows)
+    evaluator.update(graphs[:2], {name: values[:2] for name, values in rows.items()})
+    assert evaluator.compute().graphs == 2
+
+
+def test_builders_refuse_tasks_that_ask_for_no_structures() -> None:
+    card = graphbench.card("chip_design/aig:ands")
+    for model in ("builder_small", "speller_small"):
+        config = load_config(card.address, model)
+        with pytest.raises(ConfigError, match="generate structures, and .*aig:ands asks for reference_ands"):
+            build_task_model(config.model, {card.address: TaskFeatures.of(card)})

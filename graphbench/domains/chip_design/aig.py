@@ -125,6 +125,8 @@ class Aig:
         Raises:
             CircuitError: If the circuit has more than 20 inputs.
         """
+        if not self.num_outputs:
+            return np.empty((0, max(1, (1 << self.num_inputs) >> 6)), np.uint64)
         return Circuits.of([self]).simulate().reshape(self.num_outputs, -1)
 
     def hashed(self) -> Aig:

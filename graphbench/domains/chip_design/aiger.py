@@ -84,6 +84,8 @@ def aiger_bytes(n: int, fanins: NDArray[np.int32], outputs: NDArray[np.int32], *
 
 
 def _parse(place: str, data: bytes) -> Parts:
+    if data[:3] == b"aag":
+        data = data.replace(b"\r\n", b"\n")  # texts may have Windows line ends
     header, at = _read_header(place, data)
     lines = _Lines(place, data, at)
     if header.ascii:
@@ -112,7 +114,9 @@ class _Lines:
         """
         end = self.data.find(b"\n", self.at, self.at + _LONGEST_LINE)
         if end < 0:
-            raise CircuitError(f"{self.place} is cut short: line {self.number} should hold {what}")
+            rest = self.data[self.at : self.at + 40]
+            begun = f", and {_shown(rest)} has no line end" if rest else ""
+            raise CircuitError(f"{self.place} is cut short: line {self.number} should hold {what}{begun}")
         line = self.data[self.at : end]
         self.at, self.number = end + 1, self.number + 1
         return line
@@ -140,6 +144,10 @@ def _read_header(place: str, data: bytes) -> tuple[_Header, int]:
         CircuitError: If it is none, promises more than the file can hold, or announces latches or properties.
     """
     end = data.find(b"\n", 0, 256)
+    if end < 0 and _HEADER.fullmatch(data):
+        raise CircuitError(f"{place} is cut short: it ends within its first line, {_shown(data)}")
+    if data[:3] == b"aig" and data[end - 1 : end] == b"\r":
+        raise CircuitError(f"{place} was changed to Windows line ends, which damages binary files; copy it unchanged")
     found = _HEADER.fullmatch(data[:end]) if end >= 0 else None
     if found is None:
         raise CircuitError(

@@ -11,5 +11,6 @@ DOMAIN = Domain(
     judges="graphbench.domains.chip_design.judging:JUDGES",
     builders="graphbench.domains.chip_design.building:BUILDERS",
     spellings="graphbench.domains.chip_design.spelling:SPELLINGS",
+    exporters="graphbench.domains.chip_design.exporters:EXPORTERS",
     views="graphbench.domains.chip_design.views:VIEWS",
 )

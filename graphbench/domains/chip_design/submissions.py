@@ -17,6 +17,7 @@ from graphbench.data.judges import EDGE_INDEX, EDGES, NODES
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
 from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs
+from graphbench.domains.chip_design.graphs import decoded
 
 (WRONG_INPUTS, WRONG_OUTPUTS, NOT_EQUIVALENT, UNREADABLE, MISSING) = range(len(FAULTS), len(FAULTS) + 5)
 REASONS = (
@@ -38,9 +39,13 @@ GRAPH_FIELDS: Mapping[str, Location] = {
 """Fields of the graph of a circuit, whose ``edge_index`` leads from driver to driven: ``gate`` ``[N]``, the kinds of
 its nodes, or ``x`` ``[N, 3]`` or ``[N, 4]``, these one-hot; and ``inverted`` ``[E]``, or ``edge_attr`` ``[E]`` or
 ``[E, 1]``."""
-FORMS = "an Aig, the content (bytes) or the path of an AIGER file, a graph with gate and inverted, or None"
+FORMS = (
+    "an Aig, the content (bytes, or text in base64 as labels have it) or the path of an AIGER file, a graph with gate "
+    "and inverted, or None"
+)
 
 _NO_GATE = -1
+_BASE64 = "YWlnI"  # of "aig "
 _NOTHING = Aig(0, np.empty((0, 2), np.int32), np.empty(0, np.int32))
 _NO_ARRAYS = (np.empty((0, 2), np.int64), np.empty(0), np.empty(0))
 
@@ -195,7 +200,8 @@ def _read_item(item: Any) -> tuple[Aig, int, str]:
     if not isinstance(item, (bytes, str, Path)):
         return _NOTHING, UNREADABLE, f"{item!r:.60} is no circuit; give {FORMS}"
     try:
-        return Aig.from_aiger(item), 0, ""
+        encoded = isinstance(item, str) and item.startswith(_BASE64)
+        return decoded(str(item)) if encoded else Aig.from_aiger(item), 0, ""
     except CircuitError as error:
         return _NOTHING, UNREADABLE, str(error)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from graphbench.core.arguments import whole_number
-from graphbench.core.errors import ArgumentError, MissingDependency, SolverError
+from graphbench.core.errors import ArgumentError, CircuitError, MissingDependency, SolverError
 from graphbench.core.suggestions import closest
 from graphbench.domains.chip_design.abc_process import Guards, Job, run_together
 from graphbench.domains.chip_design.aig import Aig, Circuits
@@ -125,7 +125,8 @@ def synthesise(
     Args:
         tables: Truth tables, arrays of 0 and 1 ``[m, 2^n]`` or ``[2^n]`` (:mod:`~.truth_tables` has their order).
         script: Name of a script of :data:`SCRIPTS`.
-        seconds: Guard of processor time per circuit, in seconds.
+        seconds: Guard of processor time per circuit, in seconds, beside 30 s of the process; it ends a script that
+            does not end.
         memory_mb: Guard of the memory of ABC, in MiB.
 
     Raises:
@@ -151,10 +152,12 @@ def optimise(
 
     Raises:
         CircuitError: If a circuit has more inputs.
-        ArgumentError: If there is no such script, or a guard is out of range.
+        ArgumentError: If there is no such script, a guard is out of range, or something is no circuit.
         MissingDependency: If ABC is not installed.
         SolverError: If ABC met a guard, crashed or gave a wrong circuit.
     """
+    if isinstance(circuits, Aig) or not all(isinstance(circuit, Aig) for circuit in circuits):
+        raise ArgumentError("circuits holds something else than objects Aig; give a list of them")
     jobs = [Job(circuit.simulate(), circuit) for circuit in circuits]
     return _without_reasons("circuit", _run_jobs(jobs, script, seconds, memory_mb))
 
@@ -176,6 +179,9 @@ def try_synthesise(
 def _run_jobs(jobs: Sequence[Job], script: str, seconds: float, memory_mb: int) -> list[Aig | str]:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e6:
         raise ArgumentError(f"seconds is {seconds!r}; give a number above 0")
+    for number, job in enumerate(jobs):
+        if not len(job.table) or job.table.shape[1] < 2:
+            raise CircuitError(f"function {number} has no input or no output; ABC takes functions with both")
     guards = Guards(float(seconds), whole_number("memory_mb", memory_mb, 256, error=ArgumentError))
     commands, abc = commands_of(script), find_abc()
     found: list[Aig | str] = []

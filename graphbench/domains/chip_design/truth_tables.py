@@ -69,7 +69,7 @@ def to_words(bits: Bits) -> Words:
 
 def to_bits(words: Words, n: int) -> Bits:
     """Return words ``[m, W]`` of functions of n inputs as bits ``[m, 2^n]``."""
-    raw = np.ascontiguousarray(words).astype("<u8").view(np.uint8).reshape(len(words), -1)
+    raw = np.ascontiguousarray(words).astype("<u8").view(np.uint8).reshape(len(words), 8 * words.shape[1])
     return np.unpackbits(raw, axis=1, bitorder="little")[:, : 1 << n].astype(np.bool_)
 
 

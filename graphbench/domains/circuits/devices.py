@@ -57,6 +57,8 @@ def read_devices(devices: Iterable[Sequence[str]]) -> Circuit:
         ArgumentError: If there are no or too many devices, an entry has another form, a type is unknown, a net has no
             name, or both terminals of a device are on one net.
     """
+    if not isinstance(devices, Iterable) or isinstance(devices, str):
+        raise ArgumentError(f"the devices are {devices!r:.60}; give a list of (type, net, net)")
     listed = list(devices)
     if not 1 <= len(listed) <= MOST_DEVICES:
         raise ArgumentError(f"a circuit has 1 to {MOST_DEVICES} devices, got {len(listed)}")
@@ -78,6 +80,10 @@ def _check_device(place: int, device: Sequence[str]) -> None:
         raise ArgumentError(
             f"device {place} has the type {kind!r}{closest(kind, TYPES)}; the types are {', '.join(TYPES)}"
         )
+    for net in (first, second):
+        port = "GND" if net == "0" else net.upper()
+        if net not in PORTS and port in PORTS:
+            raise ArgumentError(f"device {place} ({kind}) is on the net {net!r}; did you mean the port {port!r}?")
     if first == second:
         raise ArgumentError(
             f"both terminals of device {place} ({kind}) are on the net {first!r}; it has no effect there"

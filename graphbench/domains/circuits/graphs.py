@@ -162,6 +162,8 @@ def circuit_of(sample: Any, position: int = 0) -> Circuit:
 
 def _graph_of(sample: Any, position: int) -> tuple[Ints, Ints]:
     if isinstance(sample, Samples):
+        if not 0 <= position < len(sample):
+            raise ArgumentError(f"position is {position}, and there are {len(sample)} graphs, numbered from 0")
         kind = sample.values["kind"][sample.rows(Location.NODE, position, position + 1)]
         return np.asarray(kind, np.int64), np.asarray(sample.edges[sample.rows(Location.EDGE, position, position + 1)])
     missing = [name for name in ("kind", "edge_index") if getattr(sample, name, None) is None]

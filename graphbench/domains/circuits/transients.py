@@ -23,6 +23,7 @@ Settings = Literal["exact", "paper", "overlap"]
 Floats = NDArray[np.float64]
 
 PAPER_SECONDS = 4e-3
+_MOST_PERIODS = 1e15
 AVERAGED = 50  # periods at the end of a transient, over which means are taken
 EDGE = 1e-9  # seconds that a gate takes to rise or fall
 _BETWEEN = 0.5 * EDGE  # while gates change: with "paper" no switch conducts for so long, with "overlap" all do
@@ -95,9 +96,12 @@ def transient(
     if settings not in get_args(Settings):
         raise ArgumentError(f"settings {settings!r} is unknown; choose one of {', '.join(get_args(Settings))}")
     circuit, operation = read_devices(devices), Operation.read({"duty": duty, **values})
+    if not AVERAGED - 0.5 <= seconds * operation.frequency < _MOST_PERIODS:
+        raise ArgumentError(
+            f"seconds is {seconds}, or {seconds * operation.frequency:.3g} periods; give from {AVERAGED} periods, over "
+            f"which means are taken, to {_MOST_PERIODS:.0e}"
+        )
     periods = round(seconds * operation.frequency)
-    if periods < AVERAGED:
-        raise ArgumentError(f"seconds is {seconds}; means are taken over {AVERAGED} periods of the frequency")
     elements = operation.elements
     found = circuit_equations(circuit.types, circuit.nets, circuit.num_nets, elements)
     if found[0] & FLOATING:

@@ -167,3 +167,27 @@ def test_what_abc_writes_and_reads(tmp_path):
             again = Aig.from_aiger(tmp_path / name)
             assert np.array_equal(again.simulate(), aig.simulate())
             assert again.num_ands == aig.hashed().num_ands
+
+
+def test_texts_may_have_windows_line_ends_and_binary_files_may_not():
+    windows = Aig.from_aiger(HALF_ADDER.replace(b"\n", b"\r\n"))
+    assert np.array_equal(windows.simulate(), Aig.from_aiger(HALF_ADDER).simulate())
+    binary = Aig.from_aiger(HALF_ADDER).to_aiger()
+    with pytest.raises(CircuitError, match="Windows line ends"):
+        Aig.from_aiger(binary.replace(b"\n", b"\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (HALF_ADDER[: HALF_ADDER.index(b"\ni0")], "line 8 should hold an AND, and '14 3 5' has no line end"),
+        (b"aag 3 2 0 1 1", "ends within its first line"),
+    ],
+)
+def test_a_last_line_without_its_end_is_named(data, message):
+    with pytest.raises(CircuitError, match=message):
+        Aig.from_aiger(data)
+
+
+def test_a_circuit_without_outputs_has_an_empty_table():
+    assert Aig.from_aiger(b"aag 2 2 0 0 0\n2\n4\n").simulate().shape == (0, 4)

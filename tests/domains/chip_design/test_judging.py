@@ -1,5 +1,7 @@
 """The judge of circuits on the dataset: forms of answers, parts, reference programs."""
 
+import base64
+
 import numpy as np
 import pytest
 from torch_geometric.data import Batch
@@ -48,6 +50,7 @@ def test_circuits_of_every_form_score_the_same():
         Batch.from_data_list(graphs),
         [circuit.to_aiger() for circuit in circuits],
         [circuit.to_aiger(ascii=True) for circuit in circuits],
+        [base64.b64encode(circuit.to_aiger()).decode() for circuit in circuits],  # as labels have it
         find_judge("chip_design.circuits").arrays(circuits),
     ]
     for answers in forms:

@@ -9,14 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+import graphbench
 from graphbench.core.errors import ArgumentError, SolverError
+from graphbench.data.domain import find_generator
 from graphbench.domains.circuits import run_spice, steady_state, to_spice, transient, waveforms
-from graphbench.domains.circuits.checks import simulated_state
+from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
 from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.devices import read_devices
 from graphbench.domains.circuits.drawing import draw_topologies
 from graphbench.domains.circuits.equations import circuit_equations
-from graphbench.domains.circuits.graphs import circuit_of, devices_to_sample
+from graphbench.domains.circuits.graphs import circuit_of, devices_to_sample, operation_of
+from graphbench.domains.circuits.labellers import LABELLERS, SteadyEffort
 from graphbench.domains.circuits.periodic import propagator
 
 BUCK = [("Sa", "VIN", "x"), ("Sb", "x", "GND"), ("L", "x", "VOUT"), ("C", "VOUT", "GND")]
@@ -241,11 +244,65 @@ def test_limits_of_the_duty_cycle_are_direct_current():
         ({"duty": 0.5, "load": 0.0}, "load"),
         ({"duty": math.nan}, "duty"),
         ({"duty": 0.5, "capacitance": -1e-6}, "capacitance"),
+        ({"duty": 0.5, "inductance": 1e-300}, "inductance"),
+        ({"duty": 0.5, "on_resistance": 1e-18}, "on_resistance"),
     ],
 )
 def test_values_out_of_range_are_refused(values, message):
     with pytest.raises(ArgumentError, match=message):
         steady_state(BUCK, **values)
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        (None, "the devices are None"),
+        ([("Sa", "vin", "VOUT")], "did you mean the port 'VIN'"),
+        ([("Sa", "VIN", "0")], "did you mean the port 'GND'"),
+    ],
+)
+def test_devices_of_another_form_are_refused(devices, message):
+    with pytest.raises(ArgumentError, match=message):
+        steady_state(devices, duty=0.5)
+
+
+@pytest.mark.parametrize("name", ["input_resistance", "on_resistance"])
+def test_small_resistances_keep_their_digits(name):
+    limit = steady_state(BUCK, duty=0.5, **{name: 1e-6})
+    for ohm in (1e-4, 9.9e-5, 1e-7, 1e-8, 1e-9):
+        found = steady_state(BUCK, duty=0.5, **{name: ohm})
+        slope = (limit.efficiency - steady_state(BUCK, duty=0.5, **{name: 1e-3}).efficiency) / (1e-3 - 1e-6)
+        assert found.status == "regular"
+        assert found.efficiency == pytest.approx(limit.efficiency + slope * (1e-6 - ohm), abs=2e-7)
+        assert found.input_power == pytest.approx(found.ratio**2 * 100 / found.efficiency, rel=1e-4)
+
+
+def test_values_at_the_ends_of_their_ranges_end():
+    ends = {"load": (1e-3, 1e12), "inductance": (1e-15, 1e12), "capacitance": (1e-15, 1e12), "frequency": (1e-3, 1e12)}
+    ends |= {name: (1e-9, 1e12) for name in ("input_resistance", "on_resistance", "off_resistance")}
+    for name, values in ends.items():
+        for value in values:
+            found = steady_state(BUCK, duty=0.5, **{name: value})
+            assert found.status == "ill_conditioned" or 0.0 <= found.efficiency <= 1.0, (name, value, found)
+
+
+def test_stiff_circuits_pass_the_check_by_extrapolation():
+    card = graphbench.card("circuits/converters_7")
+    labeller = LABELLERS["steady_state"]
+    index = np.array([70, 346, 2677])
+    samples = find_generator(card.generator).draw(card, "load", index, 0 * index)
+    for i in range(len(index)):
+        circuit, operation = circuit_of(samples, i), operation_of(samples, i)
+        graph = samples.part(card.graphs, i, i + 1)
+        label = labeller.label(SteadyEffort(), 0, graph)
+        seconds = 5 * label["settling"]
+        one = simulated_state(circuit, operation, seconds)
+        assert abs(one[1] - label["efficiency"]) > 2e-3  # plain steps are too coarse
+        assert extrapolated_state(circuit, operation, seconds) == pytest.approx(
+            (label["ratio"], label["efficiency"]), abs=1e-4
+        )
+        assert labeller.check(graph, label) == []
+        assert labeller.check(graph, {**label, "efficiency": label["efficiency"] + 4e-3})
 
 
 def test_waveforms_of_a_circuit_without_steady_state_are_refused():
