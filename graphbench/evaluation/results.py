@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
 SCHEMA = 1
+_DIGEST = "digest"  # key of the file, which is no part of the record
 PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
@@ -247,8 +248,9 @@ class RunRecord(_Strict):
         return folder / f"{self.model}-{self.config_hash}-seed{self.seed}{draw_suffix(self.data_seed)}.json"
 
     def to_json(self) -> str:
-        """Return the record as indented JSON, one point of a curve per line."""
-        text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, allow_nan=False)
+        """Return the record as indented JSON, one point of a curve per line, with a digest of its content."""
+        content = self.model_dump(mode="json", by_alias=True)
+        text = json.dumps({**content, _DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
 
 
@@ -257,6 +259,11 @@ def not_stated(steps: int | None, batch_size: int | None) -> str:
     if steps is None and batch_size is None:
         return BUDGET_NOT_STATED
     return "steps not stated" if steps is None else "batch size not stated" if batch_size is None else ""
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 hash of a record's content, which tells whether it is as the run wrote it."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _hash(value: Any) -> str:
@@ -306,7 +313,8 @@ def read_record(path: Path) -> RunRecord:
     """Return the record stored in one file.
 
     Raises:
-        ResultError: If the file is absent, is not JSON, follows a newer format or none; the message names key and file.
+        ResultError: If the file is absent, is not JSON, follows a newer format or none, or was changed after it was
+            written; the message names key and file. Older records, which have no digest, are read unchecked.
     """
     try:
         payload = load_json(checked_path("path", path))
@@ -320,6 +328,12 @@ def read_record(path: Path) -> RunRecord:
     if isinstance(found, int) and found > SCHEMA:
         raise ResultError(
             f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
+        )
+    digest = payload.pop(_DIGEST, None) if isinstance(payload, dict) else None
+    if digest is not None and digest != _digest(payload):
+        raise ResultError(
+            f"{path} was changed after its run wrote it: its digest does not fit its content; restore the file, or run "
+            "the command again that wrote it"
         )
     try:
         return RunRecord.model_validate(payload)

@@ -9,7 +9,7 @@ import pytest
 from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.evaluation.aggregates import Stat, aggregate
 from graphbench.evaluation.machine import hardware
-from graphbench.evaluation.results import Budget, RunRecord, load_records, read_record, save_record
+from graphbench.evaluation.results import Budget, RunRecord, load_records, read_record, results_dir, save_record
 
 from .conftest import make_record
 
@@ -216,6 +216,7 @@ def test_records_cannot_hold_what_json_cannot():
 def test_scores_outside_the_range_of_their_metric_are_refused(tmp_path, scores, words):
     record = make_record(scores={"test": {"f1": 1.0 + 1e-12, "gap": -3.0, "my_metric": 17.0}})
     content = json.loads(record.to_json())
+    del content["digest"]  # of an older file
     with pytest.raises(ValueError, match=words):
         make_record(scores={"val": {"f1": 0.5}, "test": scores})
     path = tmp_path / "record.json"
@@ -251,3 +252,26 @@ def test_paths_that_no_file_can_have(path):
     for use in (read_record, lambda path: save_record(make_record(), path=path), lambda path: load_records("*", path)):
         with pytest.raises(ArgumentError):
             use(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scores": {"test": {"f1": 0.99}}},
+        {"budget": {"small": None, "label": "large"}},
+        {"steps": 5000},
+        {"dataset": "algoreas/mst_hard"},
+        {"digest": "0" * 64},
+    ],
+)
+def test_a_record_that_was_edited_is_refused(tmp_path, change):
+    path = save_record(make_record(), tmp_path)
+    assert read_record(path) == make_record()
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ResultError, match="was changed after its run wrote it"):
+        read_record(path)
+
+
+def test_the_committed_records_have_digests():
+    files = list(results_dir().rglob("*.json"))
+    assert len(files) > 100 and all("digest" in json.loads(path.read_text()) for path in files)
