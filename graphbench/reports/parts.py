@@ -1,4 +1,4 @@
-"""Scores of the parts of the test split, for tasks that score any."""
+"""Scores of the test split in detail: of its parts, and of every output, for tasks that have several."""
 
 from __future__ import annotations
 
@@ -39,6 +39,38 @@ def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
         rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
     heads = [name.removeprefix(f"{_TEST}_") for name in parts]
     return Grid((f"predictor ({metric_head(metric)})", "kind", *heads, "all"), tuple(rows))
+
+
+def output_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
+    """Return the metrics of every output on the test split per predictor; None if the task has a single output.
+
+    Rows are trivial predictors, reference solvers, our runs and published ones.
+
+    Args:
+        card: The dataset's card.
+        results: Runs on it.
+    """
+    outputs = [f.name for f in card.outputs]
+    if len(outputs) < 2:
+        return None
+    metrics = (card.metrics.primary, *card.metrics.also)
+    numbers = [p for p in published(card.address) if p.split == _TEST]
+    known = {name for runs in results for name in runs.scores.get(_TEST, ())} | {p.metric for p in numbers}
+    columns = {f"{m}_{output}": metric_head(m).replace(" ", f" of {output} ", 1) for m in metrics for output in outputs}
+    columns = {name: head for name, head in columns.items() if name in known}
+    if not columns:
+        return None
+    labels, rows = Labels(results), []
+    for kind, measured in (("trivial", card.floor), ("solver", card.solvers)):
+        for predictor, scores in measured.get(_TEST, {}).items():
+            if any(name in scores for name in columns):
+                rows.append((predictor.replace("_", " "), kind, *(_text(scores.get(name)) for name in columns)))
+    for runs in results:
+        rows.append((labels[runs] + runs.mark, "ours", *(stat_text(runs.score(_TEST, name)) for name in columns)))
+    for model in dict.fromkeys(p.model for p in numbers if p.metric in columns):
+        own = {p.metric: p.value for p in numbers if p.model == model}
+        rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
+    return Grid(("predictor", "kind", *columns.values()), tuple(rows))
 
 
 def _is_part(name: str, card: Card) -> bool:

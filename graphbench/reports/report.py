@@ -16,7 +16,7 @@ from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
 from graphbench.reports.pages import Embed, embed_for, environment
-from graphbench.reports.parts import part_grid
+from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.plots import curve_figure
 from graphbench.reports.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
 
@@ -119,6 +119,7 @@ def _section(dataset: str, card: Card, results: list[Aggregate], embed: Embed) -
         "metrics": tables.metric_heads(card),
         "splits": scored_rows(card, results) if is_of_files(card) else tables.split_rows(card),
         "scores": tables.score_rows(card, results),
+        "outputs": output_grid(card, results),
         "parts": part_grid(card, results),
         "ood": tables.ood_grid(card, results),
         "ood_figure": _ood_figure(dataset, card, results, embed, stem),

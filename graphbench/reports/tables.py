@@ -170,9 +170,9 @@ def solver_rows(card: Card, names: Sequence[str], split: str = "test") -> list[S
 
 
 def published_rows(scores: Sequence[PublishedScore], names: Sequence[str]) -> list[ScoreRow]:
-    """Return published scores, one value per metric."""
+    """Return the published scores by one of the metrics, one value per metric."""
     rows = []
-    for score in scores:
+    for score in (score for score in scores if score.metric in names):
         values = tuple(_published_text(score) if name == score.metric else ABSENT for name in names)
         rows.append(ScoreRow(named(score.model, score.protocol), "published", "", values, _basis_of(score)))
     return rows

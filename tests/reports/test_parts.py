@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import graphbench
 from graphbench.catalog.sections import Measured, MeasuredTask
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.reports.pages import ABSENT
-from graphbench.reports.parts import part_grid
+from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.report import build_report
+from graphbench.reports.tables import score_rows
 
 from .conftest import make_record
 
@@ -47,3 +50,26 @@ def test_parts_that_a_card_names_stand_beside_the_whole(tmp_path):
     assert ours[2].startswith("0.6000 ± 0.1414")
     text = "".join(path.read_text() for path in build_report(records, tmp_path / "out") if path.suffix == ".md")
     assert "### Parts of the test split" in text and "0.6000" in text
+
+
+def test_outputs_that_are_scored_together_have_columns_of_their_own():
+    id_ = "circuits/converters_5:both"
+
+    def record(seed):
+        scores = {"rse": 0.2, "mae": 0.1, "spearman": 0.9, "rse_ratio": 0.3 + 0.1 * seed, "rse_efficiency": 0.1}
+        return make_record(seed).model_copy(update={"dataset": id_, "scores": {"test": scores}, "primary": "rse"})
+
+    card, runs = graphbench.card(id_), aggregate([record(0), record(1)])
+    grid = output_grid(card, runs)
+    assert grid is not None and grid.heads == ("predictor", "kind", "rse of ratio ↓", "rse of efficiency ↓")
+    kinds = [row[1] for row in grid.rows]
+    assert kinds == ["trivial", "trivial", "ours", *["published"] * 4]
+    assert grid.rows[0][0] == "mean" and float(grid.rows[0][2]) == pytest.approx(1.0, abs=0.01)
+    assert grid.rows[2][2].startswith("0.3500 ±") and grid.rows[2][3].startswith("0.1000")
+    assert grid.rows[3][:1] + grid.rows[3][2:] == ("gt", "0.1200", "0.0700")
+    rows = [row for row in score_rows(card, runs) if row.kind == "published"]
+    assert rows == []  # no paper prints the mean of both outputs
+
+
+def test_a_single_output_has_no_such_columns():
+    assert output_grid(graphbench.card("circuits/converters_5:ratio"), ()) is None
