@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 from graphbench.models.arcs import Arcs, arc_sums
 
+_KEPT = "_graphbench_layout"  # attribute of a batch
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -32,9 +34,24 @@ class Layout:
 
     @classmethod
     def of(cls, batch: Data, directed: bool) -> Layout:
-        """Return the layout of a PyG ``Batch``; a plain ``Data`` is a batch of one graph."""
+        """Return the layout of a PyG ``Batch``; a plain ``Data`` is a batch of one graph.
+
+        A batch keeps its layout, so that one that is used again, such as a large graph, is sorted once.
+        """
         edge_index: Tensor = batch.edge_index
         graph = getattr(batch, "batch", None)
+        if torch.compiler.is_compiling():
+            return cls._made(batch, edge_index, graph, directed)
+        known = batch.__dict__.get(_KEPT)
+        if known is not None and known[0] is edge_index and known[1] is graph and known[2].directed == directed:
+            kept: Layout = known[2]
+            return kept
+        found = cls._made(batch, edge_index, graph, directed)
+        batch.__dict__[_KEPT] = (edge_index, graph, found)
+        return found
+
+    @classmethod
+    def _made(cls, batch: Data, edge_index: Tensor, graph: Tensor | None, directed: bool) -> Layout:
         if graph is None:
             graph = torch.zeros(int(batch.num_nodes or 0), dtype=torch.long, device=edge_index.device)
         ptr = getattr(batch, "ptr", None)

@@ -187,6 +187,10 @@ class Task(ABC):
                 no samples is None.
         """
         count = len(train)
+        if count == 1 and share[1] == 1:  # one graph, such as a network: every batch is the same
+            (batch,) = train.batches(1)
+            while True:
+                yield batch
         epoch, first = divmod(start, max(1, count // size))
         whole = count >= size
         while True:

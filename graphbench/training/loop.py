@@ -62,6 +62,7 @@ class TrainingLoop:
         self.saved_step: int | None = None
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
+        self._single: dict[str, Any] = {}
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
@@ -227,13 +228,21 @@ class TrainingLoop:
         shares = [{}] if whole else self._shares([task.loss_weights(part) for part in parts])
         total = torch.zeros((), device=device)
         for part, share in zip(parts, shares, strict=True):
-            losses = self._losses(id_, part.to(device))
+            losses = self._losses(id_, self._on_device(id_, part))
             if not whole:
                 losses = {name: loss * share[name] for name, loss in losses.items()}
             loss = weighted_sum(losses, task.card.task.weights)
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total
+
+    def _on_device(self, id_: str, part: Any) -> Any:
+        """Return a batch on the device; the one batch of a single graph is copied there once."""
+        if self.runs[id_].train_size > 1:
+            return part.to(self.world.device)
+        if id_ not in self._single:
+            self._single[id_] = part.to(self.world.device)
+        return self._single[id_]
 
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
         """Return output -> share of its terms that each of this process's parts of a batch has."""

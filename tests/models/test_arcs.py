@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from graphbench.models.arcs import Arcs, arc_sums
+from graphbench.models.graphs import Layout
 
 
 def ends_of(arcs: int, sources: int, targets: int) -> torch.Tensor:
@@ -65,3 +67,12 @@ def test_the_number_of_threads_does_not_change_sums() -> None:
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*found)
+
+
+def test_a_batch_keeps_its_layout_until_its_arcs_change() -> None:
+    batch = Data(edge_index=ends_of(12, 5, 5), num_nodes=5)
+    first = Layout.of(batch, directed=True)
+    assert Layout.of(batch, directed=True) is first and Layout.of(batch, directed=False) is not first
+    assert "layout" not in str(batch) and batch.keys() == ["edge_index", "num_nodes"]
+    batch.edge_index = ends_of(12, 5, 5)
+    assert Layout.of(batch, directed=True).edge_index is batch.edge_index
