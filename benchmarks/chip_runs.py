@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
+
+from benchmarks.common import cpu_seconds
 
 SHAPES = ((6, 1), (6, 2), (7, 1), (7, 2), (8, 1), (8, 2))
 
@@ -17,12 +18,6 @@ def _tables(count: int) -> tuple[Any, Any, Any]:
 
     index = np.arange(count)
     return draw_tables(TableParameters(shapes=SHAPES), np.uint64(1), index, 0 * index)[:3]
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process and of its finished children."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
 
 
 def tables(count: int) -> dict[str, float]:
@@ -45,13 +40,13 @@ def synthesis(count: int, alone: int) -> dict[str, float]:
     given = [circuit.simulate() for circuit in circuits_of_tables(*_tables(count))]
     synthesise(given[:2])
     found = {}
-    started = _cpu_seconds()
+    started = cpu_seconds()
     synthesise(given)
-    found["together"] = (_cpu_seconds() - started) / count
-    started = _cpu_seconds()
+    found["together"] = (cpu_seconds() - started) / count
+    started = cpu_seconds()
     for table in given[:alone]:
         synthesise([table])
-    found["alone"] = (_cpu_seconds() - started) / alone
+    found["alone"] = (cpu_seconds() - started) / alone
     return found
 
 

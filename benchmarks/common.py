@@ -279,6 +279,12 @@ def _version(name: str) -> str | None:
         return None
 
 
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its finished children."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Yield a temporary folder for data sets, removed afterwards; ``TMPDIR`` says on which disk."""

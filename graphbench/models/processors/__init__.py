@@ -1,7 +1,7 @@
 """Processors of sparse graphs. Importing this package registers the built-in ones."""
 
 from graphbench.models.processor_registry import processor_class, processor_names, register_processor
-from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, graphconv, gt, mlp, typed
+from graphbench.models.processors import bipartite, deepsets, gat, gcn, gin, graphconv, gt, mlp, staged, typed
 from graphbench.models.processors.base import (
     Context,
     Processed,
@@ -33,5 +33,6 @@ __all__ = [
     "register_processor",
     "require_shape",
     "run_processor",
+    "staged",
     "typed",
 ]

@@ -1,0 +1,114 @@
+"""Interaction networks in stages, each along one class of arcs, such as from a grid to a mesh, on the mesh, and back.
+
+The stages are those of GraphCast (Lam et al., 2023): arcs from the grid to the mesh encode, those of the mesh process,
+and those back decode.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor, nn
+
+from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.models.config import ModelConfig
+from graphbench.models.layers import Dropout, activation_function
+from graphbench.models.processor_registry import register_processor
+from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
+
+
+class StagedOptions(BaseModel):
+    """The settings of ``staged`` below ``options`` in a model's configuration.
+
+    Attributes:
+        by: Name of a categorical input of edges.
+        classes: How many classes it has.
+        stages: The class of the arcs of every layer, in the order of the layers.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    by: str
+    classes: int = Field(ge=1, le=64)
+    stages: tuple[int, ...] = Field(min_length=1, max_length=256)
+
+    @model_validator(mode="after")
+    def _check_stages(self) -> StagedOptions:
+        wrong = [number for number in self.stages if not 0 <= number < self.classes]
+        if wrong:
+            raise ValueError(f"stages names the class {wrong[0]}; there are {self.classes}, numbered from 0")
+        return self
+
+
+class InteractionLayer(nn.Module):
+    """One round of an interaction network (Battaglia et al., 2016) with residual connections.
+
+    ``m_uv = LN(W act(A e_uv + B x_u + C x_v))``, ``e_uv = e_uv + m_uv``, and for the nodes with arcs into them ``x_v =
+    x_v + LN(V act(D x_v + E sum over (u, v) of m_uv))``, with dropout on what is added to nodes. Maps of senders and
+    receivers are taken once per node, not once per arc.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.hidden
+        self.edge, self.sender, self.receiver = (nn.Linear(width, width, bias=i == 0) for i in range(3))
+        self.message = nn.Sequential(
+            activation_function(config.activation), nn.Linear(width, width), nn.LayerNorm(width)
+        )
+        self.own, self.received = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.update = nn.Sequential(
+            activation_function(config.activation), nn.Linear(width, width), nn.LayerNorm(width)
+        )
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, nodes: Tensor, edges: Tensor, arcs: Tensor, receivers: Tensor) -> tuple[Tensor, Tensor]:
+        """Return updated nodes [N, d] and edges [A, d].
+
+        Args:
+            nodes: [N, d].
+            edges: [A, d], of the arcs.
+            arcs: int64 [2, A].
+            receivers: int64, the nodes with arcs into them, each once.
+        """
+        source, target = arcs
+        sent, taken = self.sender(nodes).index_select(0, source), self.receiver(nodes).index_select(0, target)
+        messages = self.message(self.edge(edges) + sent + taken)
+        sums = torch.zeros_like(nodes, dtype=messages.dtype).index_add(0, target, messages).index_select(0, receivers)
+        update = self.update(self.own(nodes.index_select(0, receivers)) + self.received(sums))
+        return nodes.index_add(0, receivers, self.dropout(update).to(nodes.dtype)), edges + messages
+
+
+@register_processor("staged")
+class Staged(Processor):
+    """A layer of :class:`InteractionLayer` for every stage of ``options.stages``; ``layers`` is their number."""
+
+    @classmethod
+    def reads(cls, config: ModelConfig) -> list[Feature]:
+        """Return the categorical input that the options name."""
+        options = read_options(StagedOptions, config)
+        return [Feature(options.by, Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, options.classes)]
+
+    def __init__(self, config: ModelConfig, context: Context) -> None:
+        """Create one layer per stage.
+
+        Raises:
+            ConfigError: If ``config.options`` are not those of :class:`StagedOptions`.
+        """
+        super().__init__(config, context)
+        self.options = read_options(StagedOptions, config)
+        self.layers = nn.ModuleList(InteractionLayer(config) for _ in self.options.stages)
+
+    def forward(self, state: State) -> Processed:
+        """Return the processed nodes; edges keep what earlier stages of their class gave them."""
+        assert state.edges is not None
+        kinds, edge_index = state.inputs[self.options.by].reshape(-1), state.layout.edge_index
+        arcs, edges, receivers = {}, {}, {}
+        for number in sorted(set(self.options.stages)):
+            own = torch.nonzero(kinds == number).squeeze(1)
+            arcs[number] = edge_index.index_select(1, own)
+            edges[number] = state.edges.expand(kinds.numel(), -1).index_select(0, own)
+            receivers[number] = torch.unique(arcs[number][1])
+        nodes = state.nodes
+        for number, layer in zip(self.options.stages, self.layers, strict=True):
+            nodes, edges[number] = layer(nodes, edges[number], arcs[number], receivers[number])
+        return Processed(nodes)
