@@ -48,13 +48,10 @@ _SINGULAR = {
 }
 
 
-class Operation(BaseModel):
-    """How a converter is operated, and the values of its elements, in SI units.
+class Elements(BaseModel):
+    """The values of a converter's elements and its frequency, in SI units.
 
     Attributes:
-        duty: Share of a period in which Sa conducts and Sb does not.
-        vin: Voltage of the source.
-        load: Resistance from VOUT to GND.
         inductance: Of every inductor.
         capacitance: Of every capacitor.
         frequency: Periods per second.
@@ -67,9 +64,6 @@ class Operation(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    duty: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-    vin: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 100.0
-    load: Load = 100.0
     inductance: Reactance = 1e-4
     capacitance: Reactance = 1e-5
     frequency: Frequency = 1e6
@@ -77,6 +71,20 @@ class Operation(BaseModel):
     on_resistance: Resistance = 1.0
     off_resistance: Resistance = 1e5
     output_capacitance: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 1e-5
+
+
+class Operation(Elements):
+    """How a converter is operated, and the values of its elements, in SI units.
+
+    Attributes:
+        duty: Share of a period in which Sa conducts and Sb does not.
+        vin: Voltage of the source.
+        load: Resistance from VOUT to GND.
+    """
+
+    duty: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    vin: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 100.0
+    load: Load = 100.0
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Operation:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from graphbench.core.errors import GenerationError
 from graphbench.data.samples import CompileJob, Generator, Samples
 from graphbench.domains.circuits.checks import check_graphs
-from graphbench.domains.circuits.converters import Frequency, Load, Operation, Reactance, Resistance
+from graphbench.domains.circuits.converters import Elements, Load, Operation
 from graphbench.domains.circuits.drawing import MOST_DRAWS, draw_topologies
 from graphbench.domains.circuits.graphs import circuit_of, circuits_as_samples
 from graphbench.domains.circuits.topology import topology_number
@@ -23,7 +23,7 @@ _OPERATION_STREAM = 1
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class ConverterParameters(BaseModel):
+class ConverterParameters(Elements):
     """What circuits a split holds.
 
     Attributes:
@@ -32,28 +32,12 @@ class ConverterParameters(BaseModel):
         loads: Resistances of the load in ohm, drawn with equal probability.
         topologies: Range of the numbers of topologies (:func:`~.topology.topology_number`), from 0 to 1, from which the
             split draws; splits of disjoint ranges have no topology in common.
-        inductance: H.
-        capacitance: F.
-        frequency: Hz.
-        input_resistance: Ohm.
-        on_resistance: Ohm.
-        off_resistance: Ohm.
-        output_capacitance: F.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     devices: Annotated[int, Field(ge=2, le=12)]
     duties: Annotated[tuple[Annotated[float, Field(gt=0, lt=1)], ...], Field(min_length=1)]
     loads: Annotated[tuple[Load, ...], Field(min_length=1)] = (100.0,)
     topologies: tuple[_Share, _Share] = (0.0, 1.0)
-    inductance: Reactance = 1e-4
-    capacitance: Reactance = 1e-5
-    frequency: Frequency = 1e6
-    input_resistance: Resistance = 0.1
-    on_resistance: Resistance = 1.0
-    off_resistance: Resistance = 1e5
-    output_capacitance: Annotated[float, Field(ge=0, le=1e12)] = 1e-5
 
     @model_validator(mode="after")
     def _check_range(self) -> ConverterParameters:
@@ -64,7 +48,7 @@ class ConverterParameters(BaseModel):
 
     def operation(self, duty: float, load: float) -> Operation:
         """Return how a circuit of the split is operated."""
-        own = self.model_dump(exclude={"devices", "duties", "loads", "topologies"})
+        own = {name: getattr(self, name) for name in Elements.model_fields}
         return Operation(duty=duty, load=load, **own)
 
 

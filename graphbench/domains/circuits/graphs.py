@@ -22,16 +22,20 @@ from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError
 from graphbench.core.kernels import kernel
 from graphbench.data.samples import Samples
-from graphbench.domains.circuits.converters import Operation
+from graphbench.domains.circuits.converters import Elements, Operation
 from graphbench.domains.circuits.devices import PORTS, TYPES, Circuit, Device, net_names, read_devices
 from graphbench.domains.circuits.topology import Ints, canonical_form
 
 KINDS = (*PORTS, *TYPES, "net")
 TERMINAL, SOURCE, LOAD = range(3)
-OPERATION = tuple(Operation.model_fields)
+OPERATION = ("duty", "vin", "load", *Elements.model_fields)
 _NET = KINDS.index("net")
 _FIRST_TYPE = len(PORTS)
 _USUAL = Operation(duty=0.5)
+
+
+def _values(operation: Operation) -> list[float]:
+    return [getattr(operation, name) for name in OPERATION]
 
 
 def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Sequence[Operation]) -> Samples:
@@ -52,12 +56,12 @@ def circuits_as_samples(types: Ints, nets: Ints, num_nets: Ints, operations: Seq
     """
     count, devices = types.shape
     kind, edges, link = _graph_arrays(types, nets, num_nets)
-    values = np.array([list(operation.model_dump().values()) for operation in operations]).reshape(count, -1)
+    values = np.array([_values(operation) for operation in operations]).reshape(count, -1)
     nodes = len(PORTS) + devices + num_nets
     duty = values[:, 0]
     on_node = np.repeat(duty, nodes)
     share = np.where(kind == KINDS.index("Sa"), on_node, np.where(kind == KINDS.index("Sb"), 1.0 - on_node, 0.0))
-    usual = np.array(list(_USUAL.model_dump().values()))
+    usual = np.array(_values(_USUAL))
     elements = np.log10(np.maximum(values[:, 2:] / usual[2:], 1e-30))
     features = {
         "kind": kind,

@@ -75,7 +75,7 @@ def test_the_rules_of_the_reference_project():
     ("values", "message"),
     [
         ({"settings": "fast"}, "settings 'fast' is unknown"),
-        ({"seconds": 1e-5}, "over 50 periods"),
+        ({"seconds": 1e-5}, "from 50 periods"),
         ({"settings": "paper", "duty": 1.0}, "leaves a switch no time"),
         ({"duty": 2.0}, "duty"),
     ],
