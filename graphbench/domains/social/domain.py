@@ -1,0 +1,7 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain("social")
