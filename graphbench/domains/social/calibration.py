@@ -82,11 +82,11 @@ class Calibration:
     reach_exponent: float = 0.7
     most_readers: float = 4000.0
     strangers: float = 0.2
-    reacts: tuple[float, float, float, float] = (0.95, 0.85, 0.85, 0.25)
+    reacts: tuple[float, float, float, float] = (0.95, 0.85, 0.85, 0.24)
     eagerness_sigma: float = 0.6
     vigour_sigma: float = 0.6
     attraction: tuple[float, float, float] = (1.0, 0.5, 0.2)
-    rates: tuple[float, float, float, float] = (0.4, 0.28, 0.12, 0.75)
+    rates: tuple[float, float, float, float] = (0.4, 0.215, 0.096, 0.64)
     quotable: float = 0.5
     answers: float = 0.3
     threads: float = 0.05

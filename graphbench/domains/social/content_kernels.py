@@ -31,8 +31,8 @@ def projection(rows: int, width: int) -> NDArray[np.float32]:
 
 def content_rows(
     key: np.uint64,
-    user: NDArray[np.int32],
-    time: NDArray[np.int32],
+    user: NDArray[Any],
+    time: NDArray[Any],
     topic: NDArray[np.uint8],
     ends: NDArray[np.int64],
     style: NDArray[np.float32],
@@ -55,7 +55,6 @@ def content_rows(
     """
     styles = style.shape[1]
     vectors = projection(styles + topics, width)
-    of_style = np.asarray(style @ vectors[:styles], np.float32)
     deviations = np.array(noise, np.float32) / np.float32(np.sqrt(width))
     period = np.searchsorted(ends, time).astype(np.uint8)
     slots = np.unique(user.astype(np.int64) * len(ends) + period)
@@ -64,9 +63,7 @@ def content_rows(
     for number, begin in enumerate(range(0, len(slots), _ROWS_AT_ONCE)):
         rows = np.zeros((min(_ROWS_AT_ONCE, len(slots) - begin), width), np.float32)
         own = slots[begin : begin + len(rows)]
-        _fill(
-            key, user, period, topic, int(first[number]), own, len(ends), vectors[styles:], of_style, deviations, rows
-        )
+        _fill(key, user, period, topic, int(first[number]), own, len(ends), vectors, style, deviations, rows)
         parts[begin : begin + len(rows)] = rows
     owner, at = np.divmod(slots, len(ends))
     return owner.astype(np.int32), ends[at].astype(np.int32), parts
@@ -89,20 +86,23 @@ def _add_noise(
 @kernel
 def _fill(
     key: np.uint64,
-    user: NDArray[np.int32],
+    user: NDArray[Any],
     period: NDArray[np.uint8],
     topic: NDArray[np.uint8],
     post: int,
     slots: NDArray[np.int64],
     periods: int,
     vectors: NDArray[np.float32],
-    of_style: NDArray[np.float32],
+    style: NDArray[np.float32],
     noise: NDArray[np.float32],
     rows: NDArray[Any],
 ) -> None:
-    """Fill rows with the contents of slots, which are ``user * periods + period``, rising; ``post`` is a first post."""
-    width = rows.shape[1]
-    counts = np.zeros((periods, vectors.shape[0]), np.int64)
+    """Fill rows with the contents of slots: ``user * periods + period``, rising.
+
+    ``post`` is a post of the first user or of an earlier one; ``vectors`` are those of styles, then of topics.
+    """
+    width, styles = rows.shape[1], style.shape[1]
+    counts = np.zeros((periods, vectors.shape[0] - styles), np.int64)
     current = np.int64(-1)
     posts = user.shape[0]
     for r in range(slots.shape[0]):
@@ -117,11 +117,9 @@ def _fill(
                 post += 1
         total = np.float32(counts[at].sum())
         for k in range(vectors.shape[0]):
-            if counts[at, k]:
-                share = np.float32(counts[at, k]) / total
+            share = style[owner, k] if k < styles else np.float32(counts[at, k - styles]) / total
+            if share != 0:
                 for j in range(width):
                     rows[r, j] += share * vectors[k, j]
-        for j in range(width):
-            rows[r, j] += of_style[owner, j]
         _add_noise(key, owner, 0, _USER_NOISE, noise[0], rows[r])
         _add_noise(key, owner, at, _PERIOD_NOISE, noise[1], rows[r])

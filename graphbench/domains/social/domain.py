@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from graphbench.data.domain import Domain
 
-DOMAIN = Domain("social")
+DOMAIN = Domain("social", generators="graphbench.domains.social.generators:GENERATORS")

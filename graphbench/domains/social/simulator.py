@@ -35,7 +35,7 @@ VERSION = 1
 
 _GRID = 4096
 _USERS_AT_ONCE = 1 << 13
-_EVENTS_PER_POST = 4
+_EVENTS_PER_POST = 9  # room for events; a part that has more is simulated again
 
 Array = NDArray[Any]
 
@@ -94,7 +94,8 @@ def simulate(
     own = Calibration() if calibration is None else calibration
     key = stream_key("social.network", VERSION, str(seed))
     people = _draw_users(np.random.Generator(np.random.Philox(int(key))), users, own)
-    posts, topics, interactions, followers = _write(key, people, own, threads)
+    parts, followers = _write(key, people, own, threads)
+    posts, topics, interactions = _joined(parts)
     ends = period_ends()
     rows = content_rows(key, posts.user, posts.time, topics, ends, people.style, own.topics, width, own.noise)
     posts = Posts(posts.user, posts.time, posts.likes, posts.replies, posts.reposts, Contents(*rows))
@@ -138,9 +139,7 @@ def _draw_users(rng: np.random.Generator, users: int, own: Calibration) -> _User
         drift=share() * np.float32(own.drift),
         popularity=popularity.astype(np.float32),
         quality=quality,
-        follows=np.minimum(drawn(lognormal_quantiles(own.follows_sigma, own.follows)), own.most_follows).astype(
-            np.int32
-        ),
+        follows=follows.astype(np.int32),
         eagerness=eagerness.astype(np.float32),
         quoted=(share() < own.quotable).astype(np.float32),
         style=style,
@@ -162,10 +161,10 @@ def _tickets(people: _Users, circles: int) -> tuple[NDArray[np.int32], NDArray[n
     return np.repeat(order, counts), offsets(np.bincount(people.circle[order], counts, circles).astype(np.int64))
 
 
-def _write(
-    key: np.uint64, people: _Users, own: Calibration, threads: int
-) -> tuple[Posts, NDArray[np.uint8], dict[str, Interactions], NDArray[np.int64]]:
-    per_community = own.circles(len(people.main))
+def _arguments(key: np.uint64, people: _Users, own: Calibration) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """Return the arguments of :func:`~.simulator_kernels.write_posts`, and the number of followers of every user."""
+    users = len(people.main)
+    per_community = own.circles(users)
     tickets, ticket_ptr = _tickets(people, own.topics * per_community)
     back = np.asarray(own.follow_back / (1.0 + people.popularity / 10.0), np.float32)
     places = people.circle, people.second, per_community, back, tickets, ticket_ptr
@@ -174,49 +173,58 @@ def _write(
     reach = np.asarray(own.reach * degree**own.reach_exponent, np.float32)
     expected = active_posts(people.join, people.leave, people.rate, _GRID)
     shares = np.round(expected / max(expected[-1], 1e-9), 9)
-    users, settings = len(people.main), own.settings(end_of_day(DATES[-1]))
-    strangers = np.full(users, own.strangers, np.float32)
-    answers = np.full(users, own.answers, np.float32)
-    rates = own.rates * people.eagerness
-    columns = [np.ascontiguousarray(rates[:, i], np.float32) for i in range(4)]
+    rates = np.array(own.rates) * people.eagerness
     arguments = (
         (people.join, people.leave, people.rate, people.drift),
-        (people.main, people.second, strangers),
-        (people.quality, reach, answers, people.quoted),
+        (people.main, people.second, np.full(users, own.strangers, np.float32)),
+        (people.quality, reach, np.full(users, own.answers, np.float32), people.quoted),
         (ptr, followers, tickets, ticket_ptr[::per_community].copy()),
-        tuple(columns),
+        tuple(np.ascontiguousarray(rates[:, i], np.float32) for i in range(4)),
         attraction(own.topics, *own.attraction),
         (np.linspace(0.0, 1.0, _GRID + 1), shares, *calendar()),
         (lognormal_quantiles(own.luck_sigma), own.delays()),
-        settings,
+        own.settings(end_of_day(DATES[-1])),
     )
+    return arguments, degree
+
+
+_Parts = list[tuple[list[Array], list[list[Array]]]]
+"""Of some users each: columns of posts, and columns of interactions by kind."""
+
+
+def _write(key: np.uint64, people: _Users, own: Calibration, threads: int) -> tuple[_Parts, NDArray[np.int64]]:
+    """Return posts and interactions by parts, and the number of followers of every user."""
+    arguments, degree = _arguments(key, people, own)
     most = np.ceil(np.minimum(people.rate * (people.leave - people.join), own.most_posts)).astype(np.int64)
+    write: Any = write_posts
 
     def part(first: int) -> tuple[list[Array], list[list[Array]]]:
-        last = min(first + _USERS_AT_ONCE, users)
+        last = min(first + _USERS_AT_ONCE, len(most))
         room = int(most[first:last].sum())
-        posts: list[Array] = [np.empty(room, np.int32) for _ in range(5)] + [np.empty(room, np.uint8)]
+        posts: list[Array] = [np.empty(room, kind) for kind in (*[np.int32] * 5, np.uint8)]
         events_room = _EVENTS_PER_POST * room
         while True:
-            events: list[Array] = [
-                np.empty(events_room, np.uint8),
-                *(np.empty(events_room, np.int32) for _ in range(3)),
-            ]
-            written, happened = write_posts(key, (first, last), *arguments, tuple(posts), tuple(events))
+            events: list[Array] = [np.empty(events_room, kind) for kind in (np.uint8, *[np.int32] * 3)]
+            written, happened = write(key, (first, last), *arguments, tuple(posts), tuple(events))
             if happened <= events_room:
-                kind, *rows = (column[:happened] for column in events)
-                by_kind = [[column[kind == number] for column in rows] for number in range(len(KINDS))]
-                return [column[:written].copy() for column in posts], by_kind
+                break
             events_room = happened
+        of, *rows = (column[:happened] for column in events)
+        by_kind = [[column[of == number] for column in rows] for number in range(len(KINDS))]
+        return [column[:written].copy() for column in posts], by_kind
 
     with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(part, range(0, users, _USERS_AT_ONCE)))
-    *columns_of_posts, topics = (np.concatenate([posts[i] for posts, _ in parts]) for i in range(6))
+        return list(pool.map(part, range(0, len(most), _USERS_AT_ONCE))), degree
+
+
+def _joined(parts: _Parts) -> tuple[Posts, NDArray[np.uint8], dict[str, Interactions]]:
+    """Return posts, their topics, and interactions; the parts are emptied, as the rows are many."""
     interactions = {}
     for number, kind in enumerate(KINDS):
-        interactions[kind] = Interactions(
-            *(np.concatenate([events[number][i] for _, events in parts]) for i in range(3))
-        )
+        source, target, time = (np.concatenate([events[number][i] for _, events in parts]) for i in range(3))
+        interactions[kind] = Interactions(source, target, time)
         for _, events in parts:
-            events[number].clear()  # rows are kept once only, as there are many
-    return Posts(*columns_of_posts), topics, interactions, degree
+            events[number].clear()
+    user, time, likes, replies, reposts, topics = (np.concatenate([posts[i] for posts, _ in parts]) for i in range(6))
+    parts.clear()
+    return Posts(user, time, likes, replies, reposts), topics, interactions

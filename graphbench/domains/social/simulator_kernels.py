@@ -67,8 +67,8 @@ def _draw_followed(
     begin, count = ticket_ptr[first], ticket_ptr[last] - ticket_ptr[first]
     if count <= 0:
         return -1
-    found = np.int64(tickets[begin + below(state, count)])
-    return -1 if found == user else found
+    found = tickets[begin + below(state, count)]
+    return -1 if found == user else int(found)
 
 
 @kernel
@@ -226,9 +226,9 @@ def write_posts(
                 if _ == views:  # the author
                     f = u
                 elif degree > 0 and uniform(state) >= strangers[u]:
-                    f = np.int64(followers[follower_ptr[u] + below(state, degree)])
+                    f = int(followers[follower_ptr[u] + below(state, degree)])
                 elif ticket_ptr[topic + 1] > ticket_ptr[topic]:
-                    f = np.int64(tickets[ticket_ptr[topic] + below(state, ticket_ptr[topic + 1] - ticket_ptr[topic])])
+                    f = int(tickets[ticket_ptr[topic] + below(state, ticket_ptr[topic + 1] - ticket_ptr[topic])])
                 else:
                     continue
                 if at < join[f] or at > leave[f]:
