@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.social.simulator_tables import QUANTILES
+from graphbench.domains.social.simulator_tables import normal_quantiles
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,5 @@ class Calibration:
 
     def delays(self) -> NDArray[np.int64]:
         """Return the quantiles of delays in minutes, int64 ``[4096]``, at most two weeks."""
-        from graphbench.domains.social.simulator_tables import normal_quantiles
-
         minutes = np.rint(self.delay * np.exp(self.delay_sigma * normal_quantiles()))
-        assert len(minutes) == QUANTILES
         return np.minimum(minutes, 14 * 1440).astype(np.int64)

@@ -68,8 +68,9 @@ def network(users: int, seed: int, width: int) -> Network:
     return simulate(users, seed, width=width, threads=min(_MOST_THREADS, os.cpu_count() or 1))
 
 
+@lru_cache(maxsize=1)
 def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
-    """Return the snapshot that parameters describe.
+    """Return the snapshot that parameters describe; the last one is kept, so its arrays must not be changed.
 
     Raises:
         GenerationError: If the network is too small to have one.

@@ -18,7 +18,7 @@ def snapshot_as_samples(snapshots: Sequence[Snapshot]) -> Samples:
 
     def joined(name: str) -> NDArray[Any]:
         parts = [getattr(own, name) for own in snapshots]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.concatenate(parts)  # a copy, even of one part
 
     targets = joined("targets")
     values = {

@@ -23,33 +23,6 @@ def count_posts(user: Integers, time: Integers, users: int, after: int, until: i
 
 
 @kernel
-def pairs_between(
-    source: Integers, target: Integers, time: Integers, place: NDArray[np.int64], after: int, until: int, loops: bool
-) -> NDArray[np.int64]:
-    """Return ``source * users + target`` of the interactions in ``(after, until]`` between kept users, int64 ``[I']``.
-
-    Args:
-        source: Of the interactions.
-        target: Of the interactions.
-        time: Of the interactions.
-        place: int64 ``[users]``, negative for users who are not kept.
-        after: Begin of the interval, not part of it.
-        until: End of the interval.
-        loops: Whether interactions of users with themselves count.
-    """
-    users = place.shape[0]
-    found = np.empty(source.shape[0], np.int64)
-    count = 0
-    for i in range(source.shape[0]):
-        u, v = np.int64(source[i]), np.int64(target[i])
-        is_known = u < users and v < users and place[u] >= 0 and place[v] >= 0
-        if is_known and after < time[i] <= until and (loops or u != v):
-            found[count] = u * users + v
-            count += 1
-    return found[:count].copy()
-
-
-@kernel
 def medians(
     place: NDArray[np.int64],
     user: Integers,

@@ -6,8 +6,8 @@ of its authors, release 0.2.0, and is said below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
 from graphbench.data.runs import offsets
-from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, medians, pairs_between
+from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, medians
 from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
 
 Median = Literal["mean", "lower"]
-_ROWS_AT_ONCE = 1 << 16
-_DENSE = 4  # user numbers up to this many times the number of rows are used as they are
+_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 22
+_LARGEST_TABLE = 1 << 26  # users with numbers below this are looked up in a table
 
 
 @dataclass(frozen=True)
@@ -80,96 +80,176 @@ def snapshot(
         ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user is negative or a count
             is, or there is no node.
     """
-    _check(posts, interactions, t0, t1, t2, kind, median)
-    numbers, posts, own = _dense_numbers(posts, interactions[kind])
-    size = int(posts.user.max(initial=-1)) + 1
-    earlier, later = (count_posts(posts.user, posts.time, size, *span) for span in ((t0, t1), (t1, t2)))
-    kept = np.where((earlier > 0) & (later > 0), 0, -1)
-    pairs = np.unique(pairs_between(own.source, own.target, own.time, kept, t0, t1, loops))
-    source, target = np.divmod(pairs, max(size, 1))
-    has_edge = np.zeros(size, bool)
-    has_edge[source] = has_edge[target] = True
-    users = np.flatnonzero(has_edge)
-    if not len(users):
-        raise ArgumentError(
-            f"no user who posted in both intervals has an edge of {kind} ({len(posts):,} posts, {len(own):,} "
-            "interactions); give more users or other times"
-        )
-    place = np.full(size, -1, np.int64)
-    place[users] = np.arange(len(users))
-    return Snapshot(
-        users=users if numbers is None else numbers[users],
-        edges=np.stack([place[source], place[target]], axis=1),
-        content=_mean_content(posts.contents, place, len(users), t0, t1),
-        posts=earlier[users],
-        past=_log_medians(posts, place, earlier[users], t0, t1, median),
-        targets=_log_medians(posts, place, later[users], t1, t2, median),
-    )
-
-
-def _check(
-    posts: Posts, interactions: Mapping[str, Interactions], t0: int, t1: int, t2: int, kind: str, median: str
-) -> None:
     if kind not in KINDS:
         raise ArgumentError(f"kind={kind!r} is unknown; use one of {', '.join(KINDS)}")
     if kind not in interactions:
         raise ArgumentError(f"interactions lacks {kind!r}; it has {', '.join(interactions) or 'none'}")
+    contents = () if posts.contents is None else (posts.contents,)
+    found = snapshot_of_parts((posts,), (interactions[kind],), contents, (t0, t1, t2), median=median, loops=loops)
+    if found is None:
+        raise ArgumentError(
+            f"no user who posted in both intervals has an edge of {kind} ({len(posts):,} posts, "
+            f"{len(interactions[kind]):,} interactions); give more users or other times"
+        )
+    return found
+
+
+def snapshot_of_parts(
+    posts: Iterable[Posts],
+    interactions: Iterable[Interactions],
+    contents: Iterable[Contents],
+    times: tuple[int, int, int],
+    *,
+    median: Median = "mean",
+    loops: bool = True,
+) -> Snapshot | None:
+    """Return a snapshot of tables that come in parts, of which one of each is in memory at a time; see `snapshot`.
+
+    Args:
+        posts: Parts of the posts; all posts of a user are in one part.
+        interactions: Parts of the interactions of one kind.
+        contents: Parts of the contents.
+        times: ``(t0, t1, t2)``.
+        median: As for `snapshot`.
+        loops: As for `snapshot`.
+
+    Returns:
+        The snapshot, or None if no user who posted in both intervals has an edge.
+
+    Raises:
+        ArgumentError: As `snapshot` does; also if a user has posts in two parts.
+    """
+    t0, t1, t2 = times
     if not t0 < t1 < t2:
         raise ArgumentError(f"the times {t0}, {t1}, {t2} are not in order; give t0 < t1 < t2, in minutes")
     if median not in ("mean", "lower"):
         raise ArgumentError(f"median={median!r} is unknown; use 'mean' or 'lower'")
-    own = interactions[kind]
-    columns: dict[str, NDArray[Any]] = {f"posts.{name}": getattr(posts, name) for name in ("user", *COUNTS)}
-    columns |= {f"interactions.{name}": getattr(own, name) for name in ("source", "target")}
-    for name, column in columns.items():
-        if column.min(initial=0) < 0:
-            raise ArgumentError(f"{name} has {column.min()} in row {int(column.argmin())}; give numbers from 0 on")
+    kept = _joined([_engagement(part, times, median) for part in posts])
+    places = _Places(kept.users)
+    pairs = _pairs(interactions, places, t0, t1, loops)
+    source, target = np.divmod(pairs, max(len(kept.users), 1))
+    has_edge = np.zeros(len(kept.users), bool)
+    has_edge[source] = has_edge[target] = True
+    nodes = np.flatnonzero(has_edge)
+    if not len(nodes):
+        return None
+    number = np.cumsum(has_edge) - 1
+    users = kept.users[nodes]
+    return Snapshot(
+        users=users,
+        edges=np.stack([number[source], number[target]], axis=1),
+        content=_mean_content(contents, _Places(users), len(users), t0, t1),
+        posts=kept.posts[nodes],
+        past=kept.past[nodes],
+        targets=kept.targets[nodes],
+    )
 
 
-def _dense_numbers(posts: Posts, own: Interactions) -> tuple[NDArray[np.int64] | None, Posts, Interactions]:
-    """Return the tables with users numbered by their rank among those who post, if their numbers are sparse.
+@dataclass(frozen=True)
+class _Engagement:
+    """Users who posted in both intervals, rising, and the engagement with their posts, as in `Snapshot`."""
 
-    Also returns the user of every rank, rising, or None if the numbers stay as they are.
+    users: NDArray[np.int64]
+    posts: NDArray[np.int64]
+    past: NDArray[np.float32]
+    targets: NDArray[np.float32]
+
+
+def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _Engagement:
+    for name in ("user", *COUNTS):
+        _check_sign(f"posts.{name}", getattr(posts, name))
+    t0, t1, t2 = times
+    user, numbers = posts.user, None
+    if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROWS_AT_ONCE:
+        numbers, user = np.unique(posts.user, return_inverse=True)
+    size = int(user.max(initial=-1)) + 1
+    seen, later = (count_posts(user, posts.time, size, *span) for span in ((t0, t1), (t1, t2)))
+    users = np.flatnonzero((seen > 0) & (later > 0))
+    place = np.full(size, -1, np.int64)
+    place[users] = np.arange(len(users))
+
+    def log_medians(counts: NDArray[np.int64], after: int, until: int) -> NDArray[np.float32]:
+        ptr, lower = offsets(counts), median == "lower"
+        columns = [medians(place, user, posts.time, getattr(posts, name), ptr, after, until, lower) for name in COUNTS]
+        return np.log1p(np.stack(columns, axis=1)).astype(np.float32)
+
+    past, targets = log_medians(seen[users], t0, t1), log_medians(later[users], t1, t2)
+    named = users if numbers is None else numbers[users].astype(np.int64)
+    return _Engagement(named, seen[users], past, targets)
+
+
+def _joined(parts: list[_Engagement]) -> _Engagement:
+    if len(parts) == 1:
+        return parts[0]
+    users = np.concatenate([np.empty(0, np.int64), *(part.users for part in parts)])
+    order = np.argsort(users)
+    users = users[order]
+    twice = np.flatnonzero(users[1:] == users[:-1])
+    if len(twice):
+        raise ArgumentError(f"user {users[twice[0]]} has posts in two parts; give all posts of a user in one part")
+    rows = {name: [getattr(part, name) for part in parts] for name in ("posts", "past", "targets")}
+    if not parts:
+        return _Engagement(users, users, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32))
+    return _Engagement(users, **{name: np.concatenate(own)[order] for name, own in rows.items()})
+
+
+class _Places:
+    """The place of every user among some users.
+
+    Args:
+        users: int64, rising.
     """
-    if posts.user.max(initial=0) <= _DENSE * len(posts) + _ROWS_AT_ONCE:
-        return None, posts, own
-    known = np.unique(posts.user).astype(np.int64)
 
-    def rank(users: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        ranks = np.searchsorted(known, users)
-        return ranks, known[np.minimum(ranks, len(known) - 1)] == users
+    def __init__(self, users: NDArray[np.int64]) -> None:
+        self._users = users
+        self._table: NDArray[np.int32] | None = None
+        largest = int(users.max(initial=-1))
+        if largest < _LARGEST_TABLE:
+            self._table = np.full(largest + 2, -1, np.int32)
+            self._table[users] = np.arange(len(users))
 
-    contents = posts.contents
-    if contents is not None:
-        ranks, is_known = rank(contents.user)
-        contents = Contents(ranks[is_known], contents.time[is_known], contents.vectors[is_known])
-    (source, from_known), (target, to_known) = rank(own.source), rank(own.target)
-    both = from_known & to_known
-    ranked = replace(posts, user=rank(posts.user)[0], contents=contents)
-    return known, ranked, Interactions(source[both], target[both], own.time[both])
+    def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the place of each, int64; -1 for those who are not among the users."""
+        if self._table is not None:
+            return self._table[np.minimum(users, len(self._table) - 1)].astype(np.int64)
+        place = np.searchsorted(self._users, users)
+        is_there = self._users[np.minimum(place, len(self._users) - 1)] == users
+        return np.where(is_there, place, -1)
 
 
-def _log_medians(
-    posts: Posts, place: NDArray[np.int64], counts: NDArray[np.int64], after: int, until: int, median: Median
-) -> NDArray[np.float32]:
-    ptr, lower = offsets(counts), median == "lower"
-    columns = [
-        medians(place, posts.user, posts.time, getattr(posts, name), ptr, after, until, lower) for name in COUNTS
-    ]
-    return np.log1p(np.stack(columns, axis=1)).astype(np.float32)
+def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int64]:
+    """Return ``source * users + target`` of the kept users' interactions in an interval, rising, each once."""
+    users = max(len(places._users), 1)
+    found = [np.empty(0, np.int64)]
+    for part in parts:
+        _check_sign("interactions.source", part.source)
+        _check_sign("interactions.target", part.target)
+        for first in range(0, len(part), _PAIRS_AT_ONCE):
+            rows = slice(first, first + _PAIRS_AT_ONCE)
+            chosen = (part.time[rows] > after) & (part.time[rows] <= until)
+            source, target = places.of(part.source[rows][chosen]), places.of(part.target[rows][chosen])
+            is_kept = (source >= 0) & (target >= 0)
+            if not loops:
+                is_kept &= source != target
+            found.append(np.unique(source[is_kept] * users + target[is_kept]))
+    return np.unique(np.concatenate(found))
+
+
+def _check_sign(name: str, column: NDArray[Any]) -> None:
+    if column.min(initial=0) < 0:
+        raise ArgumentError(f"{name} has {column.min()} in row {int(column.argmin())}; give numbers from 0 on")
 
 
 def _mean_content(
-    contents: Contents | None, place: NDArray[np.int64], nodes: int, after: int, until: int
+    parts: Iterable[Contents], places: _Places, nodes: int, after: int, until: int
 ) -> NDArray[np.float32]:
-    if contents is None:
-        return np.zeros((nodes, 0), np.float32)
-    sums = np.zeros((nodes, contents.vectors.shape[1]), np.float32)
-    counts = np.zeros(nodes, np.int64)
-    for first in range(0, len(contents.user), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
-        user, time = contents.user[rows].astype(np.int64), contents.time[rows]
-        is_known = (user < len(place)) & (after < time) & (time <= until)
-        owner = np.where(is_known, place[np.where(is_known, user, 0)], -1)
-        add_rows(sums, counts, owner, np.ascontiguousarray(contents.vectors[rows], np.float32))
-    return np.asarray(sums / np.maximum(counts, 1)[:, None], np.float32)
+    sums, counts = np.zeros((nodes, 0), np.float32), np.zeros(nodes, np.int64)
+    for part in parts:
+        if not sums.shape[1]:
+            sums = np.zeros((nodes, part.vectors.shape[1]), np.float32)
+        for first in range(0, len(part.user), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            is_known = (part.time[rows] > after) & (part.time[rows] <= until)
+            owner = places.of(part.user[rows][is_known])
+            add_rows(sums, counts, owner, np.ascontiguousarray(part.vectors[rows][is_known], np.float32))
+    return np.asarray(sums / np.maximum(counts, 1)[:, None].astype(np.float32), np.float32)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graphbench.core.errors import ArgumentError
 from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, snapshot
+from graphbench.domains.social.snapshots import snapshot_of_parts
 
 T0, T1, T2 = 10, 20, 30
 
@@ -235,3 +236,23 @@ def test_bad_tables_are_named():
         replace(posts, time=posts.time.astype(float))
     with pytest.raises(ArgumentError, match=r"contents\.vectors has the shape"):
         Contents(posts.user, posts.time, np.zeros(3))
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), spread=st.sampled_from([1, 1_000_003, 100_000_007]))
+def test_tables_in_parts_give_the_same(seed, spread):
+    posts, interactions = make_tables(seed, spread=spread)
+    own, contents, rng = interactions["replies"], posts.contents, np.random.default_rng(seed)
+
+    def parted(table, of):
+        columns = [name for name in table.__dataclass_fields__ if name != "contents"]
+        return [type(table)(**{name: getattr(table, name)[of == i] for name in columns}) for i in range(3)]
+
+    by_user = parted(posts, posts.user // spread % 3)
+    among = [parted(table, rng.integers(0, 3, len(table.time))) for table in (own, contents)]
+    whole = snapshot(posts, interactions, T0, T1, T2, "replies")
+    joined = snapshot_of_parts(by_user, *among, (T0, T1, T2))
+    for name in ("users", "edges", "content", "posts", "past", "targets"):
+        assert np.array_equal(getattr(whole, name), getattr(joined, name)), name
+    with pytest.raises(ArgumentError, match="has posts in two parts"):
+        snapshot_of_parts([posts, *by_user], *among, (T0, T1, T2))
