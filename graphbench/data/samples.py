@@ -165,6 +165,7 @@ class Generator:
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
         limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
             graph per split, whose size it says; None if a limit is a number of samples.
+        drawn: Whether samples can be drawn; False for datasets that are read from files alone.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Generator:
     compile_jobs: tuple[CompileJob, ...] = ()
     halves: frozenset[str] = frozenset()
     limited: str | None = None
+    drawn: bool = True
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split, in the card's draw.

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from graphbench.core.errors import ArgumentError, GenerationError
 from graphbench.data.samples import CompileJob, Generator, Samples
 from graphbench.data.seeds import redrawn_seed
+from graphbench.domains.social.archive_source import ARCHIVE
 from graphbench.domains.social.checks import check_snapshot
 from graphbench.domains.social.persistence import persistence_scores
 from graphbench.domains.social.samples import degree_statistics, snapshot_as_samples
@@ -130,4 +131,5 @@ GENERATORS: Mapping[str, Generator] = {
         halves=frozenset({"content"}),
         limited="users",
     ),
+    "archive": ARCHIVE,
 }
