@@ -167,6 +167,9 @@ def test_reposts_of_others_are_no_posts():
     assert found.rows.tolist() == [GOOD_ROW] and (found.malformed, found.shared, found.texts) == (0, 1, [""])
 
 
+UNUSUAL = [post(), post(user_id=7, text="ä"), post(reposted_author=1), post(text=None), post(labels=["x"])]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
