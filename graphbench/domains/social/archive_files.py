@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import tarfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,7 @@ from graphbench.data.downloads import path_problem
 POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"
 _BLOCK = 1 << 24
+_MERGED = 1 << 22
 _GROWTH, _LEAST = 50, 1 << 28  # an archive may hold this many times its size, and this many bytes in any case
 _MOST_FILES = 20_000_000
 
@@ -91,6 +92,21 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
         if isinstance(error, StoreError):
             raise
         raise StoreError(f"{path} cannot be read ({error}); fetch it again, or make it readable") from error
+
+
+def merged(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks of at least 4 MB where files are small: the lines of several files, named after the last of them."""
+    parts: list[bytes] = []
+    size, last = 0, None
+    for block in blocks:
+        last = block
+        parts += [block.content] if block.content else []
+        size += len(block.content)
+        if size >= _MERGED:
+            yield replace(block, content=b"\n".join(parts))
+            parts, size = [], 0
+    if last is not None:
+        yield replace(last, content=b"\n".join(parts))
 
 
 def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], first: int) -> Iterator[Block]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.files import clear_errors, load_json, write_json
 from graphbench.core.progress import progress_bar
-from graphbench.domains.social.archive_files import Block, graphs_file, posts_file, read_blocks
+from graphbench.domains.social.archive_files import Block, graphs_file, merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_interactions, parse_posts
 from graphbench.domains.social.tables import KINDS, Interactions, Posts
 
@@ -125,7 +125,8 @@ def _prepare(
             stream.seek(size)
         bar = files.enter_context(progress_bar(1, f"read {table} of {archive.name}", unit="rows", enabled=progress))
         committed = journal.rows
-        for block in read_blocks(archive, endings, journal.members):
+        blocks = read_blocks(archive, endings, journal.members)
+        for block in merged(blocks) if table == "posts" else blocks:
             rows, malformed, shared = parse(block)
             _append(streams, rows, journal)
             journal.rows, journal.malformed = journal.rows + len(rows), journal.malformed + malformed

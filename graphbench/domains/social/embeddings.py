@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.core.files import atomic_path, clear_errors
 from graphbench.core.progress import progress_bar
-from graphbench.domains.social.archive_files import posts_file, read_blocks
+from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_posts
 from graphbench.domains.social.archive_tables import PARTS, PREPARED
 from graphbench.domains.social.simulator_tables import period_ends
@@ -127,7 +127,7 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any] | None, progr
             files.enter_context(_text_path(place, part).open("w", encoding="utf-8")) for part in range(PARTS)
         ]
         bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
-        for block in read_blocks(archive, _ENDINGS):
+        for block in merged(read_blocks(archive, _ENDINGS)):
             found = parse_posts(block.content, texts=True)
             kept = found.rows[:, 1] <= ends[-1]
             if users is not None:

@@ -112,6 +112,7 @@ def test_reading_goes_on_where_it_stopped(folder, monkeypatch):
     for path in (folder / archive_tables.PREPARED).glob("posts*"):
         path.unlink()
     monkeypatch.setattr(archive_tables, "_ROWS_PER_COMMIT", 500)
+    monkeypatch.setattr(archive_files, "_MERGED", 1)
     parse, calls = archive_rows.parse_posts, []
 
     def stopping(content, **options):
@@ -273,7 +274,8 @@ def test_blocks_of_any_size_give_the_same_rows(folder, monkeypatch):
     )
     for size in (200, 311, 1 << 20):
         monkeypatch.setattr(archive_files, "_BLOCK", size)
-        blocks = archive_files.read_blocks(folder / "user_posts.tar.gz", ("jsonl",))
+        monkeypatch.setattr(archive_files, "_MERGED", size // 2)
+        blocks = archive_files.merged(archive_files.read_blocks(folder / "user_posts.tar.gz", ("jsonl",)))
         rows = [row for block in blocks for row in parse_posts(block.content).rows[:, 0].tolist()]
         assert rows == list(range(50)), size
 
