@@ -11,7 +11,7 @@ from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from graphbench.domains.social.archive_source import read_snapshot
-    from graphbench.domains.social.embeddings import embed_archive
+    from graphbench.domains.social.embeddings import embed_archive, minilm
     from graphbench.domains.social.exporters import write_archive
     from graphbench.domains.social.simulator import Network, simulate
     from graphbench.domains.social.snapshots import Snapshot, snapshot
@@ -25,6 +25,7 @@ _LAZY = {
     "Snapshot": "graphbench.domains.social.snapshots",
     "embed_archive": "graphbench.domains.social.embeddings",
     "end_of_day": "graphbench.domains.social.tables",
+    "minilm": "graphbench.domains.social.embeddings",
     "read_snapshot": "graphbench.domains.social.archive_source",
     "simulate": "graphbench.domains.social.simulator",
     "snapshot": "graphbench.domains.social.snapshots",
@@ -39,6 +40,7 @@ __all__ = [
     "Snapshot",
     "embed_archive",
     "end_of_day",
+    "minilm",
     "read_snapshot",
     "simulate",
     "snapshot",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
@@ -27,7 +27,7 @@ PREPARED = "graphbench-prepared"
 PARTS = 64
 _ROWS_PER_COMMIT = 1_000_000
 _VERSION = 1
-_ELSEWHERE = "copy the archive to a folder that can be written, or make room"
+ELSEWHERE = "copy the archive to a folder that can be written, or make room"
 
 
 @dataclass
@@ -98,6 +98,22 @@ def _part_paths(folder: Path, table: str) -> list[Path]:
     return [folder / PREPARED / f"{table}-{part:02}.rows" for part in range(PARTS)]
 
 
+def identity_of(archive: Path) -> list[str | int]:
+    """Return name, bytes and time of change of a tarball, and the version of what is made of it."""
+    stat = archive.stat()
+    return [archive.name, stat.st_size, stat.st_mtime_ns, _VERSION]
+
+
+@contextmanager
+def only_here(folder: Path) -> Iterator[None]:
+    """Make the folder of prepared tables, and hold its lock: other processes wait."""
+    from filelock import FileLock
+
+    (folder / PREPARED).mkdir(exist_ok=True)
+    with FileLock(folder / PREPARED / ".lock"):
+        yield
+
+
 def _prepare(
     folder: Path,
     archive: Path,
@@ -106,14 +122,15 @@ def _prepare(
     parse: Callable[[Block], tuple[NDArray[np.int32], int, int]],
     progress: bool | None,
 ) -> Journal:
-    place = folder / PREPARED / f"{table}.json"
-    stat = archive.stat()
-    identity: list[str | int] = [archive.name, stat.st_size, stat.st_mtime_ns, _VERSION]
+    place, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
     journal = _read_journal(place, identity)
     if journal.done:
         return journal
-    with clear_errors(place.parent, "write", _ELSEWHERE), ExitStack() as files:
-        place.parent.mkdir(exist_ok=True)
+    with clear_errors(place.parent, "write", ELSEWHERE), ExitStack() as files:
+        files.enter_context(only_here(folder))
+        journal = _read_journal(place, identity)  # another process may have finished it
+        if journal.done:
+            return journal
         paths = _part_paths(folder, table)
         for path, size in zip(paths, journal.sizes, strict=True):
             path.touch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,13 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import MissingDependency, StoreError
-from graphbench.core.files import atomic_path, clear_errors
+from graphbench.core.files import atomic_path, clear_errors, load_json, write_json
 from graphbench.core.progress import progress_bar
 from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_posts
-from graphbench.domains.social.archive_tables import PARTS, PREPARED
-from graphbench.domains.social.simulator_tables import period_ends
-from graphbench.domains.social.tables import Contents
+from graphbench.domains.social.archive_tables import (
+    ELSEWHERE,
+    PARTS,
+    PREPARED,
+    identity_of,
+    only_here,
+    posts_by_part,
+    prepare_posts,
+)
+from graphbench.domains.social.simulator_tables import DATES, START, period_ends
+from graphbench.domains.social.tables import Contents, end_of_day
 
 Embedder = Callable[[Sequence[str]], NDArray[Any]]
 """Texts -> one vector each, floats ``[texts, d]``."""
@@ -30,6 +39,7 @@ Embedder = Callable[[Sequence[str]], NDArray[Any]]
 WIDTH = 384
 _MOST_CHARACTERS = 1500  # of a user and period; 256 tokens are fewer
 _TEXTS_AT_ONCE = 64
+_JOURNAL, _COLLECTED = "contents.json", "texts.done"
 _ENDINGS = ("json", "jsonl", "ndjson")
 
 
@@ -67,26 +77,31 @@ def embed_archive(
     users: NDArray[Any] | None = None,
     progress: bool | None = None,
 ) -> None:
-    """Embed the texts of an archive by user and period, unless that is done; interrupted work goes on where it stopped.
+    """Embed the texts of an archive by user and period, unless that is done; what is embedded is kept if it stops.
 
     Args:
         folder: The folder of the archive.
         embedder: What embeds; None for :func:`minilm` on the CPU.
-        users: The users whose texts are embedded; None for all.
+        users: The users whose texts are embedded; None for those of the paper's splits.
         progress: Show a progress bar; None for terminals only.
 
     Raises:
         StoreError: If the archive is damaged, or the folder cannot be written.
         MissingDependency: If the model is not installed.
     """
-    place = Path(folder).expanduser() / PREPARED
-    if all(path.is_file() for path in _content_paths(place)):
+    home = Path(folder).expanduser()
+    archive, place = posts_file(home), home / PREPARED
+    if _is_embedded(archive, place):
         return
     embed = minilm() if embedder is None else embedder
-    with clear_errors(place, "write", "copy the archive to a folder that can be written, or make room"):
-        place.mkdir(exist_ok=True)
-        if not (place / "texts.done").is_file():
-            _collect_texts(posts_file(Path(folder).expanduser()), place, users, progress)
+    chosen = split_users(home, progress) if users is None else users
+    with clear_errors(place, "write", ELSEWHERE), only_here(home):
+        if _known_archive(place) != identity_of(archive):
+            for path in (*_content_paths(place), place / _COLLECTED):
+                path.unlink(missing_ok=True)
+            write_json(place / _JOURNAL, {"archive": identity_of(archive)})
+        if not (place / _COLLECTED).is_file():
+            _collect_texts(archive, place, chosen, progress)
         with progress_bar(PARTS, "embed texts", unit="parts", enabled=progress) as bar:
             for part, path in enumerate(_content_paths(place)):
                 if not path.is_file():
@@ -95,18 +110,49 @@ def embed_archive(
                 bar.update()
 
 
+def split_users(folder: Path, progress: bool | None = None) -> NDArray[np.int64]:
+    """Return the users of an archive who posted in both intervals of a split of the paper, int64, rising.
+
+    Raises:
+        StoreError: If the archive is damaged, or the folder cannot be written.
+    """
+    prepare_posts(folder, progress)
+    times = [end_of_day(day) for day in (START, *DATES)]
+    times[0] -= 1440  # the first day is part of the first interval
+    found = [np.empty(0, np.int64)]
+    for posts in posts_by_part(folder):
+        for seen, until in pairwise(times[1:]):
+            earlier = posts.user[(posts.time > times[0]) & (posts.time <= seen)]
+            later = posts.user[(posts.time > seen) & (posts.time <= until)]
+            found.append(np.intersect1d(earlier, later).astype(np.int64))
+    return np.unique(np.concatenate(found))
+
+
+def _known_archive(place: Path) -> Any:
+    """Return the identity of the archive whose texts are, or are being, embedded; None for none."""
+    try:
+        return load_json(place / _JOURNAL)["archive"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_embedded(archive: Path, place: Path) -> bool:
+    return _known_archive(place) == identity_of(archive) and all(path.is_file() for path in _content_paths(place))
+
+
 def contents_by_part(folder: Path) -> Iterator[Contents]:
     """Yield the contents of an archive, 64 parts by user.
 
     Raises:
         StoreError: If its texts are not embedded.
     """
-    for path in _content_paths(folder / PREPARED):
-        if not path.is_file():
-            raise StoreError(
-                f"the texts in {folder} are not embedded yet; run graphbench.domains.social.embed_archive(folder) once "
-                "on it, which takes hours for the whole archive and goes on where it stopped"
-            )
+    place = folder / PREPARED
+    if not _is_embedded(posts_file(folder), place):
+        raise StoreError(
+            f"the texts in {folder} are not embedded yet; run graphbench.domains.social.embed_archive(folder) once on "
+            "it, which takes hours for the whole archive and goes on where it stopped"
+        )
+    for path in _content_paths(place):
         with np.load(path, allow_pickle=False) as found:
             yield Contents(found["user"], found["time"], found["vectors"])
 
@@ -119,7 +165,7 @@ def _text_path(place: Path, part: int) -> Path:
     return place / f"texts-{part:02}.jsonl"
 
 
-def _collect_texts(archive: Path, place: Path, users: NDArray[Any] | None, progress: bool | None) -> None:
+def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bool | None) -> None:
     """Write the texts of every part to a file of lines ``[user, period, text]``."""
     ends = period_ends()
     with ExitStack() as files:
@@ -129,16 +175,14 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any] | None, progr
         bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
         for block in merged(read_blocks(archive, _ENDINGS)):
             found = parse_posts(block.content, texts=True)
-            kept = found.rows[:, 1] <= ends[-1]
-            if users is not None:
-                kept &= np.isin(found.rows[:, 0], users)
+            kept = (found.rows[:, 1] <= ends[-1]) & np.isin(found.rows[:, 0], users)
             periods = np.searchsorted(ends, found.rows[:, 1])
             for i in np.flatnonzero(kept).tolist():
                 user, text = int(found.rows[i, 0]), found.texts[i][:_MOST_CHARACTERS]
                 if text.strip():
                     streams[user % PARTS].write(json.dumps([user, int(periods[i]), text]) + "\n")
             bar.update(0, posts=len(found.rows))
-    (place / "texts.done").touch()
+    (place / _COLLECTED).touch()
 
 
 def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:

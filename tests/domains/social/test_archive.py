@@ -105,6 +105,28 @@ def test_embedding_goes_on_where_it_stopped(folder):
     assert not list(place.glob("texts-*.jsonl"))
 
 
+def test_texts_of_another_archive_are_embedded_anew(folder):
+    embed_archive(folder, hashed, progress=False)
+    before = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
+    write_archive(simulate(800, 4, width=8), folder)
+    with pytest.raises(StoreError, match="are not embedded yet"):
+        read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
+    embed_archive(folder, hashed, progress=False)
+    after = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
+    assert before.content.shape != after.content.shape or not np.array_equal(before.content, after.content)
+
+
+def test_texts_of_users_who_are_in_no_split_are_not_embedded(history, folder):
+    embed_archive(folder, hashed, progress=False)
+    found = np.unique(np.concatenate([part.user for part in embeddings.contents_by_part(folder)]))
+    users, times = set(), [end_of_day(day) for day in DATES]
+    for seen, until in pairwise(times):
+        posts = history.posts
+        earlier, later = posts.time <= seen, (posts.time > seen) & (posts.time <= until)
+        users |= set(posts.user[earlier].tolist()) & set(posts.user[later].tolist())
+    assert found.tolist() == sorted(users) and len(users) < len(np.unique(history.posts.user))
+
+
 def test_reading_goes_on_where_it_stopped(folder, monkeypatch):
     whole = prepare_posts(folder, progress=False)
     tables = sorted((folder / archive_tables.PREPARED).glob("posts-*.rows"))
