@@ -20,7 +20,7 @@ _Floats = NDArray[np.floating[Any]]
 _Ints = NDArray[np.int32]
 _LAST = np.uint64(0xFFFF)
 _SCALE = 1.0 / 65536.0
-_S16, _S32, _S48 = np.uint64(16), np.uint64(32), np.uint64(48)
+_S0, _S16, _S32, _S48 = np.uint64(0), np.uint64(16), np.uint64(32), np.uint64(48)
 
 
 @inner
@@ -159,6 +159,89 @@ def _draw_topic(state: NDArray[np.uint64], main: int, second: int, drift: float,
     return second if draw < 0.15 + 0.85 * (0.2 + drift * at) else main
 
 
+@inner
+def _draw_reader(
+    state: NDArray[np.uint64],
+    author: int,
+    topic: int,
+    strangers: float,
+    graph: tuple[NDArray[np.int64], _Ints, _Ints, NDArray[np.int64]],
+) -> int:
+    """Return who sees a post next: a follower of its author, or someone of the topic's community; -1 for nobody."""
+    follower_ptr, followers, tickets, ticket_ptr = graph
+    degree = follower_ptr[author + 1] - follower_ptr[author]
+    if degree > 0 and uniform(state) >= strangers:
+        return int(followers[follower_ptr[author] + below(state, degree)])
+    count = ticket_ptr[topic + 1] - ticket_ptr[topic]
+    return int(tickets[ticket_ptr[topic] + below(state, count)]) if count > 0 else -1
+
+
+@inner
+def _happens(bits: np.uint64, shift: np.uint64, probability: float) -> bool:
+    """Return whether an event of a probability happens, by 16 of some random bits."""
+    return float((bits >> shift) & _LAST) * _SCALE < probability
+
+
+@inner
+def _record(
+    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints], place: int, kind: int, source: int, target: int, when: int
+) -> int:
+    """Write an interaction to its place, if there is room; return the next place."""
+    if place < events[0].shape[0]:
+        events[0][place], events[1][place], events[2][place], events[3][place] = kind, source, target, when
+    return place + 1
+
+
+@inner
+def _show(
+    state: NDArray[np.uint64],
+    seen: tuple[int, float, int, int, int],
+    times: tuple[_Floats, _Floats, _Floats, _Floats],
+    tastes: tuple[NDArray[np.uint8], NDArray[np.uint8], _Floats],
+    author: tuple[_Floats, _Floats, _Floats, _Floats],
+    graph: tuple[NDArray[np.int64], _Ints, _Ints, NDArray[np.int64]],
+    reader: tuple[_Floats, _Floats, _Floats, _Floats],
+    match: _Floats,
+    delays: NDArray[np.int64],
+    settings: NDArray[np.float64],
+    events: tuple[NDArray[np.uint8], _Ints, _Ints, _Ints],
+    happened: int,
+) -> tuple[int, int, int, int]:
+    """Show a post to its readers and its author; return likes, replies, reposts, and the number of interactions.
+
+    ``seen`` is author, activity time, minute and topic of the post, and the number of readers; the other arguments are
+    those of :func:`write_posts`.
+    """
+    u, at, minute, topic, views = seen
+    join, leave = times[0], times[1]
+    main, strangers, answers, quoted = tastes[0], tastes[2], author[2], author[3]
+    like, repost, reply, quote = reader
+    last = int(settings[5])
+    likes = replies = reposts = 0
+    for view in range(views + 1):
+        f = u if view == views else _draw_reader(state, u, topic, strangers[u], graph)
+        if f < 0 or at < join[f] or at > leave[f]:
+            continue
+        bits = next_u64(state)
+        fit = match[main[f], topic]
+        by_self = f == u
+        likes += (not by_self) and _happens(bits, _S0, like[f] * fit)
+        does_repost = _happens(bits, _S16, settings[3] if by_self else repost[f] * fit)
+        does_reply = _happens(bits, _S32, settings[2] if by_self else reply[f] * fit)
+        does_quote = _happens(bits, _S48, settings[4] if by_self else quote[f] * quoted[u] * fit)
+        if not (does_repost or does_reply or does_quote):
+            continue
+        reposts += does_repost
+        replies += does_reply
+        when = min(minute + delays[below(state, QUANTILES)], last)
+        for kind, does in ((REPOSTS, does_repost), (REPLIES, does_reply), (QUOTES, does_quote)):
+            if does:
+                happened = _record(events, happened, kind, f, u, when)
+        if does_reply and not by_self and uniform(state) < answers[u] and when < last:
+            happened = _record(events, happened, REPLIES, u, f, when + 1)
+    return likes, replies, reposts, happened
+
+
 @kernel
 def write_posts(
     key: np.uint64,
@@ -200,64 +283,27 @@ def write_posts(
         events: Kind, source, target and time of interactions: filled.
     """
     join, leave, rate, drift = times
-    main, second, strangers = tastes
-    quality, reach, answers, quoted = author
-    follower_ptr, followers, tickets, ticket_ptr = graph
-    like, repost, reply, quote = reader
+    main, second = tastes[0], tastes[1]
+    quality, reach = author[0], author[1]
     shares_of_activity, shares, share_corners, minutes = corners
     quantiles, delays = luck
-    most_posts, most_views, last = settings[0], int(settings[1]), int(settings[5])
-    topics = match.shape[1]
-    room, event_room = posts[0].shape[0], events[0].shape[0]
+    most_posts, most_views = settings[0], int(settings[1])
+    topics, room = match.shape[1], posts[0].shape[0]
     written = happened = 0
     for u in range(users[0], users[1]):
         state = seed(key, u, 0, POST_STREAM)
         active = leave[u] - join[u]
-        degree = follower_ptr[u + 1] - follower_ptr[u]
         for _ in range(stochastic(state, min(rate[u] * active, most_posts))):
             at = join[u] + active * uniform(state)
             share = interpolated(shares_of_activity, shares, at)
             minute = int(interpolated(share_corners, minutes, share))
             topic = _draw_topic(state, main[u], second[u], drift[u], at, topics)
             good = quality[u] * quantiles[below(state, QUANTILES)]
-            likes = replies = reposts = 0
             views = min(stochastic(state, reach[u] * good), most_views)
-            for _ in range(views + 1):
-                if _ == views:  # the author
-                    f = u
-                elif degree > 0 and uniform(state) >= strangers[u]:
-                    f = int(followers[follower_ptr[u] + below(state, degree)])
-                elif ticket_ptr[topic + 1] > ticket_ptr[topic]:
-                    f = int(tickets[ticket_ptr[topic] + below(state, ticket_ptr[topic + 1] - ticket_ptr[topic])])
-                else:
-                    continue
-                if at < join[f] or at > leave[f]:
-                    continue
-                bits = next_u64(state)
-                fit = match[main[f], topic]
-                by_self = f == u
-                likes += (not by_self) and float(bits & _LAST) * _SCALE < like[f] * fit
-                does_repost = float((bits >> _S16) & _LAST) * _SCALE < (settings[3] if by_self else repost[f] * fit)
-                does_reply = float((bits >> _S32) & _LAST) * _SCALE < (settings[2] if by_self else reply[f] * fit)
-                does_quote = float((bits >> _S48) & _LAST) * _SCALE < (
-                    settings[4] if by_self else quote[f] * quoted[u] * fit
-                )
-                if not (does_repost or does_reply or does_quote):
-                    continue
-                reposts += does_repost
-                replies += does_reply
-                when = min(minute + delays[below(state, QUANTILES)], last)
-                for kind, does in ((REPOSTS, does_repost), (REPLIES, does_reply), (QUOTES, does_quote)):
-                    if does:
-                        if happened < event_room:
-                            events[0][happened], events[1][happened] = kind, f
-                            events[2][happened], events[3][happened] = u, when
-                        happened += 1
-                if does_reply and not by_self and uniform(state) < answers[u] and when < last:
-                    if happened < event_room:
-                        events[0][happened], events[1][happened] = REPLIES, u
-                        events[2][happened], events[3][happened] = f, when + 1
-                    happened += 1
+            seen = u, at, minute, topic, views
+            likes, replies, reposts, happened = _show(
+                state, seen, times, tastes, author, graph, reader, match, delays, settings, events, happened
+            )
             if written < room:
                 posts[0][written], posts[1][written], posts[2][written] = u, minute, likes
                 posts[3][written], posts[4][written], posts[5][written] = replies, reposts, topic
