@@ -14,6 +14,7 @@ from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
 from graphbench.core.errors import CardError
 from graphbench.data.generation import ensure_split
+from graphbench.data.limits import apply_limit
 from graphbench.data.source_choice import GENERATED, sourced_card
 from graphbench.data.sources import Reader
 from graphbench.data.store import default_root
@@ -154,7 +155,8 @@ class Loader:
         transform: ``Data -> Data``; applied at every access.
         root: Folder of all datasets; default ``$GRAPHBENCH_ROOT``, else the user's cache folder.
         limit: Take (and generate) the first ``limit`` samples of each split only; or a mapping split -> number, where
-            other splits are loaded completely.
+            other splits are loaded completely. Of datasets of one large graph per split it limits the size of that
+            instead, such as the users of a social network.
         workers: Processes that generate; default all cores.
         executor: Any ``concurrent.futures`` executor to generate on instead.
         cluster: A running Dask cluster to generate on instead: the address of its scheduler (``tcp://host:8786``), its
@@ -236,18 +238,18 @@ class Loader:
         return loaded[self.ids[0]] if self._single else loaded
 
     def _load(self, id_: str, names: str | Sequence[str]) -> Splits:
-        card = self._cards[id_]
-        limits = dict.fromkeys(card.all_splits, self.limit) if isinstance(self.limit, int) else self.limit or {}
+        card, limit = apply_limit(self._cards[id_], self.limit)
+        limits = dict.fromkeys(card.all_splits, limit) if isinstance(limit, int) else limit or {}
         unlabelled = self._unlabelled if card.labellers else frozenset()
-        splits = Splits(card, partial(self._open, card), _limits=limits, _unlabelled=unlabelled)
+        splits = Splits(card, partial(self._open, card, limits), _limits=limits, _unlabelled=unlabelled)
         for name in card.select_splits(names):  # unknown names are refused before any work
             splits[name]
         return splits
 
-    def _open(self, card: Card, split: str, *, labels: bool = True) -> GraphDataset:
+    def _open(self, card: Card, limits: Mapping[str, int], split: str, *, labels: bool = True) -> GraphDataset:
         from graphbench.data.dataset import GraphDataset
 
-        limit = self.limit.get(split) if isinstance(self.limit, dict) else self.limit
+        limit = limits.get(split)
         if not labels:
             card = card.graphs if card.view is None else card.graphs.with_view(card.view)
         path = ensure_split(

@@ -275,8 +275,8 @@ def distinct_tasks() -> list[str]:
     seen = {}
     for id_ in graphbench.list_datasets():
         card = graphbench.card(id_)
-        if page_text.is_text(card):
-            continue  # its page shows a sample as it is
+        if page_text.is_text(card) or not sample_drawing.has_picture(card):
+            continue  # its page shows a sample as it is, or none
         seen.setdefault((card.outputs[0].location, card.outputs[0].kind, card.directed), id_)
     return list(seen.values())
 

@@ -15,7 +15,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from overview_text import overview
 from page_text import is_text, page, page_name
-from sample_drawing import draw, pick_sample
+from sample_drawing import draw, has_picture, pick_sample
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -47,7 +47,7 @@ def write_pages(docs: Path) -> list[Path]:
             _write_if_changed(picture, _aside(folder, partial(draw_trajectory, card)))
             wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name)
             continue
-        if is_text(card):
+        if is_text(card) or not has_picture(card):
             wanted[folder / f"{page_name(card)}.md"] = page(card)
             continue
         try:

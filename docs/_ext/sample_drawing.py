@@ -43,6 +43,12 @@ class Sample:
         return [f for f in self.card.features if f.stage is stage and f.location is location]
 
 
+def has_picture(card: Card) -> bool:
+    """Return whether samples of a dataset can be drawn as pictures: not those of files, and not one large graph."""
+    generator = find_generator(card.generator)
+    return generator.drawn and generator.limited is None
+
+
 def candidates(card: Card, split: str = "train") -> int:
     """Return the number of samples that a picture is chosen from: fewer where samples take long to draw."""
     generator = find_generator(card.generator)

@@ -24,9 +24,12 @@ def generate_one(
     ``label_seconds`` the processor time that all of them took, and ``failed`` how many graphs have no label.
     """
     from graphbench.data.generation import ensure_split
+    from graphbench.data.limits import apply_limit
     from graphbench.data.opened import find_labels, hash_of_first
 
     _check_names(card)
+    card, most = apply_limit(card, limit)
+    limit = most if isinstance(most, int) else None
     rows = []
     for name in names:
         started = time.perf_counter()

@@ -25,7 +25,10 @@ Root = Annotated[
     typer.Option(help="Folder that holds all datasets.", show_default="$GRAPHBENCH_ROOT, else the user's cache folder"),
 ]
 Limit = Annotated[
-    int | None, typer.Option(min=1, help="Use only the first N samples of each split.", show_default="all")
+    int | None,
+    typer.Option(
+        min=1, help="Use only the first N samples of each split; of social networks, N users.", show_default="all"
+    ),
 ]
 DataSeed = Annotated[
     int,

@@ -226,7 +226,7 @@ def _extract(download: Download, content: Path, most: int, members: Iterator[_En
     total = 0
     for number, (name, size, wrong, source) in enumerate(members, start=1):
         total += size
-        problem = wrong or _path_problem(name)
+        problem = wrong or path_problem(name)
         if number > _MOST_FILES:
             problem = f"is beyond the {_MOST_FILES:,} files allowed"
         elif total > most:
@@ -254,7 +254,8 @@ def _copy(source: IO[bytes], file: IO[bytes], size: int, name: str, download: Do
         file.write(chunk)
 
 
-def _path_problem(name: str) -> str:
+def path_problem(name: str) -> str:
+    """Return why a path of an archive must not be used, or an empty string."""
     path = PurePosixPath(name)
     if not name or "\0" in name:
         return "is no file name"

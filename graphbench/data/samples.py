@@ -155,6 +155,7 @@ class Generator:
         unique: Whether every graph of a split must differ from all others.
         unique_inputs: Whether graphs of the same nodes and edges differ if an input does.
         scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
+        halves: Names of scalars that are stored as float16, such as wide embeddings; batches hold float32 in any case.
         masks_cells: Whether masks and classes may hold -1; such cells are excluded from losses and scores.
         solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, such as an
             exact one or a lookup table of the training data, whose scores are reported with those of the models.
@@ -162,6 +163,9 @@ class Generator:
         redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one; replaces seeds among
             the parameters (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
+        limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
+            graph per split, whose size it says; None if a limit is a number of samples.
+        drawn: Whether samples can be drawn; False for datasets that are read from files alone.
     """
 
     name: str
@@ -180,6 +184,9 @@ class Generator:
     hold_outs: HoldOutFunction | None = None
     redraw: RedrawFunction = _unchanged
     compile_jobs: tuple[CompileJob, ...] = ()
+    halves: frozenset[str] = frozenset()
+    limited: str | None = None
+    drawn: bool = True
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split, in the card's draw.
@@ -275,6 +282,7 @@ class Labeller:
     unique_inputs: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32
     masks_cells: ClassVar[bool] = True
+    halves: ClassVar[frozenset[str]] = frozenset()
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated effort of a card in one split.

@@ -14,6 +14,7 @@ from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
+from graphbench.data.domain import find_generator
 from graphbench.evaluation.machine import hardware
 from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.score import Score
@@ -130,7 +131,9 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
     else:
         words = [f"{summary.steps} steps of {config.training.batch_size} {samples}{together}"]
     if config.limit is not None:
-        words.append(f"first {config.limit} samples of each split")
+        limited = find_generator(run.card.generator).limited
+        first = f"first {config.limit} samples of each split"
+        words.append(first if limited is None else f"at most {config.limit} {limited} in each split")
     partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
     words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
     if partly_scored and config.limit is None:

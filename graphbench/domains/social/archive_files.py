@@ -1,0 +1,144 @@
+"""The files of the archive of Bluesky, read as streams: members of tarballs in blocks of whole lines.
+
+Failla and Rossetti, "I'm in the Bluesky Tonight", PLOS ONE, 2024; https://zenodo.org/records/14669616. The archive has
+``user_posts.tar.gz`` with files of posts, one JSON object per line, and ``graphs.tar.gz`` with ``quotes.csv``,
+``replies.csv`` and ``reposts.csv``: source, target, day or minute.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from graphbench.core.errors import StoreError
+from graphbench.core.words import human_bytes
+from graphbench.data.downloads import path_problem
+
+POSTS = ("user_posts.tar.gz", "posts.tar.gz")
+GRAPHS = "graphs.tar.gz"
+_BLOCK = 1 << 24
+_MERGED = 1 << 22
+_GROWTH, _LEAST = 50, 1 << 28  # an archive may hold this many times its size, and this many bytes in any case
+_MOST_FILES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines of a file of a tarball.
+
+    Attributes:
+        member: Number of the file among the files of the tarball, from 0 on.
+        name: Its path.
+        content: Whole lines.
+        last: Whether they are the last ones of the file.
+    """
+
+    member: int
+    name: str
+    content: bytes
+    last: bool
+
+
+def posts_file(folder: Path) -> Path:
+    """Return the tarball of posts of an archive.
+
+    Raises:
+        StoreError: If the folder is none, or has no such file.
+    """
+    return _find(folder, POSTS)
+
+
+def graphs_file(folder: Path) -> Path:
+    """Return the tarball of interactions of an archive.
+
+    Raises:
+        StoreError: If the folder is none, or has no such file.
+    """
+    return _find(folder, (GRAPHS,))
+
+
+def _find(folder: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    what = "is not a folder" if not folder.is_dir() else f"has no file {' or '.join(names)}"
+    raise StoreError(
+        f"{folder} {what}; give the folder with {POSTS[0]} and {GRAPHS} of https://zenodo.org/records/14669616"
+    )
+
+
+def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterator[Block]:
+    """Yield the lines of the files of a tarball, in its order, a block of about 16 MB at a time.
+
+    Args:
+        path: The tarball.
+        endings: Ends of the names of the files to read; others are left out.
+        first: Number of the first file to read.
+
+    Raises:
+        StoreError: If the tarball is truncated or damaged, names a path outside of it or a link, or holds more bytes or
+            files than an archive of its size can.
+    """
+    try:
+        with tarfile.open(path, "r|gz") as archive:
+            yield from _blocks(path, archive, endings, first)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise StoreError(f"{path} is truncated or damaged ({error}); fetch it again") from error
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"{path} cannot be read ({error}); fetch it again, or make it readable") from error
+
+
+def merged(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks of at least 4 MB where files are small: the lines of several files, named after the last of them."""
+    parts: list[bytes] = []
+    size, last = 0, None
+    for block in blocks:
+        last = block
+        parts += [block.content] if block.content else []
+        size += len(block.content)
+        if size >= _MERGED:
+            yield replace(block, content=b"\n".join(parts))
+            parts, size = [], 0
+    if last is not None:
+        yield replace(last, content=b"\n".join(parts))
+
+
+def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], first: int) -> Iterator[Block]:
+    most, total, number = max(_LEAST, _GROWTH * path.stat().st_size), 0, -1
+    for count, info in enumerate(archive):
+        total += info.size
+        problem = path_problem(info.name)
+        if not (info.isreg() or info.isdir()):
+            problem = "is a link or a special file"
+        elif count >= _MOST_FILES:
+            problem = f"is beyond the {_MOST_FILES:,} files allowed"
+        elif total > most:
+            problem = f"takes the archive beyond the {human_bytes(most)} that it may have unpacked"
+        if problem:
+            raise StoreError(f"the archive {path} is unsafe: {info.name!r} {problem}; it is not used")
+        if not info.isreg() or not info.name.endswith(endings) or Path(info.name).name.startswith("."):
+            continue
+        number += 1
+        if number < first:
+            continue
+        stream = archive.extractfile(info)
+        assert stream is not None
+        yield from _lines(path, info.name, number, stream)
+
+
+def _lines(path: Path, name: str, number: int, stream: IO[bytes]) -> Iterator[Block]:
+    rest = b""
+    while content := stream.read(_BLOCK):
+        whole, newline, tail = (rest + content).rpartition(b"\n")
+        if len(tail) > _BLOCK:
+            raise StoreError(f"{name} in {path} has a line of more than {human_bytes(_BLOCK)}; it is no file of posts")
+        if newline:
+            yield Block(number, name, whole, False)
+        rest = tail
+    yield Block(number, name, rest, True)

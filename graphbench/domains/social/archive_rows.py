@@ -1,0 +1,158 @@
+"""Rows of the archive: posts from lines of JSON, interactions from lines of CSV; malformed lines are counted."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+COLUMNS = ("user_id", "date", "like_count", "reply_count", "repost_count")
+_REPOSTED = "reposted_author"
+_LARGEST = np.iinfo(np.int32).max
+_DAYS_AS_STAMPS = 10**8  # stamps below are days, YYYYMMDD; others minutes, YYYYMMDDHHMM
+_YEARS = (1970, 2100)
+
+
+@dataclass(frozen=True)
+class PostRows:
+    """Posts of some lines.
+
+    Attributes:
+        rows: int32 ``[P, 5]``: user, time in minutes since 1970, likes, replies, reposts.
+        texts: The text of every post; empty if texts are not asked for.
+        malformed: Number of lines that are no posts.
+        shared: Number of lines that say that a user reposted a post of another one; they are no posts of the user.
+    """
+
+    rows: NDArray[np.int32]
+    texts: list[str]
+    malformed: int
+    shared: int
+
+
+def minutes_of_stamps(stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the minutes since 1970 of days YYYYMMDD and minutes YYYYMMDDHHMM, and which of them exist."""
+    stamps = np.where((stamps > 0) & (stamps < _DAYS_AS_STAMPS), stamps * 10_000, stamps)
+    year, month, day = stamps // 10**8, stamps // 10**6 % 100, stamps // 10**4 % 100
+    hour, minute = stamps // 100 % 100, stamps % 100
+    exists = (year >= _YEARS[0]) & (year <= _YEARS[1]) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    exists &= (hour < 24) & (minute < 60)
+    months = np.where(exists, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + np.where(exists, day - 1, 0)
+    exists &= days.astype("datetime64[M]") == months  # no 31 February
+    return days.astype(np.int64) * 1440 + hour * 60 + minute, exists
+
+
+def parse_posts(content: bytes, *, texts: bool = False) -> PostRows:
+    """Return the posts of lines of JSON objects with the fields of the archive.
+
+    A line is malformed if it is no JSON object, lacks user, date or a count, or one of them is no whole number in its
+    range. Polars parses the lines if it is installed and no line is malformed; the result is the same without.
+    """
+    quick = _parse_quickly(content, texts)
+    return _parse_carefully(content, texts) if quick is None else quick
+
+
+def _parse_quickly(content: bytes, texts: bool) -> PostRows | None:
+    """Return the posts by Polars; None if it is not installed, or a line is malformed or unusual."""
+    try:
+        import polars
+    except ImportError:
+        return None
+    schema = {**dict.fromkeys((*COLUMNS, _REPOSTED), polars.Int64), **({"text": polars.String} if texts else {})}
+    lines = content.strip()
+    if not lines:
+        return PostRows(np.empty((0, len(COLUMNS)), np.int32), [], 0, 0)
+    try:
+        frame = polars.read_ndjson(io.BytesIO(lines), schema=schema)
+    except (polars.exceptions.PolarsError, UnicodeDecodeError):
+        return None
+    if len(frame) != lines.count(b"\n") + 1 or any(frame[name].null_count() for name in COLUMNS):
+        return None
+    values = np.stack([frame[name].to_numpy() for name in COLUMNS], axis=1)
+    shared = frame[_REPOSTED].is_not_null().to_numpy()
+    own, valid = _checked(values[~shared])
+    if not valid.all():
+        return None
+    written = [text or "" for text in frame["text"].filter(~polars.Series(shared)).to_list()] if texts else []
+    return PostRows(own, written, 0, int(shared.sum()))
+
+
+def _parse_carefully(content: bytes, texts: bool) -> PostRows:
+    rows: list[list[int]] = []
+    written: list[str] = []
+    malformed = shared = 0
+    for line in content.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            post: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            post = None
+        if not isinstance(post, dict):
+            malformed += 1
+            continue
+        values = [post.get(name) for name in COLUMNS]
+        if any(type(value) is not int or not -(2**62) < value < 2**62 for value in values):
+            malformed += 1
+        elif post.get(_REPOSTED) is not None:
+            shared += 1
+        else:
+            rows.append([int(value) for value in values if value is not None])
+            written.append(str(post.get("text") or "") if texts else "")
+    values_of_rows = np.array(rows, np.int64).reshape(-1, len(COLUMNS))
+    own, valid = _checked(values_of_rows)
+    kept = [text for text, is_valid in zip(written, valid.tolist(), strict=True) if is_valid] if texts else []
+    return PostRows(own, kept, malformed + int((~valid).sum()), shared)
+
+
+def _checked(values: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the rows in range, with minutes in place of stamps, and which rows these are."""
+    minutes, valid = minutes_of_stamps(values[:, 1])
+    rows = values.copy()
+    rows[:, 1] = np.where(valid, minutes, 0)
+    valid &= ((rows >= 0) & (rows <= _LARGEST)).all(axis=1)
+    return rows[valid].astype(np.int32), valid
+
+
+def parse_interactions(content: bytes) -> tuple[NDArray[np.int32], int]:
+    """Return source, target and minute of lines of CSV, int32 ``[I, 3]``, and the number of malformed lines.
+
+    A line of words, such as ``source,target,date``, is a header and left out.
+    """
+    lines = content.strip()
+    if not lines:
+        return np.empty((0, 3), np.int32), 0
+    first, _, rest = lines.partition(b"\n")
+    if not first[:1].isdigit() and any(letter in first.lower() for letter in (b"source", b"date", b"user", b"u,v")):
+        lines = rest
+    try:
+        values = np.loadtxt(io.BytesIO(lines), np.int64, delimiter=",", usecols=(0, 1, 2), ndmin=2, comments=None)
+        malformed = 0
+    except (ValueError, OverflowError, IndexError):
+        values, malformed = _rows_of_lines(lines)
+    minutes, valid = minutes_of_stamps(values[:, 2].astype(np.int64))
+    rows = values.astype(np.int64)
+    rows[:, 2] = np.where(valid, minutes, 0)
+    valid &= ((rows >= 0) & (rows <= _LARGEST)).all(axis=1)
+    return rows[valid].astype(np.int32), malformed + int((~valid).sum())
+
+
+def _rows_of_lines(lines: bytes) -> tuple[NDArray[np.int64], int]:
+    rows, malformed = [], 0
+    for line in lines.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            row = [int(part) for part in line.split(b",")[:3]]
+        except ValueError:
+            row = []
+        if len(row) == 3 and all(0 <= value < 2**62 for value in row):
+            rows.append(row)
+        else:
+            malformed += 1
+    return np.array(rows, np.int64).reshape(-1, 3), malformed

@@ -1,0 +1,193 @@
+"""The tables of an archive on disk, in parts by user: made once, in bounded memory, and continued after interruptions.
+
+The folder ``graphbench-prepared`` beside the files of the archive holds, for posts and for interactions of each kind,
+64 files of rows; user ``u`` is in part ``u % 64``. A journal says how much of the archive is done; rows beyond it are
+cut off before the work goes on. No text and no names of users are kept in these tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.files import clear_errors, load_json, write_json
+from graphbench.core.progress import progress_bar
+from graphbench.domains.social.archive_files import Block, graphs_file, merged, posts_file, read_blocks
+from graphbench.domains.social.archive_rows import parse_interactions, parse_posts
+from graphbench.domains.social.tables import KINDS, Interactions, Posts
+
+PREPARED = "graphbench-prepared"
+PARTS = 64
+_ROWS_PER_COMMIT = 1_000_000
+_VERSION = 1
+ELSEWHERE = "copy the archive to a folder that can be written, or make room"
+
+
+@dataclass
+class Journal:
+    """How much of a tarball has been read into a table.
+
+    Attributes:
+        archive: Name, bytes and time of change of the tarball, and the version of the table's format.
+        members: Number of files that are done.
+        rows: Number of rows.
+        malformed: Number of malformed lines.
+        shared: Number of lines about posts of others.
+        sizes: Bytes of every part.
+        done: Whether the tarball is read to its end.
+    """
+
+    archive: list[str | int]
+    members: int = 0
+    rows: int = 0
+    malformed: int = 0
+    shared: int = 0
+    sizes: list[int] = field(default_factory=lambda: [0] * PARTS)
+    done: bool = False
+
+
+def prepare_posts(folder: Path, progress: bool | None = None) -> Journal:
+    """Read the posts of an archive into their table, unless that is done; return its journal.
+
+    Raises:
+        StoreError: If a file is missing, damaged or unsafe, or the table cannot be written.
+    """
+
+    def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
+        found = parse_posts(block.content)
+        return found.rows, found.malformed, found.shared
+
+    return _prepare(folder, posts_file(folder), "posts", ("json", "jsonl", "ndjson"), parse, progress)
+
+
+def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) -> Journal:
+    """Read the interactions of one kind into their table, unless that is done; return its journal.
+
+    Raises:
+        StoreError: As :func:`prepare_posts` does.
+    """
+
+    def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
+        return (*parse_interactions(block.content), 0)
+
+    return _prepare(folder, graphs_file(folder), kind, (f"{kind}.csv",), parse, progress)
+
+
+def posts_by_part(folder: Path) -> Iterator[Posts]:
+    """Yield the posts of a prepared archive, 64 parts by user."""
+    for path in _part_paths(folder, "posts"):
+        user, time, likes, replies, reposts = np.fromfile(path, np.int32).reshape(-1, 5).T
+        yield Posts(user, time, likes, replies, reposts)
+
+
+def interactions_by_part(folder: Path, kind: str) -> Iterator[Interactions]:
+    """Yield the interactions of a prepared archive, 64 parts by source."""
+    for path in _part_paths(folder, kind):
+        source, target, time = np.fromfile(path, np.int32).reshape(-1, 3).T
+        yield Interactions(source, target, time)
+
+
+def _part_paths(folder: Path, table: str) -> list[Path]:
+    return [folder / PREPARED / f"{table}-{part:02}.rows" for part in range(PARTS)]
+
+
+def identity_of(archive: Path) -> list[str | int]:
+    """Return name, bytes and time of change of a tarball, and the version of what is made of it."""
+    stat = archive.stat()
+    return [archive.name, stat.st_size, stat.st_mtime_ns, _VERSION]
+
+
+@contextmanager
+def only_here(folder: Path) -> Iterator[None]:
+    """Make the folder of prepared tables, and hold its lock: other processes wait."""
+    from filelock import FileLock
+
+    (folder / PREPARED).mkdir(exist_ok=True)
+    with FileLock(folder / PREPARED / ".lock"):
+        yield
+
+
+def _prepare(
+    folder: Path,
+    archive: Path,
+    table: str,
+    endings: tuple[str, ...],
+    parse: Callable[[Block], tuple[NDArray[np.int32], int, int]],
+    progress: bool | None,
+) -> Journal:
+    place, identity = folder / PREPARED / f"{table}.json", identity_of(archive)
+    journal = _read_journal(place, identity)
+    if journal.done:
+        return journal
+    with clear_errors(place.parent, "write", ELSEWHERE), ExitStack() as files:
+        files.enter_context(only_here(folder))
+        journal = _read_journal(place, identity)  # another process may have finished it
+        if journal.done:
+            return journal
+        paths = _part_paths(folder, table)
+        for path, size in zip(paths, journal.sizes, strict=True):
+            path.touch()
+            if path.stat().st_size < size:  # rows are lost: begin anew
+                journal = Journal(identity)
+        streams = [files.enter_context(path.open("r+b")) for path in paths]
+        for stream, size in zip(streams, journal.sizes, strict=True):
+            stream.truncate(size)
+            stream.seek(size)
+        bar = files.enter_context(progress_bar(1, f"read {table} of {archive.name}", unit="rows", enabled=progress))
+        committed = journal.rows
+        blocks = read_blocks(archive, endings, journal.members)
+        for block in merged(blocks) if table == "posts" else blocks:
+            rows, malformed, shared = parse(block)
+            _append(streams, rows, journal)
+            journal.rows, journal.malformed = journal.rows + len(rows), journal.malformed + malformed
+            journal.shared += shared
+            bar.update(0, rows=journal.rows)
+            if block.last:
+                journal.members = block.member + 1
+                if journal.rows - committed >= _ROWS_PER_COMMIT:
+                    committed = journal.rows
+                    for stream in streams:
+                        stream.flush()
+                    write_json(place, asdict(journal))
+        for stream in streams:
+            stream.flush()
+        journal.done = True
+        write_json(place, asdict(journal))
+    return journal
+
+
+def _append(streams: Sequence[IO[bytes]], rows: NDArray[np.int32], journal: Journal) -> None:
+    part = rows[:, 0] % PARTS
+    order = np.argsort(part, kind="stable")
+    bounds = np.searchsorted(part[order], np.arange(PARTS + 1))
+    ordered = np.ascontiguousarray(rows[order])
+    for number, stream in enumerate(streams):
+        own = ordered[bounds[number] : bounds[number + 1]]
+        stream.write(own.tobytes())
+        journal.sizes[number] += own.nbytes
+
+
+def _read_journal(place: Path, identity: list[str | int]) -> Journal:
+    """Return the journal of a table; a fresh one if there is none of this archive."""
+    try:
+        journal = Journal(**load_json(place))
+    except (OSError, TypeError, ValueError, json.JSONDecodeError):
+        return Journal(identity)
+    return journal if journal.archive == identity else Journal(identity)
+
+
+def facts(folder: Path) -> dict[str, Journal]:
+    """Return the journals of the tables that are prepared."""
+    found = {}
+    for table in ("posts", *KINDS):
+        place = folder / PREPARED / f"{table}.json"
+        if place.is_file():
+            found[table] = Journal(**load_json(place))
+    return found

