@@ -11,6 +11,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import GenerationError
 from graphbench.data.domain import fault_of
+from graphbench.data.packing import pack
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import smallest_integer
 from graphbench.data.trajectories import HintLayout, Trajectories
@@ -19,8 +20,8 @@ from graphbench.data.trajectories import HintLayout, Trajectories
 def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32 (or the type that the generator declares), masks uint8, class numbers, pointers and node ids the
-    smallest safe integer; if cells may be masked, masks and class numbers are int8.
+    Scalars are float32 (or the type that the generator declares) or packed in float16, masks uint8, class numbers,
+    pointers and node ids the smallest safe integer; if cells may be masked, masks and class numbers are int8.
 
     Raises:
         GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
@@ -55,6 +56,14 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
         )
         if problem is not None:
             raise GenerationError(f"{maker.name}: {feature.name} {problem}; {fault_of(maker)}")
+        if feature.name in card.packed:
+            value = pack(value, card.packed[feature.name])
+            if not np.isfinite(value).all():
+                raise GenerationError(
+                    f"{maker.name}: {feature.name} has values too large for 16 bits; give it another scale under packed"
+                )
+            values[feature.name] = value
+            continue
         values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
     hints = _compact_hints(card, samples, maker, largest + 1)

@@ -152,6 +152,7 @@ class Generator:
         statistics: ``(parameters, samples) -> {name: one float64 per graph}``: statistics on the card in addition to
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
+        stored_bytes: parameters -> bytes of a stored graph, for generators so slow that none is drawn to estimate it.
         unique: Whether every graph of a split must differ from all others.
         unique_inputs: Whether graphs of the same nodes and edges differ if an input does.
         scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
@@ -171,6 +172,7 @@ class Generator:
     check: CheckFunction | None
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
+    stored_bytes: Callable[[Any], int] | None = None
     unique: bool = True
     unique_inputs: bool = False
     scalars: type[np.floating[Any]] = np.float32
@@ -271,6 +273,7 @@ class Labeller:
     recorded: Recorded | None = None
     agreement: Callable[[Mapping[str, Array]], list[str]] | None = None
     label_many: LabelManyFunction | None = None
+    stored_bytes: ClassVar[None] = None
     unique: ClassVar[bool] = False
     unique_inputs: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32

@@ -16,84 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_surface
 from graphbench.domains.weather.grids import grid_latitudes
-from graphbench.domains.weather.weights import latitude_weights
+from graphbench.evaluation.metrics.weather import WeatherSums
 
 Floats = NDArray[np.float64]
 Fields = Mapping[str, ArrayLike] | ArrayLike
 _LATITUDES = 32
-
-
-class WeatherSums:
-    """Running sums of forecasts, from which scores follow for every channel.
-
-    Args:
-        channels: Number of channels.
-        latitudes: Latitudes of the grid in degrees, ascending; point ``longitude * latitudes + latitude`` of a field
-            has the latitude of that number.
-
-    Attributes:
-        times: Number of forecasts.
-    """
-
-    def __init__(self, channels: int, latitudes: ArrayLike) -> None:
-        self.weights = latitude_weights(latitudes, kind="area")
-        self.times = 0
-        self.points = 0
-        self._squares, self._weighted_squares, self._errors = (np.zeros(channels) for _ in range(3))
-        self._correlations, self._correlated = np.zeros(channels), np.zeros(channels, np.int64)
-
-    def add(self, truth: NDArray[Any], forecast: NDArray[Any], climatology: NDArray[Any] | None = None) -> None:
-        """Add forecasts.
-
-        Args:
-            truth: ``[times, points, channels]``.
-            forecast: ``[times, points, channels]``.
-            climatology: ``[times, points, channels]``, the climatology of the same times, or None.
-        """
-        shape = len(truth), -1, len(self.weights), truth.shape[-1]
-        actual, predicted = truth.reshape(shape).astype(np.float64), forecast.reshape(shape).astype(np.float64)
-        error = predicted - actual
-        squares = np.einsum("tolc,tolc->lc", error, error)
-        self._squares += squares.sum(axis=0)
-        self._weighted_squares += self.weights @ squares
-        self._errors += np.einsum("tolc,l->c", error, self.weights)
-        self.times += len(truth)
-        self.points = actual.shape[1] * actual.shape[2]
-        if climatology is not None:
-            self._correlate(predicted, actual, climatology.reshape(shape))
-
-    def _correlate(self, predicted: Floats, actual: Floats, usual: NDArray[Any]) -> None:
-        """Add the correlations of anomalies; fields without an anomaly have none."""
-        first, second = predicted - usual, actual - usual
-
-        def product(a: Floats, b: Floats) -> Floats:
-            return np.asarray(np.einsum("tolc,tolc,l->tc", a, b, self.weights))
-
-        scale = product(first, first) * product(second, second)
-        defined = scale > 0
-        correlation = product(first, second) / np.sqrt(np.where(defined, scale, 1.0))
-        self._correlations += np.where(defined, correlation, 0.0).sum(axis=0)
-        self._correlated += defined.sum(axis=0)
-
-    @property
-    def mse(self) -> Floats:
-        """Mean squared error of every channel, without weights."""
-        return self._squares / (self.times * self.points)
-
-    @property
-    def rmse(self) -> Floats:
-        """Root mean squared error of every channel, weighted by area."""
-        return np.sqrt(self._weighted_squares / (self.times * self.points))
-
-    @property
-    def bias(self) -> Floats:
-        """Mean of forecast minus truth of every channel, weighted by area."""
-        return self._errors / (self.times * self.points)
-
-    @property
-    def acc(self) -> Floats:
-        """Mean anomaly correlation of every channel, weighted by area; nan where no time has one."""
-        return np.where(self._correlated > 0, self._correlations / np.maximum(self._correlated, 1), np.nan)
 
 
 def weather_scores(

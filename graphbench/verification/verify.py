@@ -22,6 +22,7 @@ from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import sample_hashes
 from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
+from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.source_choice import source_of, sourced_card
@@ -232,7 +233,8 @@ class _SplitChecks:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
             raise CheckSkipped("taken from the files, not checked")
-        problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, self.sample)
+        sample = unpacked(self.card, self.sample)
+        problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, sample)
         if problems:
             raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
         return f"{len(self.sample)} graphs checked against independent implementations"
@@ -243,7 +245,7 @@ class _SplitChecks:
             return
         try:
             count, name = len(self.sample), f"check of what {self.generator.name} holds out"
-            found = ask(name, self.generator.hold_outs, self.parameters, self.sample)
+            found = ask(name, self.generator.hold_outs, self.parameters, unpacked(self.card, self.sample))
         except (CheckFailed, GraphBenchError) as failure:
             yield Row(self.split, "hold-outs", False, str(failure))
             return
@@ -267,7 +269,8 @@ class _SplitChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, self.many)
+        many = unpacked(self.card, self.many)
+        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, many)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
         return compare_statistics(self.card, found, len(self.many), known, known_count)

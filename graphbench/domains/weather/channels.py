@@ -65,3 +65,17 @@ def is_surface(variable: str) -> bool:
 
 CHANNELS = channel_names()
 """Names of the 83 channels of a state: five at the surface, then six variables on 13 levels each."""
+
+
+def variable_and_level(channel: str) -> tuple[str, int | None]:
+    """Return the variable of a channel, and its level in hPa; None at the surface.
+
+    Raises:
+        ArgumentError: If it is the name of no channel.
+    """
+    if channel in SURFACE:
+        return channel, None
+    variable, _, level = channel.rpartition("_")
+    if variable not in ATMOSPHERE or not level.isdigit():
+        raise ArgumentError(f"unknown channel {channel!r}{closest(channel, CHANNELS)}")
+    return variable, int(level)

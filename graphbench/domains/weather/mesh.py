@@ -8,6 +8,7 @@ three corners of the mesh triangle that contains it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ def _within(grid: Floats, nodes: Floats, radius: float) -> Integers:
     """Return (grid point, mesh node) of all pairs whose distance is at most ``radius``."""
     from scipy.spatial import cKDTree
 
-    near: list[list[int]] = list(cKDTree(nodes).query_ball_point(grid, radius))
+    near: Any = cKDTree(nodes).query_ball_point(grid, radius)
     senders = np.repeat(np.arange(len(grid)), [len(found) for found in near])
     pairs = np.stack([senders, np.concatenate([np.asarray(found, np.int64) for found in near])], axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -3,7 +3,7 @@
 A run begins with an isothermal atmosphere at rest, whose temperature is perturbed at random, and spins up before its
 first state. The states are those of WeatherBench 2: eleven variables, 13 pressure levels, an equiangular grid.
 
-What differs from the real atmosphere: it has eight layers, so the 13 levels hold less than they seem to; insolation is a
+Unlike the real atmosphere it has eight layers, so the 13 levels hold less than they seem to; insolation is a
 daily mean, so there is no diurnal cycle; sea surface temperature, sea ice, snow and soil are those of the climate.
 
 jcm comes with the extra ``graphbench[weather]``.
@@ -25,6 +25,7 @@ from graphbench.core.errors import GenerationError, MissingDependency
 from graphbench.domains.weather.channels import CHANNELS, LEVELS
 from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
 from graphbench.domains.weather.vertical import (
+    DRY_AIR,
     geopotential_to_levels,
     sea_level_pressure,
     temperature_to_levels,
@@ -189,6 +190,17 @@ def _first_state(setup: Any, seed: int) -> Any:
     return state
 
 
+def _surface_geopotential(dynamics: Any, sigma: float) -> NDArray[np.float64]:
+    """Return the geopotential of the surface that the dynamics has, which is smoother than that of the terrain.
+
+    It is that of the lowest layer minus the thickness of moist air down to the surface. With the terrain's own, mean
+    sea level pressure would be wrong by up to 150 hPa in mountains.
+    """
+    lowest = (dynamics.geopotential, dynamics.temperature, dynamics.specific_humidity)
+    geopotential, temperature, humidity = (np.asarray(field, np.float64)[:, -1] for field in lowest)
+    return geopotential - DRY_AIR * temperature * (1 + 0.61 * humidity) * np.log(1 / sigma)
+
+
 def _states(
     setup: Any, saved: Any, rain: NDArray[np.float64], last_rain: NDArray[np.float64] | None, shape: tuple[int, int]
 ) -> States:
@@ -207,7 +219,10 @@ def _states(
     temperature, wanted = layers(dynamics.temperature), 100.0 * np.asarray(LEVELS)
     before = np.concatenate([np.zeros((1, *grid)) if last_rain is None else last_rain[None], rain[:-1]])
     sea_level = sea_level_pressure(
-        pressure_at_surface, np.asarray(setup.terrain.phis0), np.asarray(dynamics.temperature)[:, -1], sigma[-1]
+        pressure_at_surface,
+        _surface_geopotential(dynamics, sigma[-1]),
+        np.asarray(dynamics.temperature)[:, -1],
+        sigma[-1],
     )
     at_surface = [surface.t0, surface.u0, surface.v0, sea_level, np.maximum(rain - before, 0.0) / _WATER]
     on_levels = [

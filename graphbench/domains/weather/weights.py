@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.errors import ArgumentError
-from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_surface
+from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_surface, variable_and_level
 from graphbench.domains.weather.grids import latitude_bounds
 
 Floats = NDArray[np.float64]
@@ -64,3 +64,20 @@ def loss_weights(
     of_levels = pressure / pressure.mean()
     names = (*SURFACE, *ATMOSPHERE) if variables is None else variables
     return np.concatenate([weights.get(name, 1.0) * (np.ones(1) if is_surface(name) else of_levels) for name in names])
+
+
+def channel_weights(channels: Sequence[str], weights: Mapping[str, float] = VARIABLE_WEIGHTS) -> Floats:
+    """Return the weights of :func:`loss_weights` for channels in any order; float64 ``[channels]``.
+
+    Raises:
+        ArgumentError: If a name is that of no channel.
+    """
+    pairs = [variable_and_level(channel) for channel in channels]
+    pressures: dict[str, list[int]] = {}
+    for variable, level in pairs:
+        pressures.setdefault(variable, []).append(level or 0)
+    found = [
+        weights.get(variable, 1.0) * (1.0 if level is None else level / np.mean(pressures[variable]))
+        for variable, level in pairs
+    ]
+    return np.array(found)

@@ -11,6 +11,7 @@ import pytest
 from graphbench.core.errors import ArgumentError
 from graphbench.domains.weather import CHANNELS, LEVELS, grid_latitudes, latitude_weights, loss_weights
 from graphbench.domains.weather.channels import channel_names
+from graphbench.domains.weather.weights import channel_weights
 
 
 def test_channels_of_the_paper():
@@ -62,6 +63,12 @@ def test_loss_weights_of_chosen_variables():
     np.testing.assert_allclose(found, [2 * 500 / 750, 2 * 1000 / 750, 1])
 
 
+def test_weights_by_names_of_channels():
+    np.testing.assert_allclose(channel_weights(CHANNELS), loss_weights())
+    np.testing.assert_allclose(channel_weights(CHANNELS[::-1]), loss_weights()[::-1])
+    np.testing.assert_allclose(channel_weights(["temperature_500", "temperature_1000"]), [2 / 3, 4 / 3])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -70,6 +77,7 @@ def test_loss_weights_of_chosen_variables():
         (lambda: latitude_weights([0.0, 1.0], kind="cosine"), "'cos' or 'area'"),
         (lambda: loss_weights([500, -1]), "positive"),
         (lambda: loss_weights([500], ["temprature"]), "temperature"),
+        (lambda: channel_weights(["temperature"]), "unknown channel 'temperature'"),
     ],
 )
 def test_wrong_arguments_are_refused(call, message):

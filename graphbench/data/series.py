@@ -1,0 +1,170 @@
+"""Samples that are times of a series: states stored once, one graph for all, and targets some steps later.
+
+A file of such a dataset holds one state per time, as one contiguous array. A sample is a state and the change to a
+later state of the same run. All samples have the same graph, so the parts of a batch that come from it (edges, fixed
+features, offsets) are the same for every batch of a size; they are made once per size and device, and batches share
+them. Do not write into these tensors.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Location
+from graphbench.core.errors import ArgumentError
+from graphbench.data.batching import FlatGraphs, as_tensors, move
+from graphbench.data.packing import columns
+from graphbench.data.samples import Samples
+from graphbench.data.structures import build_structure
+
+_SIZES = 4  # batch sizes (and devices) whose shared tensors are kept
+
+Chosen = NDArray[np.int64] | slice
+
+
+class SeriesGraphs:
+    """The samples of a file of states, with the interface of ``FlatGraphs``.
+
+    Args:
+        card: A card with a series.
+        stored: The states of the file.
+        count: Number of states to use, from the first on.
+        what: What is opened, for messages.
+
+    Attributes:
+        starts: int64 ``[samples]``, the state of every sample; the later one is ``lead`` states further.
+        lead: Number of states from a sample to its later one.
+
+    Raises:
+        ArgumentError: If no run has more than ``lead`` states.
+    """
+
+    hints = None
+    directed = True
+    complete = False
+
+    def __init__(self, card: Card, stored: FlatGraphs, count: int, what: str) -> None:
+        assert card.series is not None
+        self.stored, self.features, self._series, self._packed = stored, card.features, card.series, card.packed
+        self.lead = card.series.lead
+        runs = np.asarray(stored.values[card.series.run][:count])
+        self.starts = pairs_of_runs(runs, self.lead)
+        if not len(self.starts):
+            raise ArgumentError(
+                f"{what} has {count} times, and none of them has another one {self.lead} steps later in its run; take "
+                f"more than {self.lead} with limit"
+            )
+        self.graph: Samples = build_structure(card)
+        self.values: Mapping[str, Any] = stored.values
+        self.rows = int(stored.node_ptr[1])  # nodes with stored values
+        self._shared: OrderedDict[tuple[int, str], dict[str, Any]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.starts)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the graph."""
+        return int(self.graph.num_nodes[0])
+
+    @cached_property
+    def node_ptr(self) -> NDArray[np.int64]:
+        """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
+        return np.arange(len(self) + 1) * self.nodes
+
+    @cached_property
+    def edge_ptr(self) -> NDArray[np.int64]:
+        """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
+        return np.arange(len(self) + 1) * int(self.graph.num_edges[0])
+
+    def states_behind(self, count: int) -> int:
+        """Return how many states, from the first on, the first samples are made of."""
+        return int(self.starts[count - 1]) + self.lead + 1 if count else 0
+
+    def gather(self, graphs: Chosen) -> dict[str, Any]:
+        """Return the fields of samples as NumPy arrays of their own; see ``FlatGraphs.gather``."""
+        tensors = {name: value.clone() for name, value in self._tensors(graphs, torch.device("cpu")).items()}
+        return {name: value.numpy() for name, value in tensors.items()}
+
+    def tensors(
+        self, graphs: Chosen, device: torch.device | str | None
+    ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
+        """Return the fields of samples on a device, and the offsets of nodes and edges on the CPU."""
+        fields = self._tensors(graphs, torch.device("cpu" if device is None else device))
+        offsets = self._shared_fields(len(fields["ptr"]) - 1, torch.device("cpu"))
+        fields.pop("edge_ptr")
+        return fields, offsets["ptr"], offsets["edge_ptr"]
+
+    def _tensors(self, graphs: Chosen, device: torch.device) -> dict[str, Any]:
+        starts = self.starts[graphs]
+        fields = dict(self._shared_fields(len(starts), device))
+        states = {name: self._state(name, starts, device) for name in set(self._series.changes.values())}
+        for feature in self.features:
+            if feature.name in self._series.fixed:
+                continue
+            if feature.name in self._series.changes:
+                source = self._series.changes[feature.name]
+                later = self._state(source, starts + self.lead, device)
+                fields[feature.name] = self._at_all_nodes(later.sub_(states[source]), feature)
+            else:
+                known = states.get(feature.name)
+                value = self._state(feature.name, starts, device) if known is None else known
+                fields[feature.name] = self._at_all_nodes(value, feature)
+        return fields
+
+    def _state(self, name: str, times: NDArray[np.int64], device: torch.device) -> torch.Tensor:
+        """Return the stored values of a feature at some times; ``[times, rows of a time, ...]``."""
+        values = self.values[name]
+        per_time = len(values) // (len(self.stored.node_ptr) - 1)
+        taken = values.reshape(-1, per_time, *values.shape[1:])[times]
+        found = move(torch.from_numpy(np.ascontiguousarray(taken)), device)
+        found = found.long() if found.dtype in (torch.uint8, torch.int8, torch.int32, torch.int64) else found.float()
+        if name in self._packed:
+            offset, scale = (torch.from_numpy(c.astype(np.float32)).to(device) for c in columns(self._packed[name]))
+            found = torch.addcmul(offset, found, scale)
+        return found
+
+    def _at_all_nodes(self, value: torch.Tensor, feature: Feature) -> torch.Tensor:
+        """Return the rows of a feature in a batch: of nodes without a stored value they are 0."""
+        if feature.location is Location.NODE and self.rows < self.nodes:
+            whole = value.new_zeros((len(value), self.nodes, *value.shape[2:]))
+            whole[:, : self.rows] = value
+            value = whole
+        return value.flatten(0, 1)
+
+    def _shared_fields(self, count: int, device: torch.device) -> dict[str, Any]:
+        """Return the fields of a batch of a size that follow from the graph alone."""
+        key = count, str(device)
+        if key not in self._shared:
+            edges = int(self.graph.num_edges[0])
+            copies = FlatGraphs(
+                np.arange(2) * self.nodes,
+                np.arange(2) * edges,
+                self.graph.edges,
+                self.graph.values,
+                tuple(f for f in self.features if f.name in self._series.fixed),
+                directed=True,
+            )
+            tensors = as_tensors(copies.gather(np.zeros(count, np.int64)))
+            self._shared[key] = {name: move(value, device) for name, value in tensors.items()}
+            if len(self._shared) > _SIZES:
+                self._shared.popitem(last=False)
+        self._shared.move_to_end(key)
+        return self._shared[key]
+
+
+def pairs_of_runs(runs: NDArray[Any], lead: int) -> NDArray[np.int64]:
+    """Return the positions of a series whose run goes on for ``lead`` more steps; int64, ascending."""
+    changes = np.flatnonzero(runs[1:] != runs[:-1]) + 1
+    ends = np.append(changes, len(runs))
+    last = ends[np.searchsorted(ends, np.arange(len(runs)), side="right")] if len(runs) else ends[:0]
+    return np.flatnonzero(np.arange(len(runs)) + lead < last).astype(np.int64)
