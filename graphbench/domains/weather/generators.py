@@ -1,4 +1,7 @@
-"""The generator of simulated weather: independent runs of the model, their states one after the other."""
+"""The generator of simulated weather: independent runs of the model, their states one after the other.
+
+Reanalysis has a generator, too, as every card does; it refuses to draw.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from graphbench.core.errors import StoreError
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import label_number
 from graphbench.domains.weather.checks import check_states, describe_states
@@ -106,6 +110,35 @@ def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], run
     )
 
 
+class YearParameters(BaseModel):
+    """The years of a split of reanalysis.
+
+    Attributes:
+        begin: First day.
+        end: Last day.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    begin: datetime.date
+    end: datetime.date
+
+
+def refuse_generation(
+    parameters: BaseModel, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    """Refuse to generate what can only be read.
+
+    Raises:
+        StoreError: Always.
+    """
+    raise StoreError(
+        "reanalysis is read from files: give --source official --folder DIR (source='official', folder=...), the "
+        "folder of WeatherBench 2's 1959-2023_01_10-6h-64x32_equiangular_conservative.zarr; what is generated is "
+        "weather/sim_64x32"
+    )
+
+
 def _stored_bytes(parameters: SimulationParameters) -> int:
     return 2 * _CHANNELS * parameters.latitudes * parameters.longitudes
 
@@ -122,5 +155,15 @@ GENERATORS: Mapping[str, Generator] = {
         stored_bytes=_stored_bytes,
         unique=False,
         unique_inputs=True,
+    ),
+    "reanalysis": Generator(
+        name="weather.reanalysis",
+        version=1,
+        parameters=YearParameters,
+        generate=refuse_generation,
+        check=None,
+        statistics=lambda parameters, samples: {},
+        shard_size=lambda parameters: 1,
+        unique=False,
     ),
 }
