@@ -44,6 +44,7 @@ class ForecastEvaluator(BaseEvaluator):
         state: Name of the feature whose change it is.
         latitudes: Latitudes of the grid in degrees, ascending.
         metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
+        grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
         lead_hours: Hours from a sample to the time that is forecast.
         climatology: That of the training split, for the anomaly correlation; None leaves it out.
         scores: As for all evaluators; it has no meaning here.
@@ -64,6 +65,7 @@ class ForecastEvaluator(BaseEvaluator):
         latitudes: ArrayLike,
         metrics: Sequence[str],
         *,
+        grid: str | None = None,
         lead_hours: int,
         climatology: Climatology | None = None,
         scores: str | None = None,
@@ -75,7 +77,7 @@ class ForecastEvaluator(BaseEvaluator):
             raise EvaluationError(f"forecasts have no metric {unknown[0]!r}; use some of {', '.join(sorted(_SCORES))}")
         self.metrics = tuple(METRICS[name] for name in metrics)
         self.channels, self.output, self.state = tuple(channels), output, state
-        self.latitudes = np.asarray(latitudes, np.float64)
+        self.latitudes, self.grid = np.asarray(latitudes, np.float64), grid
         self.lead_hours, self.climatology = lead_hours, climatology
         self.reset()
 
@@ -105,12 +107,18 @@ class ForecastEvaluator(BaseEvaluator):
         if is_graphs(y_true):
             graphs = one_batch(y_true)
             times = int(getattr(graphs, "num_graphs", 1) or 1)
-            points = len(as_array(y_pred, "y_pred").reshape(-1, len(self.channels))) // times
-            change, states = (_first_rows(graphs[name], times, points, name) for name in (self.output, self.state))
+            change, states = (self._at_points(graphs, name, times) for name in (self.output, self.state))
             hours = as_array(graphs["time"], "time")
         else:
             change = as_array(y_true, "y_true")
         self.add_fields(sums, change, as_array(y_pred, "y_pred"), states, hours)
+
+    def _at_points(self, graphs: Any, name: str, times: int) -> NDArray[Any]:
+        """Return the rows of grid points of a field of graphs; ``[times, points, channels]``."""
+        values = as_array(graphs[name], name)
+        nodes = len(values) // times
+        points = nodes if self.grid is None else int(as_array(graphs[self.grid], self.grid)[:nodes].sum())
+        return values.reshape(times, nodes, -1)[:, :points]
 
     def add_fields(
         self,
@@ -184,12 +192,3 @@ class ForecastEvaluator(BaseEvaluator):
                 found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
         means = {f"mse_{variable}": float(np.mean(scores)) for variable, scores in of_variable.items()}
         return {name: value for name, value in {**means, **found}.items() if np.isfinite(value)}
-
-
-def _first_rows(values: Any, times: int, points: int, name: str) -> NDArray[Any]:
-    """Return the rows of the first nodes of every graph; ``[times, points, channels]``."""
-    array = as_array(values, name)
-    nodes = len(array) // times
-    if not 0 < points <= nodes:
-        raise EvaluationError(f"y_pred has {points} rows per time; the graphs have {nodes} nodes")
-    return array.reshape(times, nodes, -1)[:, :points]

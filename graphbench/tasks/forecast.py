@@ -227,6 +227,7 @@ class ForecastTask(Task):
             self.state,
             grid_latitudes(self.options.latitudes),
             (self.card.metrics.primary, *self.card.metrics.also),
+            grid=self.options.grid,
             lead_hours=self.lead_hours,
             climatology=self.climatology,
             scores=scores,

@@ -83,15 +83,25 @@ class WeatherStore:
                 f"({type(error).__name__}: {error!s:.120}); a file of a chunk is damaged, copy the store again"
             ) from error
         values = values[:, None] if is_surface(variable) else values[:, self.levels]
-        wrong = np.argwhere(~np.isfinite(values))
-        if len(wrong):
-            t, level = wrong[0, :2].tolist()
-            where = "" if is_surface(variable) else f" at {LEVELS[level]} hPa"
-            raise StoreError(
-                f"{variable} of {self.path} is {values[tuple(wrong[0])]} at {dates(self.hours[first + t])}{where}; a "
-                "chunk is missing, or the variable is not defined at that time"
-            )
+        self._require_values(variable, values, first)
         return values
+
+    def _require_values(self, variable: str, values: NDArray[np.float32], first: int) -> None:
+        """Refuse values that are not finite, and fields that are the same everywhere, as those of missing chunks are.
+
+        Precipitation alone may be 0 everywhere.
+        """
+        wrong = np.argwhere(~np.isfinite(values))
+        still = np.argwhere(values.min(axis=(2, 3)) == values.max(axis=(2, 3)))
+        if not len(wrong) and (variable == "total_precipitation_6hr" or not len(still)):
+            return
+        place = tuple(wrong[0].tolist()) if len(wrong) else (*still[0].tolist(), 0, 0)
+        where = "" if is_surface(variable) else f" at {LEVELS[place[1]]} hPa"
+        spread = "" if len(wrong) else " everywhere"
+        raise StoreError(
+            f"{variable} of {self.path} is {values[place]}{spread} at {dates(self.hours[first + place[0]])}{where}; a "
+            "chunk is missing, or the variable is not defined at that time"
+        )
 
 
 def open_store(path: Path) -> WeatherStore:
@@ -163,7 +173,11 @@ def write_store(path: Path, states: Any, hours: NDArray[np.int64], runs: NDArray
         inner = (longitudes, latitudes) if is_surface(variable) else (len(LEVELS), longitudes, latitudes)
         dimensions = [d for d in _DIMENSIONS if d != "level" or not is_surface(variable)]
         array = group.create_array(
-            variable, shape=(len(hours), *inner), dtype=np.float32, chunks=(min(_CHUNK, len(hours)), *inner)
+            variable,
+            shape=(len(hours), *inner),
+            dtype=np.float32,
+            chunks=(min(_CHUNK, len(hours)), *inner),
+            fill_value=np.nan,
         )
         array.attrs.update({"_ARRAY_DIMENSIONS": dimensions, "units": units, "long_name": variable.replace("_", " ")})
     for first in range(0, len(hours), _CHUNK):
