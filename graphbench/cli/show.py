@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LISTED = 24  # classes or channels whose names are all listed
 _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
 
@@ -173,6 +174,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
         *(("view", f"{c.id}@{name}: {view.title}") for name, view in c.views.items()),
+        *_series_facts(c),
         ("generator", c.generator),
         ("task type", c.task.type),
         *(("parameters", line) for line in _parameters(c)),
@@ -186,6 +188,16 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         ("source", ", ".join(source)),
         *(("deviation", line) for line in c.source.deviations),
     ]
+
+
+def _series_facts(c: Card) -> list[tuple[str, str]]:
+    """Return what samples of a series are."""
+    if c.series is None:
+        return []
+    changes = ", ".join(f"{output} is that of {state}" for output, state in c.series.changes.items())
+    parameters = ", ".join(f"{name} {value}" for name, value in c.series.parameters.items())
+    graph = f"{c.series.structure} ({parameters})" if parameters else c.series.structure
+    return [("series", f"a sample is a time and the one {c.series.lead} later; {changes}; one graph: {graph}")]
 
 
 def _tasks(c: Card) -> Table:
@@ -215,7 +227,8 @@ def _effort(effort: Mapping[str, Any]) -> str:
 
 
 def _numbered(words: Sequence[str]) -> str:
-    return ", ".join(f"{number} {word}" for number, word in enumerate(words))
+    listed = [f"{number} {word}" for number, word in enumerate(words)]
+    return ", ".join(listed if len(listed) <= _LISTED else [*listed[:3], "...", listed[-1]])
 
 
 def _features(c: Card) -> Table:

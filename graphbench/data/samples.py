@@ -163,6 +163,9 @@ class Generator:
         redraw: ``(parameters, data seed) -> parameters`` of another draw than the canonical one; replaces seeds among
             the parameters (``graphbench.data.seeds.redrawn_seed``). The key of a split differs in any case.
         compile_jobs: Independent parts of its kernels; a first use compiles them in parallel on the workers.
+        environment: What else the bits of samples depend on, such as the machine and versions of a simulator; None if
+            they are the same everywhere. Samples have it among their facts as ``environment``, so that
+            ``graphbench verify`` asks for equal bits only where the environment is the same.
     """
 
     name: str
@@ -182,6 +185,7 @@ class Generator:
     hold_outs: HoldOutFunction | None = None
     redraw: RedrawFunction = _unchanged
     compile_jobs: tuple[CompileJob, ...] = ()
+    environment: Callable[[], Mapping[str, str]] | None = None
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split, in the card's draw.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from graphbench.core.errors import StoreError
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import label_number
 from graphbench.domains.weather.checks import check_states, describe_states
-from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, simulate
+from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, environment, simulate
 from graphbench.domains.weather.times import clock, hours_since_epoch
 
 _PER_DAY = 24 // STEP_HOURS
@@ -85,7 +86,8 @@ def _generate(
         which = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
         states[own] = _states(which, int(steps[own].max()) + 1, parameters)[steps[own]]
     begins = hours_since_epoch([parameters.begin(run) for run in runs.tolist()])
-    return states_as_samples(states, begins + STEP_HOURS * steps, runs)
+    found = states_as_samples(states, begins + STEP_HOURS * steps, runs)
+    return replace(found, facts={"environment": environment()})
 
 
 def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], runs: NDArray[np.int64]) -> Samples:
@@ -155,6 +157,7 @@ GENERATORS: Mapping[str, Generator] = {
         stored_bytes=_stored_bytes,
         unique=False,
         unique_inputs=True,
+        environment=environment,
     ),
     "reanalysis": Generator(
         name="weather.reanalysis",

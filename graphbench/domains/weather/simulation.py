@@ -11,10 +11,13 @@ jcm comes with the extra ``graphbench[weather]``.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, resources
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,6 +90,27 @@ def simulate(run: Run, count: int, latitudes: int = 32, longitudes: int = 64) ->
         if done == count:
             break
     return found
+
+
+def environment() -> dict[str, str]:
+    """Return what the bits of simulated states depend on: the versions of the simulator, and the machine."""
+    found = {"machine": f"{platform.machine()} {_processor()}".strip()}
+    for name in ("jcm", "dinosaur", "jax", "jaxlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _processor() -> str:
+    """Return the name of the processor, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:

@@ -12,6 +12,8 @@ from graphbench.domains.weather.weights import latitude_weights
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1e-12  # square of the relative error of sums of float32
+
 
 class WeatherSums:
     """Running sums of forecasts, from which scores follow for every channel.
@@ -63,14 +65,17 @@ class WeatherSums:
             self._correlate(predicted, actual, climatology.reshape(shape))
 
     def _correlate(self, predicted: Floats, actual: Floats, usual: NDArray[Any]) -> None:
-        """Add the correlations of anomalies; fields without an anomaly have none."""
+        """Add the correlations of anomalies; fields without an anomaly beyond rounding have none."""
         first, second = predicted - usual, actual - usual
 
         def product(a: Floats, b: Floats) -> Floats:
             return np.asarray(np.einsum("tolc,tolc,l->tc", a, b, self.weights))
 
-        scale = product(first, first) * product(second, second)
-        defined = scale > 0
+        squares = product(first, first), product(second, second)
+        defined = (squares[0] > _ROUNDING * product(predicted, predicted)) & (
+            squares[1] > _ROUNDING * product(actual, actual)
+        )
+        scale = squares[0] * squares[1]
         correlation = product(first, second) / np.sqrt(np.where(defined, scale, 1.0))
         self._correlations += np.where(defined, correlation, 0.0).sum(axis=0)
         self._correlated += defined.sum(axis=0)
