@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_SMALL = 1e-3  # scores below are shown with three digits
+_WIDE = 12  # most metrics that are shown beside each other
 _LISTED = 24  # classes or channels whose names are all listed
 _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
@@ -351,11 +353,8 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
 
     whole, sizes = by_size(found)
     metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
-    table = new_table("split", *metrics, right=metrics)
-    for split, score in whole.items():
-        table.add_row(split, *(_score(score, m) for m in metrics))
     print_line(title, "italic")
-    print_table(table)
+    print_table(_table_of_scores(whole, metrics))
     for split, score in whole.items():
         if any(split.startswith(f"{other}_") for other in whole):  # a part of another line
             continue
@@ -367,6 +366,19 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
             table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
         print_line(f"\n{metric} by problem size", "italic")
         print_table(table)
+
+
+def _table_of_scores(whole: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table:
+    """Return a row per split, or a row per metric where there are many."""
+    if len(metrics) <= _WIDE:
+        table = new_table("split", *metrics, right=metrics)
+        for split, score in whole.items():
+            table.add_row(split, *(_score(score, m) for m in metrics))
+        return table
+    table = new_table("metric", *whole, right=[*whole])
+    for metric in metrics:
+        table.add_row(metric, *(_score(score, metric) for score in whole.values()))
+    return table
 
 
 def _failures(score: Mapping[str, float]) -> dict[str, Any]:
@@ -387,7 +399,10 @@ def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, floa
 
 
 def _score(score: Mapping[str, float], metric: str) -> str:
-    return f"{score[metric]:.4f}" if metric in score else "-"
+    if metric not in score:
+        return "-"
+    value = score[metric]
+    return f"{value:.4f}" if value == 0 or abs(value) >= _SMALL else f"{value:.3g}"
 
 
 def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> None:

@@ -12,6 +12,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.series import PackSpec
 from graphbench.data.samples import Samples
 
+_ROWS = 65_536  # packed at once
+
 
 def pack(values: NDArray[Any], spec: PackSpec) -> NDArray[np.float16]:
     """Return packed values; inf where one is too large.
@@ -21,8 +23,12 @@ def pack(values: NDArray[Any], spec: PackSpec) -> NDArray[np.float16]:
         spec: Offset and scale of every column.
     """
     offset, scale = columns(spec)
+    found = np.empty(values.shape, np.float16)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(((values.astype(np.float64) - offset) / scale).astype(np.float16))
+        for first in range(0, len(values), _ROWS):  # in parts: values may be half of the memory
+            part = slice(first, first + _ROWS)
+            found[part] = (values[part].astype(np.float64) - offset) / scale
+    return found
 
 
 def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:

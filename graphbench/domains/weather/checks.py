@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def check_states(samples: Samples, latitudes: int) -> list[str]:
         samples: The states, not packed.
         latitudes: Latitudes of the grid.
     """
-    states = _cubes(samples, latitudes).reshape(len(samples), -1, len(CHANNELS))
+    states = _cubes(samples, latitudes).reshape(len(samples), -1, len(CHANNELS)).astype(np.float64)
     problems = []
     for c, name in enumerate(CHANNELS):
         low, high = _RANGES[name if name in _RANGES else name.rpartition("_")[0]]
@@ -76,7 +77,7 @@ def describe_states(samples: Samples, latitudes: int) -> dict[str, Floats]:
     cubes = _cubes(samples, latitudes)
     north = grid_latitudes(latitudes)
     weights = latitude_weights(north, kind="area")
-    zonal = cubes.mean(axis=1)  # [times, latitudes, channels]
+    zonal = cubes.mean(axis=1, dtype=np.float64)  # [times, latitudes, channels]
 
     def mean(name: str) -> Floats:
         return _channel(zonal, name) @ weights / len(weights)
@@ -94,11 +95,11 @@ def describe_states(samples: Samples, latitudes: int) -> dict[str, Floats]:
     }
 
 
-def _cubes(samples: Samples, latitudes: int) -> Floats:
-    """Return the states as float64 ``[times, longitudes, latitudes, 83]``."""
-    values = np.asarray(samples.values["state"], np.float64)
+def _cubes(samples: Samples, latitudes: int) -> NDArray[Any]:
+    """Return the states as ``[times, longitudes, latitudes, 83]``."""
+    values = np.asarray(samples.values["state"])
     return values.reshape(len(samples), -1, latitudes, len(CHANNELS))
 
 
-def _channel(states: Floats, name: str) -> Floats:
+def _channel(states: NDArray[Any], name: str) -> NDArray[Any]:
     return states[..., CHANNELS.index(name)]

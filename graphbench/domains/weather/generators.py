@@ -22,7 +22,7 @@ from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, e
 from graphbench.domains.weather.times import clock, hours_since_epoch
 
 _PER_DAY = 24 // STEP_HOURS
-_KEPT_RUNS = 3
+_KEPT_RUNS = 2
 _CHANNELS = 83
 
 
