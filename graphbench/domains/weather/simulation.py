@@ -115,9 +115,9 @@ def _processor() -> str:
 
 def _chunks(run: Run, shape: tuple[int, int]) -> Iterator[States]:
     """Yield the states of a run from its start on, those of a chunk together."""
+    setup = _setup(run.truncation)
     from jcm.date import to_datetime
 
-    setup = _setup(run.truncation)
     model = setup.model
     begin = np.datetime64(run.start, "D") - np.timedelta64(run.spin_up, "D")
     model.start_time = to_datetime(str(begin), name="start")
