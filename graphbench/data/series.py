@@ -111,39 +111,44 @@ class SeriesGraphs:
     def _tensors(self, graphs: Chosen, device: torch.device) -> dict[str, Any]:
         starts = self.starts[graphs]
         fields = dict(self._shared_fields(len(starts), device))
-        states = {name: self._state(name, starts, device) for name in set(self._series.changes.values())}
+        stored = {f.name: self._stored_rows(f.name, starts, device) for f in self.features if f.name in self.values}
         for feature in self.features:
-            if feature.name in self._series.fixed:
-                continue
-            if feature.name in self._series.changes:
+            if feature.name in stored:
+                fields[feature.name] = self._field(feature, feature.name, stored[feature.name])
+            elif feature.name in self._series.changes:
                 source = self._series.changes[feature.name]
-                later = self._state(source, starts + self.lead, device)
-                fields[feature.name] = self._at_all_nodes(later.sub_(states[source]), feature)
-            else:
-                known = states.get(feature.name)
-                value = self._state(feature.name, starts, device) if known is None else known
-                fields[feature.name] = self._at_all_nodes(value, feature)
+                later = self._stored_rows(source, starts + self.lead, device)
+                fields[feature.name] = self._field(feature, source, later, stored[source])
         return fields
 
-    def _state(self, name: str, times: NDArray[np.int64], device: torch.device) -> torch.Tensor:
-        """Return the stored values of a feature at some times; ``[times, rows of a time, ...]``."""
+    def _stored_rows(self, name: str, times: NDArray[np.int64], device: torch.device) -> torch.Tensor:
+        """Return the stored rows of a feature at some times, as they are stored; ``[times, rows of a time, ...]``."""
         values = self.values[name]
         per_time = len(values) // (len(self.stored.node_ptr) - 1)
         taken = values.reshape(-1, per_time, *values.shape[1:])[times]
-        found = move(torch.from_numpy(np.ascontiguousarray(taken)), device)
-        found = found.long() if found.dtype in (torch.uint8, torch.int8, torch.int32, torch.int64) else found.float()
-        if name in self._packed:
-            offset, scale = (torch.from_numpy(c.astype(np.float32)).to(device) for c in columns(self._packed[name]))
-            found = torch.addcmul(offset, found, scale)
-        return found
+        return move(torch.from_numpy(np.ascontiguousarray(taken)), device)
 
-    def _at_all_nodes(self, value: torch.Tensor, feature: Feature) -> torch.Tensor:
-        """Return the rows of a feature in a batch: of nodes without a stored value they are 0."""
-        if feature.location is Location.NODE and self.rows < self.nodes:
-            whole = value.new_zeros((len(value), self.nodes, *value.shape[2:]))
-            whole[:, : self.rows] = value
-            value = whole
-        return value.flatten(0, 1)
+    def _field(
+        self, feature: Feature, source: str, rows: torch.Tensor, before: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return stored rows as the values of a feature at all nodes, or their changes since earlier ones.
+
+        Nodes without stored values have 0.
+        """
+        places = self.nodes if feature.location is Location.NODE else rows.shape[1]
+        dtype = torch.float32 if rows.is_floating_point() else torch.int64
+        whole = rows.new_empty((len(rows), places, *rows.shape[2:]), dtype=dtype)
+        known = whole[:, : rows.shape[1]]
+        whole[:, rows.shape[1] :] = 0
+        known.copy_(rows)
+        if before is not None:
+            known.sub_(before)
+        if source in self._packed:
+            offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self._packed[source]))
+            known.mul_(scale.to(whole.device))
+            if before is None:
+                known.add_(offset.to(whole.device))
+        return whole.flatten(0, 1)
 
     def _shared_fields(self, count: int, device: torch.device) -> dict[str, Any]:
         """Return the fields of a batch of a size that follow from the graph alone."""
