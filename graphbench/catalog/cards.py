@@ -31,6 +31,7 @@ from graphbench.catalog.sections import (
     TaskSpec,
     ViewSpec,
 )
+from graphbench.catalog.series import PackSpec, SeriesSpec, check_packed, check_series
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, UnknownDataset
 from graphbench.core.suggestions import closest
@@ -57,6 +58,8 @@ class Card(BaseModel):
             the task.
         task_name: Its name among ``tasks``; None for a card with a single task.
         views: Name -> another graph of the same samples, addressed as ``<id>@<view>``.
+        series: How samples follow from states that are stored once per time, for samples that are times of a series.
+        packed: Feature -> how it is stored in 16 bits, for scalars for which that is precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
         layer: The labeller to which the card of one labeller belongs, see :attr:`layers`.
         view: The view to which the card belongs, see :meth:`with_view`.
@@ -89,6 +92,8 @@ class Card(BaseModel):
     tasks: dict[str, NamedTask] = {}
     task_name: str | None = None
     views: dict[str, ViewSpec] = {}
+    series: SeriesSpec | None = None
+    packed: dict[str, PackSpec] = {}
     metrics: Metrics
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -124,6 +129,13 @@ class Card(BaseModel):
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
         if self.hints:
             _check_trajectories(self)
+        check_packed(self.packed, self.features)
+        if self.series is not None:
+            if self.hints or self.labels or self.views or self.complete:
+                raise ValueError(
+                    "a card with series has neither hints, labels nor views, and its graph is not complete"
+                )
+            check_series(self.series, self.features, self.directed)
         features = (*self.features, *(feature for spec in self.labels.values() for feature in spec.features))
         _check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
         _check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
@@ -186,7 +198,9 @@ class Card(BaseModel):
 
     @property
     def stored(self) -> Card:
-        """The card of the stored graphs, which a view is derived from; the card itself if it has no view."""
+        """The card of the stored graphs, which a view or samples of a series are derived from; else the card itself."""
+        if self.series is not None:
+            return self.model_copy(update={"series": None, "features": self._drawn_features})
         if self.view is None:
             return self
         labels = {f.name for f in self.label_features}
@@ -197,7 +211,8 @@ class Card(BaseModel):
     def _drawn_features(self) -> tuple[Feature, ...]:
         if self.view is not None:
             return self.stored_drawn
-        labels = {f.name for f in self.label_features}
+        derived = self.series.derived if self.series is not None else frozenset()
+        labels = {f.name for f in self.label_features} | derived
         return tuple(f for f in self.features if f.name not in labels)
 
     def with_task(self, name: str) -> Card:
@@ -386,6 +401,7 @@ class Card(BaseModel):
             "directed": self.directed,
             "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
             **({"complete": True} if self.complete else {}),
+            **({"packed": {name: spec.model_dump() for name, spec in self.packed.items()}} if self.packed else {}),
         }
         return _digest(facts) + draw_suffix(self.data_seed)
 

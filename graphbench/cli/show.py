@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_SMALL = 1e-3  # scores below are shown with three digits
+_WIDE = 12  # most metrics that are shown beside each other
+_LISTED = 24  # classes or channels whose names are all listed
 _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
 
@@ -173,6 +176,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *(("classes", f"{name}: {_numbered(words)}") for name, words in c.classes.items()),
         *(("channels", f"{name}: {_numbered(words)}") for name, words in c.channels.items()),
         *(("view", f"{c.id}@{name}: {view.title}") for name, view in c.views.items()),
+        *_series_facts(c),
         ("generator", c.generator),
         ("task type", c.task.type),
         *(("parameters", line) for line in _parameters(c)),
@@ -186,6 +190,16 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         ("source", ", ".join(source)),
         *(("deviation", line) for line in c.source.deviations),
     ]
+
+
+def _series_facts(c: Card) -> list[tuple[str, str]]:
+    """Return what samples of a series are."""
+    if c.series is None:
+        return []
+    changes = ", ".join(f"{output} is that of {state}" for output, state in c.series.changes.items())
+    parameters = ", ".join(f"{name} {value}" for name, value in c.series.parameters.items())
+    graph = f"{c.series.structure} ({parameters})" if parameters else c.series.structure
+    return [("series", f"a sample is a time and the one {c.series.lead} later; {changes}; one graph: {graph}")]
 
 
 def _tasks(c: Card) -> Table:
@@ -215,7 +229,8 @@ def _effort(effort: Mapping[str, Any]) -> str:
 
 
 def _numbered(words: Sequence[str]) -> str:
-    return ", ".join(f"{number} {word}" for number, word in enumerate(words))
+    listed = [f"{number} {word}" for number, word in enumerate(words)]
+    return ", ".join(listed if len(listed) <= _LISTED else [*listed[:3], "...", listed[-1]])
 
 
 def _features(c: Card) -> Table:
@@ -338,11 +353,8 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
 
     whole, sizes = by_size(found)
     metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
-    table = new_table("split", *metrics, right=metrics)
-    for split, score in whole.items():
-        table.add_row(split, *(_score(score, m) for m in metrics))
     print_line(title, "italic")
-    print_table(table)
+    print_table(_table_of_scores(whole, metrics))
     for split, score in whole.items():
         if any(split.startswith(f"{other}_") for other in whole):  # a part of another line
             continue
@@ -354,6 +366,19 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
             table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
         print_line(f"\n{metric} by problem size", "italic")
         print_table(table)
+
+
+def _table_of_scores(whole: Mapping[str, Mapping[str, float]], metrics: Sequence[str]) -> Table:
+    """Return a row per split, or a row per metric where there are many."""
+    if len(metrics) <= _WIDE:
+        table = new_table("split", *metrics, right=metrics)
+        for split, score in whole.items():
+            table.add_row(split, *(_score(score, m) for m in metrics))
+        return table
+    table = new_table("metric", *whole, right=[*whole])
+    for metric in metrics:
+        table.add_row(metric, *(_score(score, metric) for score in whole.values()))
+    return table
 
 
 def _failures(score: Mapping[str, float]) -> dict[str, Any]:
@@ -374,7 +399,10 @@ def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, floa
 
 
 def _score(score: Mapping[str, float], metric: str) -> str:
-    return f"{score[metric]:.4f}" if metric in score else "-"
+    if metric not in score:
+        return "-"
+    value = score[metric]
+    return f"{value:.4f}" if value == 0 or abs(value) >= _SMALL else f"{value:.3g}"
 
 
 def runs(results: Sequence[Any], as_json: bool, records: Path | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
+from graphbench.catalog.series import PackSpec
+from graphbench.data.packing import unpack
 from graphbench.data.runs import offsets
 from graphbench.data.texts import Texts, take_rows
 from graphbench.data.trajectories import Trajectories
@@ -34,6 +36,7 @@ class FlatGraphs:
         directed: Whether a stored edge is an arc; otherwise batches hold both directions.
         complete: Whether every pair of nodes is an edge; then no edges are stored.
         hints: The hints over time, if the card has any.
+        packed: Feature -> how its values are packed.
     """
 
     node_ptr: Array
@@ -44,6 +47,7 @@ class FlatGraphs:
     directed: bool
     complete: bool = False
     hints: Trajectories | None = None
+    packed: Mapping[str, PackSpec] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -94,7 +98,23 @@ class FlatGraphs:
                 fields[feature.name] = self._field(feature, taken)
         return fields
 
+    def states_behind(self, count: int) -> int:
+        """Return how many stored graphs, from the first on, the first graphs are made of: as many."""
+        return count
+
+    def tensors(
+        self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None
+    ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
+        """Return the fields of a batch on a device, and the offsets of nodes and edges on the CPU."""
+        fields = as_tensors(self.gather(graphs))
+        ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
+        if device is not None:
+            fields = {n: move(v, device) if isinstance(v, torch.Tensor) else v for n, v in fields.items()}
+        return fields, ptr, edge_ptr
+
     def _field(self, feature: Feature, rows: Array) -> Array:
+        if feature.name in self.packed:
+            rows = unpack(rows, self.packed[feature.name])
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
         if feature.location is not Location.EDGE or self.directed:
             return rows.astype(dtype)
@@ -171,12 +191,22 @@ def _columns(values: torch.Tensor, feature: Feature) -> torch.Tensor:
 _BATCH_CLASS: type[Batch] = type(Batch(_base_cls=Data))  # PyG creates this class, slowly, for every Batch()
 
 
-def make_batch(flat: FlatGraphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
+class Graphs(Protocol):
+    """Graphs of which batches can be made: ``FlatGraphs``, or those that are derived from stored ones."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Their features."""
+
+    def tensors(
+        self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None
+    ) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
+        """Return the fields of a batch on a device, and the offsets of nodes and edges on the CPU."""
+
+
+def make_batch(flat: Graphs, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Batch:
     """Return a PyG ``Batch`` of the given graphs."""
-    fields = as_tensors(flat.gather(graphs))
-    ptr, edge_ptr = fields["ptr"], fields.pop("edge_ptr")
-    if device is not None:
-        fields = {n: move(value, device) if isinstance(value, torch.Tensor) else value for n, value in fields.items()}
+    fields, ptr, edge_ptr = flat.tensors(graphs, device)
     fields.update(standard_fields(fields, flat.features))
     batch = object.__new__(_BATCH_CLASS)
     Data.__init__(batch)

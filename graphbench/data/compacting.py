@@ -11,18 +11,17 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import GenerationError
 from graphbench.data.domain import fault_of
+from graphbench.data.packing import pack
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import smallest_integer
 from graphbench.data.trajectories import HintLayout, Trajectories
-
-_LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
-    Scalars are float32 (or as the generator declares), masks uint8, class numbers, pointers and node ids the
-    smallest safe integer; if cells may be masked, masks and class numbers are int8.
+    Scalars are float32 (or the type that the generator declares) or packed in float16, masks uint8, class numbers,
+    pointers and node ids the smallest safe integer; if cells may be masked, masks and class numbers are int8.
 
     Raises:
         GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
@@ -55,10 +54,16 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
         problem = row_problem(feature, value, card.directed) or _value_problem(
             feature, value, largest, -1 if maker.masks_cells else 0
         )
-        if problem is None and feature.name in maker.halves and np.abs(value).max(initial=0) > _LARGEST_HALF:
-            problem = f"has values beyond {_LARGEST_HALF:g}, the largest of float16, as which it is stored"
         if problem is not None:
             raise GenerationError(f"{maker.name}: {feature.name} {problem}; {fault_of(maker)}")
+        if feature.name in card.packed:
+            value = pack(value, card.packed[feature.name])
+            if not np.isfinite(value).all():
+                raise GenerationError(
+                    f"{maker.name}: {feature.name} has values too large for 16 bits; give it another scale under packed"
+                )
+            values[feature.name] = value
+            continue
         values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
     hints = _compact_hints(card, samples, maker, largest + 1)
@@ -90,7 +95,7 @@ def _compact_hints(card: Card, samples: Samples, maker: Generator | Labeller, no
 
 def _dtype(feature: Feature, largest_id: int, maker: Generator | Labeller) -> np.dtype[Any]:
     if feature.kind is Kind.SCALAR:
-        return np.dtype(np.float16 if feature.name in maker.halves else maker.scalars)
+        return np.dtype(maker.scalars)
     if feature.kind is Kind.MASK_ONE:
         return np.dtype(np.uint8)
     if feature.kind is Kind.MASK:

@@ -30,6 +30,7 @@ from graphbench.data.labels import is_unlabelled
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
 from graphbench.data.samples import Samples
+from graphbench.data.series import SeriesGraphs
 from graphbench.data.shards import stored_trajectories
 from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
@@ -91,18 +92,28 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         warn_unlabelled(self.card, split, self.label_paths, self.failed_graphs)
 
     def _open(self) -> None:
-        self._count, arrays = split_arrays(self.card, self.path, self.label_paths, self._limit)
+        self._stored_count, arrays = split_arrays(self.card, self.path, self.label_paths, self._limit)
         stored = self.card.stored
-        self.flat = FlatGraphs(
-            arrays["node_ptr"][: self._count + 1],
-            arrays["edge_ptr"][: self._count + 1],
+        self._stored = FlatGraphs(
+            arrays["node_ptr"][: self._stored_count + 1],
+            arrays["edge_ptr"][: self._stored_count + 1],
             arrays["edges"],
             {f.name: stored_value(f, arrays) for f in stored.stored_features},
             stored.features,
             stored.directed,
             stored.complete,
             stored_trajectories(arrays),
+            self.card.packed,
         )
+        self._derive()
+
+    def _derive(self) -> None:
+        """Set the graphs: the stored ones, or the samples of a series that are derived from them."""
+        self.flat: Any = self._stored
+        if self.card.series is not None:
+            what = f"{self.card.address} {self.split}"
+            self.flat = SeriesGraphs(self.card, self._stored, self._stored_count, what)
+        self._count = len(self.flat)
         self._view = view_of(self.card)
 
     @property
@@ -138,6 +149,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state.pop("flat")
+        state.pop("_stored")
         state.pop("_collated", None)
         state.pop("_whole", None)
         return state
@@ -262,7 +274,7 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         batch = Batch.from_data_list(items) if numbers else empty_batch(items[0])
         return batch if device is None else batch.to(device)
 
-    def _viewed(self, graphs: NDArray[np.int64] | slice) -> tuple[FlatGraphs, NDArray[np.int64] | slice]:
+    def _viewed(self, graphs: NDArray[np.int64] | slice) -> tuple[Any, NDArray[np.int64] | slice]:
         """Return flat arrays that hold the given graphs in the card's view, and the places of the graphs in them."""
         if self._view is None:
             return self.flat, graphs
@@ -275,19 +287,20 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             self.card.features,
             self.card.directed,
             self.card.complete,
+            packed=self.card.packed,
         )
         return flat, slice(0, len(found))
 
     @property
     def samples(self) -> Samples:
         """The stored graphs of the file as flat arrays, with their labels; those of the limit, before any selection."""
-        return self._samples.part(self.card.stored, 0, self._count)
+        return self._samples.part(self.card.stored, 0, self._stored_count)
 
     @property
     def _samples(self) -> Samples:
         """The stored graphs, as the functions of views take them."""
         if "_whole" not in self.__dict__:
-            flat = self.flat
+            flat = self._stored
             nodes, edges = flat.node_ptr.astype(np.int64), flat.edge_ptr.astype(np.int64)
             counts = nodes[1:] - nodes[:-1], edges[1:] - edges[:-1]
             self.__dict__["_whole"] = Samples(*counts, flat.edges, flat.values)
@@ -315,7 +328,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             return objects_hash(self._kept[i] for i in self.indices())
         numbers = self.graph_numbers
         count = self._count if numbers is None else int(numbers.max(initial=-1)) + 1
-        first = hash_of_first(self.card, self.path, self.label_paths, count) if count else ""
+        behind = self._stored_count if numbers is None else self.flat.states_behind(count)
+        first = hash_of_first(self.card, self.path, self.label_paths, behind) if count else ""
         if self._view is not None:
             first = viewed_hash(first, self._view.name, self._view.version)
         if numbers is None or np.array_equal(numbers, np.arange(count)):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphbench.data.problems import Problem
     from graphbench.data.samples import Generator, Labeller
     from graphbench.data.sources import FileSource
+    from graphbench.data.structures import Structure
     from graphbench.data.views import View
 
 T = TypeVar("T")
@@ -33,7 +34,9 @@ T = TypeVar("T")
 Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
-Kind = Literal["generator", "labeller", "source", "problem", "judge", "builder", "spelling", "view", "exporter"]
+Kind = Literal[
+    "generator", "labeller", "source", "problem", "judge", "builder", "spelling", "structure", "view", "exporter"
+]
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Domain:
         judges: The judges of generated structures that tasks name.
         builders: The builders of structures that configurations of models name.
         spellings: Ways to write structures as tokens, which configurations of models name.
+        structures: Graphs that all samples of a dataset share.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
     """
@@ -61,6 +65,7 @@ class Domain:
     judges: Listing[Judge] = field(default_factory=dict)
     builders: Listing[Builder] = field(default_factory=dict)
     spellings: Listing[Spelling] = field(default_factory=dict)
+    structures: Listing[Structure] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
 
@@ -207,6 +212,16 @@ def view_of(card: Card) -> View | None:
     if card.view is None:
         return None
     found: View = find_part("view", card.views[card.view].view)
+    return found
+
+
+def find_structure(name: str) -> Structure:
+    """Return a registered structure by the name a card gives, ``<domain>.<name>``.
+
+    Raises:
+        CardError: If the domain or the structure does not exist.
+    """
+    found: Structure = find_part("structure", name)
     return found
 
 

@@ -145,6 +145,9 @@ class SplitBuilder:
                 pool.submit(job.run, self.parameters, name="compiling a kernel")
             while pool.completed():  # failed jobs are ignored: missing kernels are compiled below
                 pass
+        if self.task.maker.stored_bytes is not None:
+            require_space(self.folder, 2 * self.task.maker.stored_bytes(self.parameters) * self.count)
+            return
         few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         if self.task.maker.unique:

@@ -152,10 +152,10 @@ class Generator:
         statistics: ``(parameters, samples) -> {name: one float64 per graph}``: statistics on the card in addition to
             node and edge counts.
         shard_size: parameters -> graphs per unit of work (speed only; the bytes do not depend on it).
+        stored_bytes: parameters -> bytes of a stored graph, for generators so slow that none is drawn to estimate it.
         unique: Whether every graph of a split must differ from all others.
         unique_inputs: Whether graphs of the same nodes and edges differ if an input does.
         scalars: Storage type of scalar inputs and outputs; float64 if labels depend on the last bit of inputs.
-        halves: Names of scalars that are stored as float16, such as wide embeddings; batches hold float32 in any case.
         masks_cells: Whether masks and classes may hold -1; such cells are excluded from losses and scores.
         solvers: ``(parameters, training samples, samples) -> {solver: {metric: score}}``: reference solvers, such as an
             exact one or a lookup table of the training data, whose scores are reported with those of the models.
@@ -166,6 +166,9 @@ class Generator:
         limited: Name of the parameter that a limit replaces by itself where it is smaller, for datasets of one large
             graph per split, whose size it says; None if a limit is a number of samples.
         drawn: Whether samples can be drawn; False for datasets that are read from files alone.
+        environment: What else the bits of samples depend on, such as the machine and versions of a simulator; None if
+            they are the same everywhere. Samples have it among their facts as ``environment``, so that
+            ``graphbench verify`` asks for equal bits only where the environment is the same.
     """
 
     name: str
@@ -175,6 +178,7 @@ class Generator:
     check: CheckFunction | None
     statistics: StatisticsFunction
     shard_size: Callable[[Any], int]
+    stored_bytes: Callable[[Any], int] | None = None
     unique: bool = True
     unique_inputs: bool = False
     scalars: type[np.floating[Any]] = np.float32
@@ -184,9 +188,9 @@ class Generator:
     hold_outs: HoldOutFunction | None = None
     redraw: RedrawFunction = _unchanged
     compile_jobs: tuple[CompileJob, ...] = ()
-    halves: frozenset[str] = frozenset()
     limited: str | None = None
     drawn: bool = True
+    environment: Callable[[], Mapping[str, str]] | None = None
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated parameters of one split, in the card's draw.
@@ -278,11 +282,11 @@ class Labeller:
     recorded: Recorded | None = None
     agreement: Callable[[Mapping[str, Array]], list[str]] | None = None
     label_many: LabelManyFunction | None = None
+    stored_bytes: ClassVar[None] = None
     unique: ClassVar[bool] = False
     unique_inputs: ClassVar[bool] = False
     scalars: ClassVar[type[np.floating[Any]]] = np.float32
     masks_cells: ClassVar[bool] = True
-    halves: ClassVar[frozenset[str]] = frozenset()
 
     def parse(self, card: Card, split: str) -> Any:
         """Return the validated effort of a card in one split.

@@ -105,7 +105,6 @@ def file_source(
     also: tuple[Feature, ...] = (),
     downloads: tuple[Download, ...] = (),
     version: int = 1,
-    halves: frozenset[str] = frozenset(),
 ) -> FileSource:
     """Return a source of files for a reader that returns all splits as samples.
 
@@ -119,7 +118,6 @@ def file_source(
         also: Further features of the stage ``meta`` that the reader returns, such as the names of files.
         downloads: The registered downloads of the files.
         version: Must be raised whenever the reader returns other samples for the same files.
-        halves: Names of scalars that are stored as float16.
     """
     protocol = name.partition(".")[2]
 
@@ -136,7 +134,6 @@ def file_source(
         shard_size=lambda parameters: 1 << 62,  # one shard, drawn in this process
         unique=False,
         redraw=refuse_other_draws,
-        halves=halves,
         read=read,
     )
 

@@ -17,6 +17,7 @@ _BUILT_IN = {
     "trace": "graphbench.tasks.trace:TraceTask",
     "solve": "graphbench.tasks.solve:SolveTask",
     "select": "graphbench.tasks.select:SelectTask",
+    "forecast": "graphbench.tasks.forecast:ForecastTask",
     "generate": "graphbench.tasks.generate:GenerateTask",
     "text": "graphbench.tasks.text:TextTask",
 }

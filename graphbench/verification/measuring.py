@@ -19,6 +19,7 @@ from graphbench.data.domain import find_generator
 from graphbench.data.generation import add_labels, draw_samples, ensure_split
 from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
+from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import default_root
 from graphbench.data.texts import stored_arrays
@@ -80,7 +81,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
         root: Folder of the datasets, for tasks whose scores refer to facts of the training split: that is read there.
     """
     whole, card = card, card.graphs
-    task = _measuring_task(card, root, progress) if card.outputs else None
+    task = _measuring_task(whole, root, progress) if whole.outputs and not whole.tasks else None
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
@@ -93,7 +94,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
             size = statistics_size(card, split, generator, first)
             samples = train if split == "train" else draw_samples(card, split, np.arange(size))
             graphs[split], counted[split] = samples, len(samples)
-            statistics[split] = describe(generator, parameters, samples)
+            statistics[split] = describe(generator, parameters, unpacked(card, samples))
             if generator.different is not None:
                 different[split] = dict(generator.different(samples))
             if split != "train" and generator.solvers is not None:

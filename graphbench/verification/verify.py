@@ -22,6 +22,7 @@ from graphbench.data.generation import draw_samples
 from graphbench.data.hashing import sample_hashes
 from graphbench.data.labels import labeller_of
 from graphbench.data.layout import dataset_folder, find_file
+from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.source_choice import source_of, sourced_card
@@ -192,6 +193,8 @@ class _SplitChecks:
         """Compare the first samples, bit for bit, with the hash on the card."""
         may_follow = not self.card.data_seed and source_of(self.card) is None
         pinned = self.measured.first_samples.get(self.split)
+        if self.generator.environment is not None and pinned not in (None, arrays_hash(self.first)):
+            raise CheckSkipped("other bits than on the card, as other machines and versions give; statistics tell")
         return compare_hash(arrays_hash(self.first), pinned, len(self.first), may_follow)
 
     def stored_file(self) -> str:
@@ -201,6 +204,7 @@ class _SplitChecks:
             raise CheckSkipped("not generated here")
         Manifest(self.folder).check(name, full=True)
         path = self.folder / name
+        self._require_environment(name)
         samples = stored_samples(self.card, path)
         few = min(FIRST, len(samples))
         drawn = self._random(len(samples), min(self.sample_size, len(samples)))
@@ -219,6 +223,14 @@ class _SplitChecks:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
         return f"checksum right, {len(chosen)} of {len(samples)} graphs regenerated and equal"
 
+    def _require_environment(self, name: str) -> None:
+        """Skip the comparison of bits for a file of a generator whose bits depend on more than its parameters."""
+        here = {} if self.generator.environment is None else dict(self.generator.environment())
+        there = dict((Manifest(self.folder).entry(name) or {}).get("environment", {}))
+        if here != there:
+            other = ", ".join(f"{key} {there.get(key, 'unknown')}" for key in here if there.get(key) != here[key])
+            raise CheckSkipped(f"checksum right; drawn with {other or 'more'}, so its bits cannot be drawn again here")
+
     def _must_be_redraw(self, index: int, stored: Samples, path: Path) -> None:
         """Accept a stored sample that is a later attempt of its index (its first draw was a duplicate)."""
         task = SplitTask(self.card, self.split)
@@ -232,7 +244,8 @@ class _SplitChecks:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
             raise CheckSkipped("taken from the files, not checked")
-        problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, self.sample)
+        sample = unpacked(self.card, self.sample)
+        problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, sample)
         if problems:
             raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
         return f"{len(self.sample)} graphs checked against independent implementations"
@@ -243,7 +256,7 @@ class _SplitChecks:
             return
         try:
             count, name = len(self.sample), f"check of what {self.generator.name} holds out"
-            found = ask(name, self.generator.hold_outs, self.parameters, self.sample)
+            found = ask(name, self.generator.hold_outs, self.parameters, unpacked(self.card, self.sample))
         except (CheckFailed, GraphBenchError) as failure:
             yield Row(self.split, "hold-outs", False, str(failure))
             return
@@ -267,7 +280,8 @@ class _SplitChecks:
 
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
-        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, self.many)
+        many = unpacked(self.card, self.many)
+        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, many)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
         return compare_statistics(self.card, found, len(self.many), known, known_count)

@@ -211,3 +211,11 @@ def test_what_splits_to_test_on_are_made_of_is_counted(capsys, tmp_path):
     counts = catalog().card("clutrr/gen_23").measured.different["k2"]
     assert f"k2: {', '.join(f'{count} {what}' for what, count in counts.items())}; k3: " in line
     assert "train:" not in line and {"walks", "clauses", "answers"} == set(counts)
+
+
+def test_scores_of_many_metrics_are_listed_one_per_line(capsys):
+    show.scores("weather", {split: {f"m{i}": (i + 1) * 2.5e-7 for i in range(20)} for split in ("val", "test")}, False)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1] == ["metric", "val", "test"]
+    assert lines[2] == ["m0", "2.5e-07", "2.5e-07"]
+    assert len(lines) == 22

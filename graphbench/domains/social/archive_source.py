@@ -120,7 +120,7 @@ def _describe(card: Card) -> Card:
 
 
 def _of_kind(kind: str) -> FileSource:
-    found = file_source(f"social.{kind}", partial(read_official, kind=kind), halves=frozenset({"content"}))
+    found = file_source(f"social.{kind}", partial(read_official, kind=kind))
     generator = replace(found.generator, statistics=degree_statistics)
     return replace(found, generator=generator, report=_report, describe=_describe)
 

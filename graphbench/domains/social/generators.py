@@ -128,7 +128,6 @@ GENERATORS: Mapping[str, Generator] = {
         solvers=_solvers,
         redraw=_redraw,
         compile_jobs=(CompileJob("graphbench.domains.social.snapshot_kernels:medians", _compile),),
-        halves=frozenset({"content"}),
         limited="users",
     ),
     "archive": ARCHIVE,

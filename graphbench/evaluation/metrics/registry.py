@@ -42,6 +42,7 @@ from graphbench.evaluation.metrics.solutions import (
     seconds_per_graph,
     share_matched,
 )
+from graphbench.evaluation.metrics.weather import WeatherSums, mean_acc, mean_relative_mse
 
 _BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
 _DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
@@ -51,6 +52,7 @@ _TEXT = frozenset({Kind.TEXT})
 _ROUNDING = 1e-9
 _SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
 _CHOICE: frozenset[Kind] = frozenset()  # scores the choice of an algorithm, not predictions of a feature
+_FORECAST: frozenset[Kind] = frozenset()  # scores fields on a grid
 _ANSWER: frozenset[Kind] = frozenset()  # scores whole structures that a judge has read
 
 
@@ -304,6 +306,17 @@ _ALL = (
     Metric(
         "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
         _ANSWER, JudgedSums, mean_of("mean_depth"),
+    ),
+    Metric(
+        "relative_mse", False, 0, math.inf,
+        "Mean over channels of the mean squared error over that of persistence, which is 1.",
+        _FORECAST, WeatherSums, mean_relative_mse, squared=True,
+    ),
+    Metric(
+        "acc", True, -1, 1,
+        "Mean over channels of the anomaly correlation: of forecast and truth minus the climatology of training, "
+        "weighted by area, averaged over times.",
+        _FORECAST, WeatherSums, mean_acc,
     ),
 )  # fmt: skip
 

@@ -1,0 +1,49 @@
+"""Weather: fields on a latitude-longitude grid, the mesh that connects it, and simulated or reanalysed states.
+
+The functions below load on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphbench.core.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
+    from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
+    from graphbench.domains.weather.icosahedron import icosphere
+    from graphbench.domains.weather.mesh import Mesh, mesh
+    from graphbench.domains.weather.weights import latitude_weights, loss_weights
+
+_LAZY = {
+    "ATMOSPHERE": "graphbench.domains.weather.channels",
+    "CHANNELS": "graphbench.domains.weather.channels",
+    "LEVELS": "graphbench.domains.weather.channels",
+    "SURFACE": "graphbench.domains.weather.channels",
+    "Mesh": "graphbench.domains.weather.mesh",
+    "grid_latitudes": "graphbench.domains.weather.grids",
+    "grid_longitudes": "graphbench.domains.weather.grids",
+    "icosphere": "graphbench.domains.weather.icosahedron",
+    "latitude_weights": "graphbench.domains.weather.weights",
+    "loss_weights": "graphbench.domains.weather.weights",
+    "mesh": "graphbench.domains.weather.mesh",
+    "regrid": "graphbench.domains.weather.grids",
+}
+
+__all__ = [
+    "ATMOSPHERE",
+    "CHANNELS",
+    "LEVELS",
+    "SURFACE",
+    "Mesh",
+    "grid_latitudes",
+    "grid_longitudes",
+    "icosphere",
+    "latitude_weights",
+    "loss_weights",
+    "mesh",
+    "regrid",
+]
+
+__getattr__, __dir__ = lazy_exports(globals(), _LAZY)

@@ -1,0 +1,13 @@
+"""What the domain brings."""
+
+from __future__ import annotations
+
+from graphbench.data.domain import Domain
+
+DOMAIN = Domain(
+    "weather",
+    generators="graphbench.domains.weather.generators:GENERATORS",
+    sources="graphbench.domains.weather.official_source:SOURCES",
+    structures="graphbench.domains.weather.structures:STRUCTURES",
+    exporters="graphbench.domains.weather.exporters:EXPORTERS",
+)

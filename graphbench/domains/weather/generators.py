@@ -1,0 +1,173 @@
+"""The generator of simulated weather: independent runs of the model, their states one after the other.
+
+Reanalysis has a generator, too, as every card does; it refuses to draw.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphbench.core.errors import StoreError
+from graphbench.data.samples import Generator, Samples
+from graphbench.data.seeds import label_number
+from graphbench.domains.weather.checks import check_states, describe_states
+from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, environment, simulate
+from graphbench.domains.weather.times import clock, hours_since_epoch
+
+_PER_DAY = 24 // STEP_HOURS
+_KEPT_RUNS = 2
+_CHANNELS = 83
+
+
+class SimulationParameters(BaseModel):
+    """What states a split holds: those of runs 0, 1, 2, ..., one run after the other.
+
+    Attributes:
+        truncation: Largest total wavenumber of the model: 21, 31 or 42.
+        days: Days of a run, of four states each.
+        spin_up: Days that a run is simulated before its first state.
+        first: Day on which the states of run 0 begin.
+        stride: Days from the beginning of a run to that of the next.
+        latitudes: Latitudes of the grid.
+        longitudes: Longitudes of the grid.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    truncation: Literal[21, 31, 42]
+    days: Annotated[int, Field(ge=1, le=3660)]
+    spin_up: Annotated[int, Field(ge=CHUNK_DAYS, le=3650, multiple_of=CHUNK_DAYS)] = 120
+    first: datetime.date
+    stride: Annotated[int, Field(ge=0, le=3660)] = 0
+    latitudes: Annotated[int, Field(ge=2, le=128)] = 32
+    longitudes: Annotated[int, Field(ge=2, le=256)] = 64
+
+    @property
+    def per_run(self) -> int:
+        """States per run."""
+        return self.days * _PER_DAY
+
+    def begin(self, run: int) -> np.datetime64:
+        """Return the day on which the states of a run begin."""
+        return np.datetime64(self.first, "D") + np.timedelta64(run * self.stride, "D")
+
+
+_KEPT: dict[tuple[Run, int, int], NDArray[np.float32]] = {}  # the states simulated last: simulating again takes minutes
+
+
+def _states(run: Run, count: int, parameters: SimulationParameters) -> NDArray[np.float32]:
+    """Return at least ``count`` first states of a run; those of the last few runs are kept in memory."""
+    key = run, parameters.latitudes, parameters.longitudes
+    found = _KEPT.pop(key, None)
+    if found is None or len(found) < count:
+        whole = 1 + -(-(count - 1) // (CHUNK_DAYS * _PER_DAY)) * CHUNK_DAYS * _PER_DAY  # to the end of a chunk
+        found = simulate(run, whole, parameters.latitudes, parameters.longitudes)
+    _KEPT[key] = found
+    while len(_KEPT) > _KEPT_RUNS:
+        del _KEPT[next(iter(_KEPT))]
+    return found
+
+
+def _generate(
+    parameters: SimulationParameters, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    points = parameters.latitudes * parameters.longitudes
+    runs, steps = np.divmod(indices, parameters.per_run)
+    states = np.empty((len(indices), points, _CHANNELS), np.float32)
+    for run in np.unique(runs).tolist():
+        own = runs == run
+        which = Run(parameters.truncation, label_number(key, run), str(parameters.begin(run)), parameters.spin_up)
+        states[own] = _states(which, int(steps[own].max()) + 1, parameters)[steps[own]]
+    begins = hours_since_epoch([parameters.begin(run) for run in runs.tolist()])
+    found = states_as_samples(states, begins + STEP_HOURS * steps, runs)
+    return replace(found, facts={"environment": environment()})
+
+
+def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], runs: NDArray[np.int64]) -> Samples:
+    """Return states as samples without edges, with the features that cards of weather store.
+
+    Args:
+        states: float32 ``[S, points, 83]``.
+        hours: int64 ``[S]``, hours since 1959-01-01 00 UTC.
+        runs: int64 ``[S]``, the run of each.
+    """
+    count, points, channels = states.shape
+    return Samples(
+        np.full(count, points, np.int64),
+        np.zeros(count, np.int64),
+        np.empty((0, 2), np.int64),
+        {
+            "state": states.reshape(count * points, channels),
+            "clock": clock(hours),
+            "time": hours.astype(np.float32),  # exact up to the year 3800
+            "run": runs.astype(np.float32),
+        },
+    )
+
+
+class YearParameters(BaseModel):
+    """The years of a split of reanalysis.
+
+    Attributes:
+        begin: First day.
+        end: Last day.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    begin: datetime.date
+    end: datetime.date
+
+
+def refuse_generation(
+    parameters: BaseModel, key: np.uint64, indices: NDArray[np.int64], attempts: NDArray[np.int64]
+) -> Samples:
+    """Refuse to generate what can only be read.
+
+    Raises:
+        StoreError: Always.
+    """
+    raise StoreError(
+        "reanalysis is read from files: give --source official --folder DIR (source='official', folder=...), the "
+        "folder of WeatherBench 2's 1959-2023_01_10-6h-64x32_equiangular_conservative.zarr; what is generated is "
+        "weather/sim_64x32"
+    )
+
+
+def _stored_bytes(parameters: SimulationParameters) -> int:
+    return 2 * _CHANNELS * parameters.latitudes * parameters.longitudes
+
+
+GENERATORS: Mapping[str, Generator] = {
+    "simulation": Generator(
+        name="weather.simulation",
+        version=1,
+        parameters=SimulationParameters,
+        generate=_generate,
+        check=lambda parameters, samples: check_states(samples, parameters.latitudes),
+        statistics=lambda parameters, samples: describe_states(samples, parameters.latitudes),
+        shard_size=lambda parameters: parameters.per_run,
+        stored_bytes=_stored_bytes,
+        unique=False,
+        unique_inputs=True,
+        environment=environment,
+    ),
+    "reanalysis": Generator(
+        name="weather.reanalysis",
+        version=1,
+        parameters=YearParameters,
+        generate=refuse_generation,
+        drawn=False,
+        check=None,
+        statistics=lambda parameters, samples: {},
+        shard_size=lambda parameters: 1,
+        unique=False,
+    ),
+}

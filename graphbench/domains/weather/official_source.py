@@ -1,0 +1,185 @@
+"""ERA5 in WeatherBench 2's grid, and exported simulations, as a source of samples.
+
+A folder is, or holds, one zarr store whose times the card divides by date; or it holds the stores ``train.zarr``,
+``val.zarr`` and ``test.zarr``. States are read a year at a time, and an interrupted build goes on with the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from graphbench.catalog.cards import CORE_SPLITS, Card
+from graphbench.catalog.sections import SplitSpec
+from graphbench.core.errors import CardError, StoreError
+from graphbench.data.samples import Generator, Samples
+from graphbench.data.sources import FileSource, refuse_other_draws
+from graphbench.domains.weather.channels import CHANNELS
+from graphbench.domains.weather.checks import check_states, describe_states
+from graphbench.domains.weather.generators import YearParameters, refuse_generation, states_as_samples
+from graphbench.domains.weather.times import hours_since_epoch
+from graphbench.domains.weather.zarr_files import WeatherStore, open_store
+
+NAME = "weather.official"
+_YEAR = 4 * 365  # states read as one unit of work
+_AT_ONCE = 100  # states read from a store at once
+
+
+class StoreParameters(BaseModel):
+    """The part of a store that a split consists of.
+
+    Attributes:
+        folder: The store.
+        content: SHA-256 of the store's metadata, and of the names and sizes of its files.
+        first: Number of its first state in the store.
+        latitudes: Latitudes of its grid.
+        longitudes: Longitudes of its grid.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str
+    content: str
+    first: int
+    latitudes: int
+    longitudes: int
+
+
+class _StoreGenerator(Generator):
+    """Returns states of a store."""
+
+    def draw(self, card: Card, split: str, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
+        """Return states of a split.
+
+        Raises:
+            StoreError: If the store has changed since the card was derived, or cannot be read.
+        """
+        parameters: StoreParameters = self.parse(card, split)
+        path = Path(parameters.folder)
+        if content_of(path) != parameters.content:
+            raise StoreError(f"the files in {path} changed since they were read; load them again")
+        store, places = _opened(path, parameters.content), indices + parameters.first
+        points = parameters.latitudes * parameters.longitudes
+        states = np.empty((len(places), points, len(CHANNELS)), np.float32)
+        ends = np.flatnonzero(np.diff(places) != 1) + 1
+        for part in np.split(np.arange(len(places)), ends):
+            for first in range(0, len(part), _AT_ONCE):
+                own = part[first : first + _AT_ONCE]
+                states[own] = store.read(int(places[own[0]]), int(places[own[-1]]) + 1)
+        return states_as_samples(states, store.hours[places], store.runs[places])
+
+
+@lru_cache(maxsize=4)
+def _opened(path: Path, content: str) -> WeatherStore:
+    return open_store(path)
+
+
+def content_of(path: Path) -> str:
+    """Return a hash of a store's metadata and coordinates, and of the names and sizes of all its files.
+
+    The content of chunks does not enter, as it takes hours to read: another value in a chunk of the same size is not
+    noticed.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            digest.update(f"{file.relative_to(path).as_posix()} {file.stat().st_size}\n".encode())
+            if file.name.startswith(".z") or file.name == "zarr.json" or file.parent.name == "time":
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def stores_of(folder: Path) -> dict[str, Path] | Path:
+    """Return the store of every split, or the one store whose times are to be divided.
+
+    Raises:
+        StoreError: If the folder has neither.
+    """
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a folder; give the one that holds the zarr store")
+    own = {split: folder / f"{split}.zarr" for split in CORE_SPLITS}
+    if all(path.is_dir() for path in own.values()):
+        return own
+    if any((folder / marker).is_file() for marker in (".zgroup", ".zmetadata", "zarr.json")):
+        return folder
+    found = sorted(folder.glob("*.zarr"))
+    if len(found) != 1:
+        what = f"{len(found)} zarr stores" if found else "no zarr store"
+        raise StoreError(
+            f"{folder} holds {what}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, test.zarr"
+        )
+    return found[0]
+
+
+def _card_of_stores(card: Card, folder: Path) -> Card:
+    place = folder.expanduser().resolve()
+    stores = stores_of(place)
+    paths = stores if isinstance(stores, dict) else dict.fromkeys(CORE_SPLITS, stores)
+    contents = {path: content_of(path) for path in set(paths.values())}
+    specs = {}
+    for split, path in paths.items():
+        store = _opened(path, contents[path])
+        _require_grid(card, store)
+        first, last = (0, len(store.hours)) if isinstance(stores, dict) else _years(card, split, store)
+        own = {"folder": str(path), "content": contents[path], "first": first, **store.grid}
+        specs[split] = SplitSpec(count=last - first, shift=card.split(split).shift, parameters=own)
+    return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}})
+
+
+def _require_grid(card: Card, store: WeatherStore) -> None:
+    """Refuse a store on another grid than the card's.
+
+    Raises:
+        StoreError: With both sizes.
+    """
+    wanted = {} if card.series is None else {key: card.series.parameters.get(key, n) for key, n in store.grid.items()}
+    if store.grid != wanted:
+        given, expected = (" x ".join(str(g[key]) for key in ("longitudes", "latitudes")) for g in (store.grid, wanted))
+        raise StoreError(f"{store.path} has a grid of {given} points; {card.id} needs {expected}")
+
+
+def _years(card: Card, split: str, store: WeatherStore) -> tuple[int, int]:
+    """Return the first and one past the last state of a split in a store whose times are divided by date.
+
+    Raises:
+        CardError: If the card does not say which years belong to the split.
+        StoreError: If the store has none of them, or its times do not ascend.
+    """
+    given = card.split(split).parameters
+    if set(given) != {"begin", "end"}:
+        raise CardError(f"{card.id} does not divide one store into splits; give train.zarr, val.zarr and test.zarr")
+    years = YearParameters.model_validate(given)
+    if (np.diff(store.hours) <= 0).any():
+        raise StoreError(f"the times of {store.path} do not ascend; give train.zarr, val.zarr and test.zarr")
+    begin, end = hours_since_epoch(np.array([years.begin, years.end], "datetime64[D]")).tolist()
+    first, last = np.searchsorted(store.hours, [begin, end + 24]).tolist()
+    if last - first < 1:
+        raise StoreError(f"{store.path} has no times from {years.begin} to {years.end}, which {card.id} {split} needs")
+    return first, last
+
+
+def _describe(card: Card) -> Card:
+    return card.model_copy(update={"protocol": NAME.partition(".")[2], "measured": None, "overlapping": True})
+
+
+_GENERATOR = _StoreGenerator(
+    name=NAME,
+    version=1,
+    parameters=StoreParameters,
+    generate=refuse_generation,
+    check=lambda parameters, samples: check_states(samples, parameters.latitudes),
+    statistics=lambda parameters, samples: describe_states(samples, parameters.latitudes),
+    shard_size=lambda parameters: _YEAR,
+    stored_bytes=lambda parameters: 2 * len(CHANNELS) * parameters.latitudes * parameters.longitudes,
+    unique=False,
+    unique_inputs=True,
+    redraw=refuse_other_draws,
+)
+
+SOURCES: Mapping[str, FileSource] = {"official": FileSource(NAME, _card_of_stores, _GENERATOR, _describe)}

@@ -1,0 +1,194 @@
+"""The evaluator of forecasts: of changes of fields on a latitude-longitude grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphbench.core.errors import EvaluationError
+from graphbench.domains.weather.channels import variable_and_level
+from graphbench.evaluation.climatology import Climatology
+from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.graphs import is_graphs, one_batch
+from graphbench.evaluation.inputs import as_array
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.metrics.weather import WeatherSums
+from graphbench.evaluation.score import Score
+
+HEADLINES = (500, 700, 850)
+"""Levels in hPa whose scores are listed, those of table 19 and of WeatherBench 2."""
+
+_SCORES = frozenset({"mse", "relative_mse", "acc"})
+
+
+class ForecastEvaluator(BaseEvaluator):
+    """Scores predicted changes of weather states: what ``Evaluator("weather/sim_64x32")`` returns.
+
+    Arguments of :meth:`evaluate` and :meth:`update`:
+
+    - ``y_true``: the samples, a PyG ``Batch`` or ``Data``, or a list of ``Data``; or the changes themselves,
+      ``[times, points, channels]``, without anomaly correlations.
+    - ``y_pred``: the predicted changes at grid points, ``[times, points, channels]`` or ``[times * points, channels]``.
+
+    The score has ``mse``, the mean over all points and channels without weights (GraphBench, table 19), whose value is
+    ruled by geopotential and pressure; ``relative_mse`` and ``acc`` where asked for; ``mse_<variable>`` over all levels
+    of each variable; and for every channel of the surface, 500, 700 and 850 hPa ``mse_<channel>``, ``rmse_<channel>``,
+    ``bias_<channel>`` and ``acc_<channel>``, of which the last three are weighted by area (WeatherBench 2).
+
+    Args:
+        channels: Names of the channels.
+        output: Name of the output that is scored.
+        state: Name of the feature whose change it is.
+        latitudes: Latitudes of the grid in degrees, ascending.
+        metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
+        grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
+        lead_hours: Hours from a sample to the time that is forecast.
+        climatology: That of the training split, for the anomaly correlation; None leaves it out.
+        scores: As for all evaluators; it has no meaning here.
+        expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
+
+    Attributes:
+        sums: The running sums, which have the scores of all channels.
+
+    Raises:
+        EvaluationError: If a metric is not one of these.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[str],
+        output: str,
+        state: str,
+        latitudes: ArrayLike,
+        metrics: Sequence[str],
+        *,
+        grid: str | None = None,
+        lead_hours: int,
+        climatology: Climatology | None = None,
+        scores: str | None = None,
+        expected_graphs: int | None = None,
+    ) -> None:
+        super().__init__(scores, expected_graphs)
+        unknown = [name for name in metrics if name not in _SCORES]
+        if unknown:
+            raise EvaluationError(f"forecasts have no metric {unknown[0]!r}; use some of {', '.join(sorted(_SCORES))}")
+        self.metrics = tuple(METRICS[name] for name in metrics)
+        self.channels, self.output, self.state = tuple(channels), output, state
+        self.latitudes, self.grid = np.asarray(latitudes, np.float64), grid
+        self.lead_hours, self.climatology = lead_hours, climatology
+        self.reset()
+
+    def __repr__(self) -> str:
+        """Return the output and the metrics."""
+        return f"ForecastEvaluator({self.output}; {', '.join(m.name for m in self.metrics)})"
+
+    @property
+    def sums(self) -> WeatherSums:
+        """The running sums."""
+        found: WeatherSums = self._sums
+        return found
+
+    def start(self) -> WeatherSums:
+        """Return the sums of no forecast."""
+        return WeatherSums(len(self.channels), self.latitudes)
+
+    def add(self, sums: WeatherSums, y_true: Any, y_pred: Any, batch: Any = None) -> None:
+        """Add forecasts to the sums; where it raises, the sums stay as they were."""
+        if batch is not None:
+            raise EvaluationError("batch is given, but forecasts have a row per time and point; leave batch out")
+        if isinstance(y_pred, Mapping):
+            if self.output not in y_pred:
+                raise EvaluationError(f"y_pred lacks {self.output!r}; it has {', '.join(map(str, y_pred))}")
+            y_pred = y_pred[self.output]
+        states, hours = None, None
+        if is_graphs(y_true):
+            graphs = one_batch(y_true)
+            times = int(getattr(graphs, "num_graphs", 1) or 1)
+            change, states = (self._at_points(graphs, name, times) for name in (self.output, self.state))
+            hours = as_array(graphs["time"], "time")
+        else:
+            change = as_array(y_true, "y_true")
+        self.add_fields(sums, change, as_array(y_pred, "y_pred"), states, hours)
+
+    def _at_points(self, graphs: Any, name: str, times: int) -> NDArray[Any]:
+        """Return the rows of grid points of a field of graphs; ``[times, points, channels]``."""
+        values = as_array(graphs[name], name)
+        nodes = len(values) // times
+        points = nodes if self.grid is None else int(as_array(graphs[self.grid], self.grid)[:nodes].sum())
+        return values.reshape(times, nodes, -1)[:, :points]
+
+    def add_fields(
+        self,
+        sums: WeatherSums,
+        change: NDArray[Any],
+        predicted: NDArray[Any],
+        states: NDArray[Any] | None,
+        hours: NDArray[Any] | None,
+    ) -> None:
+        """Add forecasts that are given as arrays.
+
+        Args:
+            sums: The sums to add to.
+            change: ``[times, points, channels]``.
+            predicted: As many values, ``[times, points, channels]`` or ``[times * points, channels]``.
+            states: ``[times, points, channels]``, the states that the forecasts began with.
+            hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
+
+        Raises:
+            EvaluationError: If shapes do not fit or a value is not finite.
+        """
+        wide = len(self.channels)
+        if change.ndim != 3 or change.shape[-1] != wide or change.shape[1] % len(self.latitudes):
+            raise EvaluationError(
+                f"the targets have the shape {list(change.shape)}; give [times, points, {wide}] for a grid of "
+                f"{len(self.latitudes)} latitudes"
+            )
+        if predicted.size != change.size or predicted.shape[-1] != wide:
+            raise EvaluationError(
+                f"y_pred has the shape {list(predicted.shape)}; give {list(change.shape)}: one row per time and grid "
+                "point, without the nodes of the mesh"
+            )
+        predicted = predicted.reshape(change.shape)
+        wrong = np.argwhere(~np.isfinite(predicted))
+        if len(wrong):
+            t, p, c = wrong[0].tolist()
+            raise EvaluationError(
+                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel {self.channels[c]}; "
+                "predictions must be finite"
+            )
+        if states is None or hours is None or self.climatology is None:
+            sums.add(change, predicted, change=change)
+            return
+        later = states.astype(np.float64)
+        sums.add(later + change, later + predicted, self.climatology.at(hours + self.lead_hours), change)
+
+    def finish(self, sums: WeatherSums) -> Score:
+        """Return the score of sums to which forecasts were added."""
+        self.check_graphs(sums.times)
+        if not sums.times:
+            raise EvaluationError("no forecasts were given, so there is nothing to score")
+        values, undefined = self.values(lambda m: float(sums.mse.mean()) if m.name == "mse" else m.value(sums))
+        values |= self._listed(sums)
+        return Score(
+            values,
+            self.primary_name,
+            items=sums.times * sums.points * len(self.channels),
+            graphs=sums.times,
+            undefined=undefined,
+        )
+
+    def _listed(self, sums: WeatherSums) -> dict[str, float]:
+        """Return the scores of variables and of the headline channels by name."""
+        of_variable: dict[str, list[float]] = {}
+        found: dict[str, float] = {}
+        columns = {"mse": sums.mse, "rmse": sums.rmse, "bias": sums.bias, "acc": sums.acc}
+        for c, channel in enumerate(self.channels):
+            variable, level = variable_and_level(channel)
+            of_variable.setdefault(variable, []).append(float(sums.mse[c]))
+            if level is None or level in HEADLINES:
+                found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
+        means = {f"mse_{variable}": float(np.mean(scores)) for variable, scores in of_variable.items()}
+        return {name: value for name, value in {**means, **found}.items() if np.isfinite(value)}

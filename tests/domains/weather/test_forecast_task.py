@@ -1,0 +1,256 @@
+"""The kind of task ``forecast``: loss, scores, trivial predictors and files, against formulas written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from graphbench.catalog.names import catalog
+from graphbench.core.errors import CardError, EvaluationError
+from graphbench.data.dataset import GraphDataset
+from graphbench.data.generation import ensure_split
+from graphbench.domains.weather import CHANNELS, LEVELS, grid_latitudes
+from graphbench.evaluation import weather_scores
+from graphbench.evaluation.climatology import climatology_of
+from graphbench.loader import Loader
+from graphbench.tasks.registry import task_of
+from graphbench.training.evaluate import evaluate_run
+from graphbench.training.run import train
+
+POINTS, NODES = 512, 512 + 162
+
+
+@pytest.fixture
+def data(small, tmp_path, monkeypatch):
+    card = small()
+    monkeypatch.setitem(catalog().cards, card.id, card)
+    return Loader(card.id, root=tmp_path / "root", progress=False, workers=1).load()
+
+
+@pytest.fixture
+def task(data):
+    found = task_of(data.card)
+    found.read_training(data)
+    return found
+
+
+def states(split):
+    """Return the states of a split as an evaluator sees them, float64 [times, points, 83]."""
+    rows = task_of(split.card)._at(split.samples, np.arange(len(split.samples)))
+    return rows.astype(np.float64)
+
+
+def test_samples_have_grid_and_mesh(data):
+    graph = data.train[0]
+    assert graph.num_nodes == NODES
+    assert graph.grid.sum() == POINTS and graph.grid[:POINTS].all()
+    assert graph.x.shape == (NODES, 83 + 1 + 3)
+    assert graph.y.shape == (NODES, 83)
+    senders, receivers = graph.edge_index
+    up, down = graph.relation == 1, graph.relation == 2
+    assert (senders[up] < POINTS).all() and (receivers[up] >= POINTS).all()
+    assert (senders[down] >= POINTS).all() and (receivers[down] < POINTS).all()
+    assert (graph.edge_index[:, graph.relation == 0] >= POINTS).all()
+    assert torch.bincount(receivers[down], minlength=POINTS)[:POINTS].unique().tolist() == [3]
+
+
+def test_the_loss_is_that_of_section_3_4(task, data):
+    batch = next(iter(data.train.batches(3)))
+    torch.manual_seed(0)
+    predicted = torch.randn(3 * NODES, 83) * 0.1
+    value = task.losses({"change": predicted}, batch)["change"].item()
+    before, later = states(data.train)[:7], states(data.train)[2:9]
+    deviation = (later - before).std(axis=(0, 1))
+    cosines = np.cos(np.deg2rad(grid_latitudes(16)))
+    total = 0.0
+    for d in range(3):
+        guess = predicted.reshape(3, NODES, 83)[d, :POINTS].double().numpy()
+        for c, channel in enumerate(CHANNELS):
+            level = int(channel.rsplit("_", 1)[1]) if c >= 5 else None
+            weight = level / np.mean(LEVELS) if level else 1.0 if c == 0 else 0.1
+            error = (guess[:, c] - (later - before)[d, :, c]) / deviation[c]
+            total += weight * float((np.tile(cosines / cosines.mean(), 32) * error**2).sum())
+    assert value == pytest.approx(total / (3 * POINTS * 83), rel=1e-3)
+
+
+def test_losses_of_parts_add_up(task, data):
+    batch = data.train.make_batch(np.arange(5))
+    parts = [data.train.make_batch(np.arange(3)), data.train.make_batch(np.arange(3, 5))]
+    whole = task.losses({"change": torch.zeros(5 * NODES, 83)}, batch)["change"]
+    own = [task.losses({"change": torch.zeros(p.num_nodes, 83)}, p)["change"] for p in parts]
+    weights = [task.loss_weights(p)["change"] for p in parts]
+    joined = sum(w * v for w, v in zip(weights, own, strict=True)) / sum(weights)
+    torch.testing.assert_close(joined, whole)
+
+
+def test_mesh_nodes_do_not_count(task, data):
+    batch = data.train.make_batch(np.arange(2))
+    predicted = torch.zeros(2, NODES, 83)
+    before = task.losses({"change": predicted.flatten(0, 1)}, batch)["change"]
+    predicted[:, POINTS:] = 1e6
+    torch.testing.assert_close(task.losses({"change": predicted.flatten(0, 1)}, batch)["change"], before)
+    assert task.predict({"change": predicted.flatten(0, 1)}, batch)["change"].abs().max() == 0
+
+
+def test_scores_are_those_of_weather_scores(task, data):
+    evaluator = task.evaluator(expected_graphs=2)
+    (batch,) = data.test.batches(8)
+    guess = torch.from_numpy(np.random.default_rng(0).standard_normal((2, POINTS, 83)).astype(np.float32))
+    score = evaluator.evaluate(batch, {"change": guess})
+    frames = states(data.test)
+    truth, forecast = frames[2:4], frames[:2] + guess.numpy()
+    usual = np.broadcast_to(states(data.train).mean(axis=0), truth.shape)  # all training states are of one month
+    sums = evaluator.start()
+    evaluator.add(sums, batch, guess)
+    full = [np.pad(a, ((0, 0), (0, 0), (0, 0))) for a in (truth, forecast, usual)]
+    expected = weather_scores(*(_by_variable(a) for a in full))
+    assert score.primary_name == "mse"
+    assert score["mse"] == pytest.approx(((forecast - truth) ** 2).mean(), rel=1e-4)
+    for metric in ("mse", "rmse", "bias", "acc"):
+        for level in (500, 850):
+            found = score[f"{metric}_geopotential_{level}"]
+            assert found == pytest.approx(expected[metric]["geopotential"][LEVELS.index(level)], rel=1e-3, abs=1e-4)
+        assert score[f"{metric}_2m_temperature"] == pytest.approx(
+            expected[metric]["2m_temperature"], rel=1e-3, abs=1e-5
+        )
+    assert score["mse_temperature"] == pytest.approx(expected["mse"]["temperature"].mean(), rel=1e-4)
+    persistence = ((truth - frames[:2]) ** 2).mean(axis=(0, 1))
+    assert score["relative_mse"] == pytest.approx(
+        (((forecast - truth) ** 2).mean(axis=(0, 1)) / persistence).mean(), rel=1e-3
+    )
+
+
+def _by_variable(array):
+    cube = array.reshape(len(array), 32, 16, 83)
+    at = {name: c for c, name in enumerate(CHANNELS)}
+    return {
+        "2m_temperature": cube[..., 0],
+        "temperature": np.stack([cube[..., at[f"temperature_{n}"]] for n in LEVELS], axis=1),
+        "geopotential": np.stack([cube[..., at[f"geopotential_{n}"]] for n in LEVELS], axis=1),
+    }
+
+
+def test_batches_of_updates_give_the_same_score(task, data):
+    whole, parts = task.evaluator(), task.evaluator()
+    (batch,) = data.train.batches(16)
+    guess = torch.randn(7, POINTS, 83)
+    score = whole.evaluate(batch, guess)
+    for first in (0, 3, 6):
+        own = data.train.make_batch(np.arange(first, min(first + 3, 7)))
+        parts.update(own, guess[first : first + 3].flatten(0, 1))
+    for name, value in score.items():
+        assert parts.compute()[name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
+
+
+def test_floors_by_hand(task, data):
+    floors = task.floors(data.train.samples, data.test.samples)
+    frames, train = states(data.test), states(data.train)
+    truth = frames[2:]
+    for name, forecast in (
+        ("persistence", frames[:-2]),
+        ("persistence_6h", frames[1:-1]),
+        ("climatology", np.broadcast_to(train.mean(axis=0), truth.shape)),
+    ):
+        assert floors[name]["mse"] == pytest.approx(((forecast - truth) ** 2).mean(), rel=1e-3)
+    assert floors["persistence"]["relative_mse"] == pytest.approx(1, rel=1e-5)
+    assert floors["persistence_6h"]["mse"] < floors["persistence"]["mse"]
+    assert floors["persistence"]["acc"] > 0.5
+
+
+def test_predictions_of_files(task, data, tmp_path):
+    (batch,) = data.test.batches(4)
+    guess = task.predict({"change": torch.randn(2 * NODES, 83)}, batch)
+    path = task.write_predictions(tmp_path / "test", [guess])
+    assert task.score_file(path, data.test)["test"]["mse"] == pytest.approx(
+        task.evaluator().evaluate(batch, guess)["mse"]
+    )
+    np.save(tmp_path / "short.npy", np.zeros((1, POINTS, 83)))
+    with pytest.raises(EvaluationError, match="give"):
+        task.score_file(tmp_path / "short.npy", data.test)
+    np.save(tmp_path / "wide.npy", np.zeros((2, POINTS, 82)))
+    with pytest.raises(EvaluationError, match=r"write \[times, points, 83\]"):
+        task.score_file(tmp_path / "wide.npy", data.test)
+    wrong = np.zeros((2, POINTS, 83))
+    wrong[1, 7, 3] = np.inf
+    np.save(tmp_path / "wrong.npy", wrong)
+    with pytest.raises(EvaluationError, match="inf at time 1 of this update, point 7, channel mean_sea_level_pressure"):
+        task.score_file(tmp_path / "wrong.npy", data.test)
+
+
+def test_without_training_there_is_no_anomaly_correlation(data):
+    evaluator = task_of(data.card).evaluator()
+    (batch,) = data.test.batches(4)
+    score = evaluator.evaluate(batch, torch.zeros(2, POINTS, 83))
+    assert "acc" not in score and "climatology" in score.undefined["acc"]
+    arrays = evaluator.evaluate(batch.change.reshape(2, NODES, 83)[:, :POINTS], torch.zeros(2, POINTS, 83))
+    assert arrays["mse"] == pytest.approx(score["mse"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_of_validation_or_of_the_future_enters(small, recorded, tmp_path, seed):
+    """Other states after the training split, or after the later time of a sample, change nothing."""
+    frames, _ = recorded
+    card = small()
+
+    def opened(name, root):
+        path = ensure_split(card, name, root, workers=1, progress=False)
+        return GraphDataset(card, name, path)
+
+    first = opened("train", tmp_path / "a")
+    facts = task_of(card).training_facts(first)
+    usual = task_of(card).climatology_of(first.samples)
+    sample = first[2]
+    kept, cut = frames.copy(), 9 if seed < 2 else 5
+    scale = np.array(card.packed["state"].scale)
+    try:
+        frames[cut:] += np.random.default_rng(seed).standard_normal(frames[cut:].shape) * scale
+        changed = opened("train", tmp_path / "b")
+        torch.testing.assert_close(changed[2].state, sample.state, rtol=0, atol=0)
+        torch.testing.assert_close(changed[2].change, sample.change, rtol=0, atol=0)
+        if cut == 9:
+            assert task_of(card).training_facts(changed) == facts
+            np.testing.assert_array_equal(task_of(card).climatology_of(changed.samples).means, usual.means)
+        else:
+            assert task_of(card).training_facts(changed) != facts
+    finally:
+        frames[...] = kept
+
+
+def test_climatology_by_month_and_time_of_day():
+    hours = np.array([0, 6, 24, 31 * 24, 31 * 24 + 6])
+    fields = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3))
+    plain = climatology_of([(hours[:2], fields[:2]), (hours[2:], fields[2:])], diurnal=False)
+    assert plain.at(np.array([12, 31 * 24, 200 * 24]))[:, 0, 0].tolist() == [1, 3.5, 2]  # July has the mean of all
+    fine = climatology_of([(hours, fields)], diurnal=True)
+    assert fine.at(np.array([48, 54, 60, 31 * 24]))[:, 1, 2].tolist() == [1, 1, 2, 3]
+
+
+def test_cards_that_do_not_fit_are_refused(small):
+    for changes, message in (
+        ({"task": {"type": "forecast", "options": {"latitude": 16}}}, "did you mean 'latitudes'"),
+        ({"task": {"type": "forecast", "options": {"time": "hour"}}}, "names 'hour'"),
+    ):
+        with pytest.raises(CardError, match=message):
+            task_of(small(**changes))
+    plain = catalog().cards["circuits/converters_5"].with_task("ratio")
+    with pytest.raises(CardError, match="needs series"):
+        task_of(plain.model_copy(update={"task": plain.task.model_copy(update={"type": "forecast"})}))
+
+
+MODEL = """
+model: {processor: gin, layers: 1, hidden: 8, dropout: 0.0, activation: relu}
+training: {steps: 3, batch_size: 2, lr: 1.0e-3, warmup: 1, eval_every: 3}
+"""
+
+
+def test_a_model_of_the_house_trains_on_it(data, tmp_path):
+    path = tmp_path / "tiny.yaml"
+    path.write_text(MODEL)
+    result = train(data=data, model=path, output=tmp_path / "run", progress=False, evaluate="test")
+    score = result.record.scores["test"]
+    assert math.isfinite(score["mse"]) and math.isfinite(score["acc"])
+    again = evaluate_run(tmp_path / "run", ["test"], data=data, progress=False)["test"]
+    assert again["mse"] == pytest.approx(score["mse"])
