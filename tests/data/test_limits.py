@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import graphbench
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import CardError, GenerationError
-from graphbench.data.generation import draw_samples
+from graphbench.core.errors import CardError
 from graphbench.data.limits import apply_limit
 from graphbench.domains.algoreas import generators
 
@@ -59,29 +57,6 @@ def test_the_loader_builds_smaller_graphs_beside_the_full_ones(large, tmp_path):
     assert "train=1, val=1, test=1" in repr(small)
     again = graphbench.Loader(large.id, root=tmp_path, workers=1, limit={"test": 12}).load()
     assert again.test[0].num_nodes == 12 and again.train[0].num_nodes == 40
-
-
-def test_scalars_are_stored_as_halves_where_the_generator_says_so(make_card, monkeypatch):
-    mst = generators.GENERATORS["mst"]
-    card = make_card()
-    exact = draw_samples(card, "train", [0, 1]).values["weight"]
-
-    def with_generator(**changes):
-        monkeypatch.setattr(generators, "GENERATORS", {**generators.GENERATORS, "mst": replace(mst, **changes)})
-
-    with_generator(halves=frozenset({"weight"}))
-    found = draw_samples(card, "train", [0, 1]).values["weight"]
-    assert found.dtype == np.float16 and exact.dtype == np.float32
-    np.testing.assert_allclose(found, exact, rtol=1e-3)
-
-    def large(*arguments):
-        samples = mst.generate(*arguments)
-        samples.values["weight"][0] = 1e6
-        return samples
-
-    with_generator(halves=frozenset({"weight"}), generate=large)
-    with pytest.raises(GenerationError, match=r"weight has values beyond 65504, the largest of float16"):
-        draw_samples(card, "train", [0])
 
 
 def test_a_limit_below_what_the_generator_takes_is_refused(tmp_path):
