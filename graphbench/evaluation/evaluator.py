@@ -35,10 +35,10 @@ class BaseEvaluator(ABC):
         default_scores: What floating-point predictions are where ``scores`` is not given.
         scores: What floating-point predictions are.
         expected_graphs: Number of graphs that :meth:`compute` requires; None for any number.
-        failure_masks: Features of graphs that mark those on which a labeller failed; such graphs are refused.
+        labellers: Names of the labellers behind the targets; graphs on which one failed are refused.
     """
 
-    failure_masks: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
     metrics: tuple[Metric, ...]
     _sums: Any
@@ -83,7 +83,7 @@ class BaseEvaluator(ABC):
                 and where), nothing is given, graphs are missing or too many, or the primary metric is undefined for
                 the targets. Other metrics that are undefined are left out, see ``Score.undefined``.
         """
-        refuse_unlabelled(y_true, self.failure_masks)
+        refuse_unlabelled(y_true, self.labellers)
         sums = self.start()
         self.add(sums, y_true, y_pred, batch, **further)
         return self.finish(sums)
@@ -94,7 +94,7 @@ class BaseEvaluator(ABC):
         Graph indices count within the update: index 0 of the next one is another graph. An update that raises changes
         nothing.
         """
-        refuse_unlabelled(y_true, self.failure_masks)
+        refuse_unlabelled(y_true, self.labellers)
         self.add(self._sums, y_true, y_pred, batch, **further)
         self._updates += 1
 

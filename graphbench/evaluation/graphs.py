@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
+from graphbench.data.domain import find_labeller
 
 
 def is_graphs(value: Any) -> bool:
@@ -19,20 +20,20 @@ def is_graphs(value: Any) -> bool:
     return hasattr(value, "edge_index")
 
 
-def refuse_unlabelled(value: Any, masks: Sequence[str]) -> None:
+def refuse_unlabelled(value: Any, labellers: Sequence[str]) -> None:
     """Refuse graphs on which a labeller failed, whose targets are no labels.
 
     Args:
         value: PyG graphs or a batch; anything else is accepted.
-        masks: Features of graphs, which are 1 where a labeller failed.
+        labellers: Names of the labellers behind the targets; they are looked up once there are graphs to check.
 
     Raises:
         EvaluationError: If there are any.
     """
-    if not masks or not is_graphs(value):
+    if not labellers or not is_graphs(value):
         return
     graphs = value if isinstance(value, (list, tuple)) else [value]
-    for name in masks:
+    for name in (find_labeller(labeller).failed for labeller in labellers):
         failed = sum(int((mask != 0).sum()) for graph in graphs if (mask := getattr(graph, name, None)) is not None)
         if failed:
             raise EvaluationError(

@@ -65,6 +65,11 @@ class Layout:
         """The columns of ``edge_index``, which all layers of a model share sorted."""
         return Arcs(self.edge_index, self.num_nodes, self.num_nodes, symmetric=not self.directed)
 
+    @cached_property
+    def in_degrees(self) -> Tensor:
+        """int64 [N], columns of ``edge_index`` that point at each node, counted once for all layers."""
+        return torch.bincount(self.edge_index[1], minlength=self.num_nodes)
+
     @property
     def num_nodes(self) -> int:
         """N."""

@@ -187,7 +187,8 @@ class Task(ABC):
                 no samples is None.
         """
         count = len(train)
-        if count == 1 and share[1] == 1:  # one graph, such as a network: every batch is the same
+        fixed = not getattr(train, "is_changed", True)  # a transform may give another graph every time
+        if count == 1 and share[1] == 1 and fixed:  # one graph, such as a network: every batch is the same
             (batch,) = train.batches(1)
             while True:
                 yield batch

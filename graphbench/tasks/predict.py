@@ -11,7 +11,6 @@ import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
-from graphbench.data.domain import find_labeller
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
@@ -65,7 +64,7 @@ class PredictTask(Task):
         else:
             weights = self.card.task.weights
             evaluator = OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=weights, **options)
-        evaluator.failure_masks = tuple(find_labeller(name).failed for name in self.card.labellers)
+        evaluator.labellers = self.card.labellers
         return evaluator
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:

@@ -62,7 +62,7 @@ class TrainingLoop:
         self.saved_step: int | None = None
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
-        self._single: dict[str, Any] = {}
+        self._single: dict[str, tuple[Any, Any]] = {}
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
@@ -237,12 +237,14 @@ class TrainingLoop:
         return total
 
     def _on_device(self, id_: str, part: Any) -> Any:
-        """Return a batch on the device; the one batch of a single graph is copied there once."""
+        """Return a batch on the device; the batch of a single graph that comes again is copied there once."""
         if self.runs[id_].train_size > 1:
             return part.to(self.world.device)
-        if id_ not in self._single:
-            self._single[id_] = part.to(self.world.device)
-        return self._single[id_]
+        given, moved = self._single.get(id_, (None, None))
+        if given is not part:
+            moved = part.to(self.world.device)
+            self._single[id_] = (part, moved)
+        return moved
 
     def _shares(self, counts: Sequence[Mapping[str, Any]]) -> list[dict[str, Tensor]]:
         """Return output -> share of its terms that each of this process's parts of a batch has."""

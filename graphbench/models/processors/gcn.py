@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
@@ -45,8 +44,7 @@ def normalised_sums(nodes: Tensor, layout: Layout) -> Tensor:
         nodes: [N, d].
         layout: The batch's layout; ``d_v`` is one more than the number of arcs into v.
     """
-    count = 1 + torch.bincount(layout.edge_index[1], minlength=layout.num_nodes)
-    shares = count.to(nodes.dtype).rsqrt().unsqueeze(1)
+    shares = (1 + layout.in_degrees).to(nodes.dtype).rsqrt().unsqueeze(1)
     scaled = nodes * shares
     return (scaled + neighbour_sums(scaled, layout)) * shares
 

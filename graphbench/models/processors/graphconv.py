@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
@@ -35,8 +34,7 @@ class GraphConvLayer(nn.Module):
 
 def neighbour_means(nodes: Tensor, layout: Layout) -> Tensor:
     """Return the mean over arcs (u, v) of ``nodes[u]`` for every v, [N, d]; 0 without arcs into v."""
-    arriving = torch.bincount(layout.edge_index[1], minlength=layout.num_nodes)
-    return neighbour_sums(nodes, layout) / arriving.clamp(min=1).unsqueeze(1)
+    return neighbour_sums(nodes, layout) / layout.in_degrees.clamp(min=1).unsqueeze(1)
 
 
 @register_processor("graphconv")
