@@ -103,6 +103,8 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
             if split != "train" and task is not None:
                 few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
                 floor[split] = task.floors(train, few)
+                if split == "test":
+                    floor |= _floors_of_groups(task, train, few)
                 if known := task.solvers(few):
                     solvers[split] = solvers.get(split, {}) | known
             bar.update()
@@ -187,10 +189,15 @@ def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path 
     task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
     solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
     floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
+    floor |= _floors_of_groups(task, samples["train"], samples["test"])
     for part, rows in task.parts(samples["test"]).items():
         own = samples["test"].take(card, rows)
         solvers[f"test_{part}"], floor[f"test_{part}"] = task.solvers(own), task.floors(samples["train"], own)
     return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
+
+
+def _floors_of_groups(task: Task, train: Samples, test: Samples) -> dict[str, Any]:
+    return {f"test_{group}": found for group, found in task.group_floors(train, test).items()}
 
 
 def update_measured(card: Card, progress: bool | None = None, root: str | Path | None = None) -> Path:
