@@ -16,7 +16,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
-_TINY = 1e-6
+_ROUNDING = 1e-6  # deviation over mean of a constant column of float32
 _INVERSE = "inverse"  # key of the encoders of reversed arcs, next to those of the locations
 
 
@@ -38,9 +38,9 @@ class Standardiser(nn.Module):
     def fit(self, values: Tensor) -> None:
         """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1."""
         sample = values.double()
-        std = sample.std(dim=0, unbiased=False)
-        self.mean.copy_(sample.mean(dim=0))
-        self.std.copy_(torch.where(std > _TINY, std, torch.ones_like(std)))
+        mean, std = sample.mean(dim=0), sample.std(dim=0, unbiased=False)
+        self.mean.copy_(mean)
+        self.std.copy_(torch.where(std > _ROUNDING * mean.abs(), std, torch.ones_like(std)))
 
     def standardise(self, values: Tensor) -> Tensor:
         """Return ``(values - mean) / std``, [items, width]."""
