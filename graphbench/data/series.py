@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -133,7 +134,8 @@ class SeriesGraphs:
     ) -> torch.Tensor:
         """Return stored rows as the values of a feature at all nodes, or their changes since earlier ones.
 
-        Nodes without stored values have 0.
+        Nodes without stored values have the value that is stored as 0, the offset of a packed feature; their change
+        is 0.
         """
         places = self.nodes if feature.location is Location.NODE else rows.shape[1]
         dtype = torch.float32 if rows.is_floating_point() else torch.int64
@@ -147,7 +149,7 @@ class SeriesGraphs:
             offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self._packed[source]))
             known.mul_(scale.to(whole.device))
             if before is None:
-                known.add_(offset.to(whole.device))
+                whole.add_(offset.to(whole.device))
         return whole.flatten(0, 1)
 
     def _shared_fields(self, count: int, device: torch.device) -> dict[str, Any]:
@@ -169,6 +171,32 @@ class SeriesGraphs:
                 self._shared.popitem(last=False)
         self._shared.move_to_end(key)
         return self._shared[key]
+
+
+def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
+    """Return a batch whose features of nodes have rows at nodes with stored values alone, as statistics need them.
+
+    The other nodes of a series have a constant, which is no value of the feature.
+
+    Args:
+        card: The card of the samples.
+        samples: The dataset that made the batch.
+        batch: The batch; it stays as it is.
+
+    Returns:
+        A copy in which stored features of nodes and their changes have ``[samples * rows, ...]``; the batch itself for
+        a card without a series, and where a transform has given graphs another number of nodes.
+    """
+    flat = getattr(samples, "flat", None)
+    if card.series is None or not isinstance(flat, SeriesGraphs) or batch.num_nodes != flat.nodes * batch.num_graphs:
+        return batch
+    found = copy(batch)
+    for feature in card.features:
+        if feature.location is Location.NODE and feature.name not in card.series.fixed:
+            values = batch[feature.name]
+            known = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
+            found[feature.name] = known.flatten(0, 1)
+    return found
 
 
 def build_structure(card: Card) -> Samples:

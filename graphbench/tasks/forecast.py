@@ -19,6 +19,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.climatology import Climatology, climatology_of
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.forecasts import ForecastEvaluator
+from graphbench.evaluation.linear_forecasts import fit_linear_forecast
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 32  # states: 22 MB
 _DEVIATION = "deviation_"
+_LINEAR = "linear_regression"
 
 
 class ForecastOptions(BaseModel):
@@ -66,7 +68,8 @@ class ForecastTask(Task):
     type: ClassVar[str] = "forecast"
     samples: ClassVar[str] = "times"
     floor_predictors: ClassVar[str] = (
-        "persistence of the state, of the state 6 hours later, and the training climatology"
+        "persistence of the state, of the state 6 hours later, the training climatology, and linear regression of "
+        "every channel on itself and its neighbours"
     )
     reads_training: ClassVar[bool] = True
     timing: ClassVar[tuple[int, int, int]] = (8, 16, 3)
@@ -172,8 +175,11 @@ class ForecastTask(Task):
         return found
 
     def normalisation_batch(self, train: Any) -> Any:
-        """Return a batch of training samples in random order, from which models take means."""
-        return next(iter(train.batches(min(_AT_ONCE, len(train)), shuffle=True)))
+        """Return a batch of training samples in random order, from which models take means, without mesh nodes."""
+        from graphbench.data.series import with_stored_rows
+
+        batch = next(iter(train.batches(min(_AT_ONCE, len(train)), shuffle=True)))
+        return with_stored_rows(self.card, train, batch)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the weighted mean of squared errors at grid points, in units of the deviations of training changes."""
@@ -235,24 +241,33 @@ class ForecastTask(Task):
         )
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-        """Return the scores of persistence over the whole lead and over its last step, and of the climatology."""
+        """Return the scores of persistence over the lead and over its last step, climatology and linear regression."""
         if self.climatology is None:
             self.climatology = self.climatology_of(train)
         step = self.options.step_hours
-        names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology"]
+        names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology", _LINEAR]
+        linear = fit_linear_forecast(self._anomalies(train, self.climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
         found = {name: evaluator.start() for name, evaluator in evaluators.items()}
         for own, change, states in self._pairs(samples):
-            later = hours[own]
+            begin = hours[own]
+            usual = self.climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
                 f"persistence_{step}h": self._at(samples, own + self.lead - 1) - states,
-                "climatology": self.climatology.at(later + self.lead_hours) - states,
+                "climatology": usual - states,
+                _LINEAR: usual + linear.later(states - self.climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
-                evaluator.add_fields(found[name], change, guesses[name], states, later)
+                evaluator.add_fields(found[name], change, guesses[name], states, begin)
         return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
+
+    def _anomalies(self, train: Samples, usual: Climatology) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield the deviations of states from a climatology, now and at the later time, some at once."""
+        hours = np.asarray(train.values[self.options.time])
+        for own, change, states in self._pairs(train):
+            yield states - usual.at(hours[own]), states + change - usual.at(hours[own] + self.lead_hours)
 
     # ------------------------------------------------------------------------------------------------ files
 

@@ -136,7 +136,7 @@ def test_samples_are_times_with_a_later_one_in_their_run(make, tmp_path):
         assert graph.edge_index.tolist() == [[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]
         assert graph.clock.item() == time
         np.testing.assert_allclose(graph.state[:POINTS], states_of([time]), atol=0.2)  # 16 bits
-        assert not graph.state[POINTS:].any()
+        assert graph.state[POINTS:].tolist() == [[100, 200]] * (NODES - POINTS)  # the offsets of the packing
         np.testing.assert_allclose(graph.change[:POINTS], 20, atol=0.3)
         assert not graph.change[POINTS:].any()
         assert graph.grid.tolist() == [1, 1, 1, 0, 0]
