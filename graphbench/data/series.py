@@ -17,18 +17,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import ArgumentError, CardError
-from graphbench.core.validation import explain
 from graphbench.data.batching import FlatGraphs, as_tensors, move
 from graphbench.data.compacting import compact
-from graphbench.data.domain import find_generator, find_structure
+from graphbench.data.domain import find_generator
 from graphbench.data.packing import columns
 from graphbench.data.samples import Samples
 from graphbench.data.structure import graph_problem
+from graphbench.data.structures import graph_of_series
 
 _SIZES = 4  # batch sizes (and devices) whose shared tensors are kept
 
@@ -206,18 +205,14 @@ def build_structure(card: Card) -> Samples:
         CardError: If a parameter is unknown or out of range, or the graph does not fit the card.
     """
     assert card.series is not None
-    structure = find_structure(card.series.structure)
-    try:
-        parameters = structure.parameters.model_validate(card.series.parameters)
-    except ValidationError as error:
-        raise CardError(f"{card.path} ({card.id}, series): {explain(error, structure.parameters)}") from error
-    built = structure.build(parameters)
+    built = graph_of_series(card)
     fixed = tuple(f for f in card.features if f.name in card.series.fixed)
     own = card.model_copy(update={"features": fixed, "series": None, "packed": {}})
     problem = "" if {f.name for f in fixed} == set(built.values) else f"it gives {', '.join(sorted(built.values))}"
     problem = problem or ("" if len(built) == 1 else f"it gives {len(built)} graphs") or graph_problem(own, built)
     if problem:
-        raise CardError(f"{card.path} ({card.id}): the structure {structure.name} does not fit the card: {problem}")
+        name = card.series.structure
+        raise CardError(f"{card.path} ({card.id}): the structure {name} does not fit the card: {problem}")
     return compact(own, built, find_generator(card.generator))
 
 

@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from graphbench.catalog.families import load_family
 from graphbench.core.errors import ArgumentError, CardError, GenerationError
 from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import Domain, register, unregister
+from graphbench.data.domain import Domain, find_generator, register, unregister
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.packing import pack, unpack
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.series import pairs_of_runs
 from graphbench.data.store import map_arrays
-from graphbench.data.structures import Structure
+from graphbench.data.structures import Structure, graph_of_series
+from graphbench.verification.measuring import describe
 
 POINTS, NODES, RUN = 3, 5, 10
 
@@ -94,6 +95,9 @@ CARD = {
 }
 
 
+TASK = {"title": "Size", "summary": "How large it is.", "type": "predict", "metrics": {"primary": "mse"}}
+
+
 @pytest.fixture
 def make(tmp_path):
     """Return a function that gives the card, with other keys."""
@@ -104,7 +108,8 @@ def make(tmp_path):
     def card(**changes):
         path = tmp_path / "cards" / "counting" / "toy.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump({**CARD, **changes}, sort_keys=False))
+        content = {key: value for key, value in {**CARD, **changes}.items() if value is not None}
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
         return load_family(path)[0]
 
     yield card
@@ -249,12 +254,43 @@ def test_values_too_large_for_16_bits_are_refused(make, tmp_path):
         ({"series": {**CARD["series"], "fixed": ["grid"]}}, r"\['length'\] are features of edges"),
         ({"series": {**CARD["series"], "changes": {"change": "clock"}}}, "both must be the same"),
         ({"series": {**CARD["series"], "changes": {"change": "states"}}}, r"names \['states'\]"),
-        ({"complete": True}, "neither hints, labels nor views"),
+        ({"complete": True}, "remove complete"),
+        ({"views": {"other": {"title": "Other", "view": "sat.literal_clause"}}}, "remove views"),
+        ({"features": {**CARD["features"], "step": ["hint", "graph", "scalar"]}}, "remove hints"),
+        (
+            {
+                "labels": {"co.mis": {"features": {"size": ["meta", "graph", "scalar"]}}},
+                "tasks": {"own": {**TASK, "labels": "co.mis", "outputs": ["size"]}},
+                "metrics": None,
+            },
+            "remove labels",
+        ),
     ],
 )
 def test_cards_that_do_not_fit_are_refused(make, changes, message):
     with pytest.raises(CardError, match=message):
         make(**changes)
+
+
+def test_out_of_distribution_splits_are_series_as_well(make, tmp_path):
+    """A split beside the three is made of states like them; its samples are pairs of its own runs."""
+    ood = {"far": {"count": 12, "shift": "higher", "parameters": {"height": 500.0}}}
+    card = make(ood=ood)
+    data = opened(card, tmp_path, "far")
+    assert len(data) == 8
+    np.testing.assert_allclose(data[3].state[:POINTS], states_of([3], 500.0), atol=0.5)
+    np.testing.assert_allclose(data[3].change[:POINTS], 20, atol=1)
+
+
+def test_sizes_of_a_series_are_those_of_its_graph(make):
+    """Statistics count the graph of the samples, and not the stored states, which have no edges."""
+    card = make()
+    graph = graph_of_series(card)
+    maker = find_generator(card.generator)
+    found = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)), graph)
+    assert found == {"nodes": (NODES, 0), "edges": (NODES, 0)}
+    plain = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)))
+    assert plain == {"nodes": (POINTS, 0), "edges": (0, 0)}
 
 
 @pytest.mark.parametrize(
