@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import ArgumentError, CardError
-from graphbench.data.batching import FlatGraphs, as_tensors, move
+from graphbench.data.batching import FlatGraphs, as_tensors, move, standard_fields
 from graphbench.data.compacting import compact
 from graphbench.data.domain import find_generator
 from graphbench.data.packing import columns
@@ -165,6 +165,7 @@ class SeriesGraphs:
                 directed=True,
             )
             tensors = as_tensors(copies.gather(np.zeros(count, np.int64)))
+            tensors |= standard_fields(tensors, tuple(f for f in copies.features if f.location is Location.EDGE))
             self._shared[key] = {name: move(value, device) for name, value in tensors.items()}
             if len(self._shared) > _SIZES:
                 self._shared.popitem(last=False)

@@ -146,6 +146,7 @@ def test_samples_are_times_with_a_later_one_in_their_run(make, tmp_path):
         assert not graph.change[POINTS:].any()
         assert graph.grid.tolist() == [1, 1, 1, 0, 0]
         assert graph.y.shape == (NODES, 2)
+        torch.testing.assert_close(graph.edge_attr, graph.length[:, None])
 
 
 @pytest.mark.parametrize("chosen", [slice(3, 9), np.array([5, 0, 18, 5]), np.array([], np.int64)])
@@ -155,7 +156,7 @@ def test_batches_are_the_samples_joined(make, tmp_path, chosen):
     batch = data.make_batch(chosen)
     assert batch.num_graphs == len(numbers)
     assert batch.num_nodes == NODES * len(numbers)
-    for name in ("state", "change", "grid", "length", "clock", "run", "x", "y"):
+    for name in ("state", "change", "grid", "length", "clock", "run", "x", "y", "edge_attr"):
         parts = [data[i][name] for i in numbers]
         torch.testing.assert_close(batch[name], torch.cat(parts) if parts else batch[name][:0])
     edges = [data[i].edge_index + NODES * place for place, i in enumerate(numbers)]
@@ -167,7 +168,7 @@ def test_batches_are_the_samples_joined(make, tmp_path, chosen):
 
 def test_batches_of_a_size_share_the_tensors_of_the_graph(make, tmp_path):
     first, second, last = opened(make(), tmp_path).batches(8, shuffle=True)
-    for name in ("edge_index", "batch", "ptr", "grid", "length"):
+    for name in ("edge_index", "batch", "ptr", "grid", "length", "edge_attr"):
         assert first[name].data_ptr() == second[name].data_ptr()
     assert last.num_graphs == 3
     assert first.state.data_ptr() != second.state.data_ptr()
