@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
     "time": "CPU seconds of one thread, kernels and programs compiled before",
     "data": "made-up states of 83 channels on 64 x 32 points in a zarr store of WeatherBench 2's layout (chunks of 100 "
     "times), which both sides read",
-    "batches": f"{BATCH} samples in random order: a state, its change within 12 hours, and the graph of 4,610 nodes and "
+    "batches": f"{BATCH} samples in random order: a state, its change within 12 hours, the graph of 4,610 nodes and "
     "29,732 edges; ours: GraphDataset.batches on the memory-mapped file; peer: a Dataset of xarray in PyG's "
     "DataLoader, no worker processes; the numbers are compared before",
     "memory": "growth of the process by opening the data and loading the batches; private = not shared",
