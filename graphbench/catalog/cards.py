@@ -127,15 +127,17 @@ class Card(BaseModel):
         unknown = {split for spec in self.labels.values() for split in spec.splits} - {*self.splits, *self.ood}
         if unknown:
             raise ValueError(f"labels have an effort for the splits {sorted(unknown)}, which do not exist")
-        if self.hints:
-            _check_trajectories(self)
         check_packed(self.packed, self.features)
         if self.series is not None:
-            if self.hints or self.labels or self.views or self.complete:
+            unfit = [key for key in ("hints", "labels", "views", "complete") if getattr(self, key)]
+            if unfit:
                 raise ValueError(
-                    "a card with series has neither hints, labels nor views, and its graph is not complete"
+                    "a card with series has one task, no hints, labels or views, and a graph that is not complete; "
+                    f"remove {' and '.join(unfit)}"
                 )
             check_series(self.series, self.features, self.directed)
+        if self.hints:
+            _check_trajectories(self)
         features = (*self.features, *(feature for spec in self.labels.values() for feature in spec.features))
         _check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
         _check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")

@@ -24,7 +24,8 @@ class SeriesSpec(Strict):
 
     Attributes:
         structure: The registered structure that builds the graph, as ``<domain>.<name>``. Stored features of nodes
-            belong to its first nodes; those of all other nodes are 0.
+            belong to its first nodes; all other nodes have 0, or the offset of a packed feature, which standardised
+            is near 0.
         parameters: Parameters of the structure.
         fixed: The features of nodes and edges that come with the structure.
         run: Stored feature of graphs: consecutive times with the same value belong to the same run.

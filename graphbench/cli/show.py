@@ -245,9 +245,16 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
         "split", "graphs", "nodes", "mean edges", "on this machine", right=("graphs", "nodes", "mean edges")
     )
     statistics = c.measured.statistics if c.measured else {}
+    shared = None
+    if c.series is not None:
+        from graphbench.data.structures import graph_of_series
+
+        shared = graph_of_series(c)
     for name, spec in c.all_splits.items():
         edges = f"{statistics[name]['edges'][0]:.1f}" if name in statistics else "-"
         nodes = "-" if (n := c.nodes(name)) is None else f"{n:g}"
+        if shared is not None:
+            nodes, edges = str(shared.num_nodes[0]), str(shared.num_edges[0])
         table.add_row(name, f"{spec.count:,}", nodes, edges, _file_words(files.get(name)))
     return table
 

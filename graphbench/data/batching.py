@@ -163,10 +163,13 @@ def standard_fields(fields: Mapping[str, Any], features: tuple[Feature, ...]) ->
     ``x`` and ``edge_attr`` are float32 ``[items, columns]``: masks have one column, scalars as many as their width,
     and class numbers are one-hot. ``y`` holds the first output and those at the same location: ``[items]`` for a single
     one, ``[items, d]`` if that is a ``scalar(d)``, and for several ones ``[items, K]``, their columns concatenated in
-    the card's order; a text output gives the texts.
+    the card's order; a text output gives the texts. Where ``fields`` has ``edge_attr`` already, it is not built again.
     """
     found: dict[str, Any] = {}
     for name, location in (("x", Location.NODE), ("edge_attr", Location.EDGE)):
+        if name in fields:
+            found[name] = fields[name]
+            continue
         own = select(features, Stage.INPUT, location)
         columns = [_columns(fields[f.name], f) for f in own if f.kind is not Kind.TEXT]
         if columns:

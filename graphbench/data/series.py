@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
 from graphbench.core.errors import ArgumentError, CardError
-from graphbench.core.validation import explain
-from graphbench.data.batching import FlatGraphs, as_tensors, move
+from graphbench.data.batching import FlatGraphs, as_tensors, move, standard_fields
 from graphbench.data.compacting import compact
-from graphbench.data.domain import find_generator, find_structure
+from graphbench.data.domain import find_generator
 from graphbench.data.packing import columns
 from graphbench.data.samples import Samples
 from graphbench.data.structure import graph_problem
+from graphbench.data.structures import graph_of_series
 
 _SIZES = 4  # batch sizes (and devices) whose shared tensors are kept
 
@@ -133,7 +133,8 @@ class SeriesGraphs:
     ) -> torch.Tensor:
         """Return stored rows as the values of a feature at all nodes, or their changes since earlier ones.
 
-        Nodes without stored values have 0.
+        Nodes without stored values have the value that is stored as 0, the offset of a packed feature; their change
+        is 0.
         """
         places = self.nodes if feature.location is Location.NODE else rows.shape[1]
         dtype = torch.float32 if rows.is_floating_point() else torch.int64
@@ -147,7 +148,7 @@ class SeriesGraphs:
             offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self._packed[source]))
             known.mul_(scale.to(whole.device))
             if before is None:
-                known.add_(offset.to(whole.device))
+                whole.add_(offset.to(whole.device))
         return whole.flatten(0, 1)
 
     def _shared_fields(self, count: int, device: torch.device) -> dict[str, Any]:
@@ -164,11 +165,38 @@ class SeriesGraphs:
                 directed=True,
             )
             tensors = as_tensors(copies.gather(np.zeros(count, np.int64)))
+            tensors |= standard_fields(tensors, tuple(f for f in copies.features if f.location is Location.EDGE))
             self._shared[key] = {name: move(value, device) for name, value in tensors.items()}
             if len(self._shared) > _SIZES:
                 self._shared.popitem(last=False)
         self._shared.move_to_end(key)
         return self._shared[key]
+
+
+def with_stored_rows(card: Card, samples: Any, batch: Any) -> Any:
+    """Return a batch whose features of nodes have rows at nodes with stored values alone, as statistics need them.
+
+    The other nodes of a series have a constant, which is no value of the feature.
+
+    Args:
+        card: The card of the samples.
+        samples: The dataset that made the batch.
+        batch: The batch; it stays as it is.
+
+    Returns:
+        A copy in which stored features of nodes and their changes have ``[samples * rows, ...]``; the batch itself for
+        a card without a series, and where a transform has given graphs another number of nodes.
+    """
+    flat = getattr(samples, "flat", None)
+    if card.series is None or not isinstance(flat, SeriesGraphs) or batch.num_nodes != flat.nodes * batch.num_graphs:
+        return batch
+    found = copy(batch)
+    for feature in card.features:
+        if feature.location is Location.NODE and feature.name not in card.series.fixed:
+            values = batch[feature.name]
+            known = values.reshape(batch.num_graphs, flat.nodes, *values.shape[1:])[:, : flat.rows]
+            found[feature.name] = known.flatten(0, 1)
+    return found
 
 
 def build_structure(card: Card) -> Samples:
@@ -178,18 +206,14 @@ def build_structure(card: Card) -> Samples:
         CardError: If a parameter is unknown or out of range, or the graph does not fit the card.
     """
     assert card.series is not None
-    structure = find_structure(card.series.structure)
-    try:
-        parameters = structure.parameters.model_validate(card.series.parameters)
-    except ValidationError as error:
-        raise CardError(f"{card.path} ({card.id}, series): {explain(error, structure.parameters)}") from error
-    built = structure.build(parameters)
+    built = graph_of_series(card)
     fixed = tuple(f for f in card.features if f.name in card.series.fixed)
     own = card.model_copy(update={"features": fixed, "series": None, "packed": {}})
     problem = "" if {f.name for f in fixed} == set(built.values) else f"it gives {', '.join(sorted(built.values))}"
     problem = problem or ("" if len(built) == 1 else f"it gives {len(built)} graphs") or graph_problem(own, built)
     if problem:
-        raise CardError(f"{card.path} ({card.id}): the structure {structure.name} does not fit the card: {problem}")
+        name = card.series.structure
+        raise CardError(f"{card.path} ({card.id}): the structure {name} does not fit the card: {problem}")
     return compact(own, built, find_generator(card.generator))
 
 

@@ -16,7 +16,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.models.graphs import Layout
 from graphbench.models.layers import learned_vector
 
-_ROUNDING = 1e-6  # deviation over mean of a constant column of float32
+_TINY = 1e-6
 _INVERSE = "inverse"  # key of the encoders of reversed arcs, next to those of the locations
 
 
@@ -36,11 +36,15 @@ class Standardiser(nn.Module):
 
     @torch.no_grad()
     def fit(self, values: Tensor) -> None:
-        """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1."""
+        """Estimate mean and deviation from ``values`` [items, width]; a constant column keeps deviation 1.
+
+        Constant is a column whose deviation is at most 1e-6 times its largest absolute value, and at most 1e-6.
+        """
         sample = values.double()
-        mean, std = sample.mean(dim=0), sample.std(dim=0, unbiased=False)
-        self.mean.copy_(mean)
-        self.std.copy_(torch.where(std > _ROUNDING * mean.abs(), std, torch.ones_like(std)))
+        std = sample.std(dim=0, unbiased=False)
+        self.mean.copy_(sample.mean(dim=0))
+        largest = sample.abs().amax(dim=0).clamp(max=1.0) if len(sample) else torch.zeros_like(std)
+        self.std.copy_(torch.where(std > _TINY * largest, std, torch.ones_like(std)))
 
     def standardise(self, values: Tensor) -> Tensor:
         """Return ``(values - mean) / std``, [items, width]."""

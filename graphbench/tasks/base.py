@@ -251,8 +251,14 @@ class Task(ABC):
         return found
 
     def normalisation_batch(self, train: Any) -> Any:
-        """Return a batch of the first training samples, from which models take means; None where they need none."""
-        return next(iter(train.batches(min(_NORMALISATION_SAMPLES, len(train)))))
+        """Return a batch of the first training samples, from which models take means; None where they need none.
+
+        Of a series, features of nodes have rows at the nodes with stored values alone.
+        """
+        from graphbench.data.series import with_stored_rows
+
+        batch = next(iter(train.batches(min(_NORMALISATION_SAMPLES, len(train)))))
+        return batch if self.card.series is None else with_stored_rows(self.card, train, batch)
 
     # ------------------------------------------------------------------------------------------------ training
 

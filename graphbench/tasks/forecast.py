@@ -22,6 +22,7 @@ from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.forecasts import ForecastEvaluator
 from graphbench.evaluation.groups import QUANTITIES
 from graphbench.evaluation.inputs import as_array
+from graphbench.evaluation.linear_forecasts import fit_linear_forecast
 from graphbench.tasks.base import FurtherBatches, Task
 from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
 from graphbench.tasks.rollouts import Rollout, RolloutOptions, Stepper, rollout_starts, rollouts
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32  # states: 22 MB
 _DEVIATION = "deviation_"
+_LINEAR = "linear_regression"
 
 
 class ForecastOptions(BaseModel):
@@ -77,7 +79,8 @@ class ForecastTask(Task):
     type: ClassVar[str] = "forecast"
     samples: ClassVar[str] = "times"
     floor_predictors: ClassVar[str] = (
-        "persistence of the state, of the state 6 hours later, and the training climatology"
+        "persistence of the state, of the state 6 hours later, the training climatology, and linear regression of "
+        "every channel on itself and its neighbours"
     )
     reads_training: ClassVar[bool] = True
     timing: ClassVar[tuple[int, int, int]] = (8, 16, 3)
@@ -197,8 +200,11 @@ class ForecastTask(Task):
         return found
 
     def normalisation_batch(self, train: Any) -> Any:
-        """Return a batch of training samples in random order, from which models take means."""
-        return next(iter(train.batches(min(_AT_ONCE, len(train)), shuffle=True)))
+        """Return a batch of training samples in random order, from which models take means, without mesh nodes."""
+        from graphbench.data.series import with_stored_rows
+
+        batch = next(iter(train.batches(min(_AT_ONCE, len(train)), shuffle=True)))
+        return with_stored_rows(self.card, train, batch)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the weighted mean of squared errors at grid points, in units of the deviations of training changes."""
@@ -296,51 +302,65 @@ class ForecastTask(Task):
         evaluator.update_rollout(batch.changes, predictions, begin, batch.hours)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-        """Return the scores of persistence over the whole lead and over its last step, and of the climatology."""
-        self._know_climatology(train)
+        """Return the scores of persistence over the lead and over its last step, climatology and linear regression."""
+        climatology = self._known_climatology(train)
         step = self.options.step_hours
-        names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology"]
+        names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology", _LINEAR]
+        linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
         found = {name: evaluator.start() for name, evaluator in evaluators.items()}
         for own, change, states in self._pairs(samples):
-            later = hours[own]
+            begin = hours[own]
+            usual = climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
                 f"persistence_{step}h": self._at(samples, own + self.lead - 1) - states,
-                "climatology": self._climatology_at(later + self.lead_hours) - states,
+                "climatology": usual - states,
+                _LINEAR: usual + linear.later(states - climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
-                evaluator.add_fields(found[name], change, guesses[name], states, later)
+                evaluator.add_fields(found[name], change, guesses[name], states, begin)
         return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
 
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
-        """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology in rollouts."""
+        """Return lead time -> trivial predictor -> metric -> score, of rollouts.
+
+        Predictors are persistence, the climatology, and the linear regression, applied to its own forecasts.
+        """
         options = self.options.rollout
         if options is None:
             return {}
-        self._know_climatology(train)
-        evaluators: dict[str, Any] = {name: self.evaluator() for name in ("persistence", "climatology")}
-        hours = np.asarray(samples.values[self.options.time])
+        climatology = self._known_climatology(train)
+        linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
+        evaluators: dict[str, Any] = {name: self.evaluator() for name in ("persistence", "climatology", _LINEAR)}
+        hours, ahead = np.asarray(samples.values[self.options.time]), np.arange(1, options.steps + 1)
         for start in rollout_starts(samples, self.series, options):
-            begin = self._at(samples, start[None])
-            ahead = np.arange(1, options.steps + 1)
-            changes = self._at(samples, start + self.lead * ahead)[None] - begin[:, None]
-            usual = self._climatology_at(hours[start] + self.lead_hours * ahead)[None] - begin[:, None]
-            guesses = {"persistence": np.zeros_like(changes), "climatology": usual}
+            begin, first = self._at(samples, start[None]), hours[start, None]
+            usual = climatology.at(first + self.lead_hours * ahead)
+            anomalies = [begin - climatology.at(first)]
+            for _ in ahead:
+                anomalies.append(linear.later(anomalies[-1]))
+            later = {_LINEAR: usual + np.concatenate(anomalies[1:]), "climatology": usual, "persistence": begin}
+            changes = self._at(samples, start + self.lead * ahead) - begin
             for name, evaluator in evaluators.items():
-                evaluator.update_rollout(changes, guesses[name], begin, hours[start, None])
+                guess = np.broadcast_to(later[name] - begin, changes.shape)
+                evaluator.update_rollout(changes[None], guess[None], begin, first)
         scores = {name: evaluator.groups() for name, evaluator in evaluators.items()}
         groups = scores["persistence"]
         return {group: {name: dict(own[group]) for name, own in scores.items()} for group in groups}
 
-    def _know_climatology(self, train: Samples) -> None:
+    def _known_climatology(self, train: Samples) -> Climatology:
+        """Return the climatology, that of these training samples if it is not known yet."""
         if self.climatology is None:
             self.climatology = self.climatology_of(train)
+        return self.climatology
 
-    def _climatology_at(self, hours: NDArray[Any]) -> NDArray[np.float32]:
-        assert self.climatology is not None
-        return self.climatology.at(hours)
+    def _anomalies(self, train: Samples, usual: Climatology) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield the deviations of states from a climatology, now and at the later time, some at once."""
+        hours = np.asarray(train.values[self.options.time])
+        for own, change, states in self._pairs(train):
+            yield states - usual.at(hours[own]), states + change - usual.at(hours[own] + self.lead_hours)
 
     # ------------------------------------------------------------------------------------------------ files
 

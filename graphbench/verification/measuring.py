@@ -22,6 +22,7 @@ from graphbench.data.labels import labeller_of
 from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.store import default_root
+from graphbench.data.structures import graph_of_series
 from graphbench.data.texts import stored_arrays
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
@@ -57,10 +58,19 @@ def statistics_size(card: Card, split: str, generator: Generator, first: Samples
     return min(card.split(split).count, max(FIRST, most))
 
 
-def describe(generator: Generator, parameters: Any, samples: Samples) -> Statistics:
-    """Return the statistics of sizes, and those that the generator defines."""
+def describe(generator: Generator, parameters: Any, samples: Samples, graph: Samples | None = None) -> Statistics:
+    """Return the statistics of sizes, and those that the generator defines.
+
+    Args:
+        generator: The generator.
+        parameters: Its parameters.
+        samples: The samples, not packed.
+        graph: The graph that all samples share, of a series; None where every sample has its own.
+    """
     own = generator.statistics(parameters, samples)
-    return _summary({"nodes": samples.num_nodes, "edges": samples.num_edges, **own})
+    places = np.arange(len(samples)) if graph is None else np.zeros(len(samples), np.int64)
+    sizes = samples if graph is None else graph
+    return _summary({"nodes": sizes.num_nodes[places], "edges": sizes.num_edges[places], **own})
 
 
 def describe_labels(labeller: Labeller, samples: Samples) -> Statistics:
@@ -85,6 +95,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     generator = find_generator(card.generator)
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
+    shared = None if whole.series is None else graph_of_series(whole)
     train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
@@ -94,7 +105,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
             size = statistics_size(card, split, generator, first)
             samples = train if split == "train" else draw_samples(card, split, np.arange(size))
             graphs[split], counted[split] = samples, len(samples)
-            statistics[split] = describe(generator, parameters, unpacked(card, samples))
+            statistics[split] = describe(generator, parameters, unpacked(card, samples), shared)
             if generator.different is not None:
                 different[split] = dict(generator.different(samples))
             if split != "train" and generator.solvers is not None:

@@ -27,6 +27,7 @@ from graphbench.data.samples import Generator, Samples
 from graphbench.data.shards import SplitTask, stored_samples
 from graphbench.data.source_choice import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
+from graphbench.data.structures import graph_of_series
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks
@@ -96,10 +97,11 @@ def verify(
     place = dataset_folder(card, default_root() if root is None else Path(root).expanduser())
     chosen = splits or tuple(card.all_splits)
     rows: list[Row] = [_card_row(card)]
+    shared = None if card.series is None else graph_of_series(card)
     checks: dict[str, _SplitChecks] = {}
     with progress_bar(len(chosen) + 1, f"verify {card.address}", unit="splits", enabled=progress) as bar:
         for split in chosen:
-            checks[split] = _SplitChecks(card.graphs, split, place, most)
+            checks[split] = _SplitChecks(card.graphs, split, place, most, shared)
             rows += checks[split].rows()
             first = checks[split].first
             rows += [row for layer in card.layers for row in LabelChecks(layer, split, place, most, first).rows()]
@@ -156,8 +158,8 @@ def _card_row(card: Card) -> Row:
 class _SplitChecks:
     """All checks of one split."""
 
-    def __init__(self, card: Card, split: str, folder: Path, samples: int | None) -> None:
-        self.card, self.split, self.folder = card, split, folder
+    def __init__(self, card: Card, split: str, folder: Path, samples: int | None, shared: Samples | None) -> None:
+        self.card, self.split, self.folder, self.shared = card, split, folder, shared
         self.generator: Generator = find_generator(card.generator)
         self.parameters = self.generator.parse(card, split)
         self.count = card.split(split).count
@@ -281,7 +283,8 @@ class _SplitChecks:
     def statistics(self) -> str:
         """Compare mean statistics with the card's, in standard errors."""
         many = unpacked(self.card, self.many)
-        found = ask(f"statistics of {self.generator.name}", describe, self.generator, self.parameters, many)
+        maker = self.generator
+        found = ask(f"statistics of {maker.name}", describe, maker, self.parameters, many, self.shared)
         known = self.measured.statistics.get(self.split)
         known_count = self.measured.statistics_samples.get(self.split, 1)
         return compare_statistics(self.card, found, len(self.many), known, known_count)

@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from graphbench.catalog.families import load_family
 from graphbench.core.errors import ArgumentError, CardError, GenerationError
 from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import Domain, register, unregister
+from graphbench.data.domain import Domain, find_generator, register, unregister
 from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.packing import pack, unpack
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.series import pairs_of_runs
 from graphbench.data.store import map_arrays
-from graphbench.data.structures import Structure
+from graphbench.data.structures import Structure, graph_of_series
+from graphbench.verification.measuring import describe
 
 POINTS, NODES, RUN = 3, 5, 10
 
@@ -94,6 +95,9 @@ CARD = {
 }
 
 
+TASK = {"title": "Size", "summary": "How large it is.", "type": "predict", "metrics": {"primary": "mse"}}
+
+
 @pytest.fixture
 def make(tmp_path):
     """Return a function that gives the card, with other keys."""
@@ -104,7 +108,8 @@ def make(tmp_path):
     def card(**changes):
         path = tmp_path / "cards" / "counting" / "toy.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump({**CARD, **changes}, sort_keys=False))
+        content = {key: value for key, value in {**CARD, **changes}.items() if value is not None}
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
         return load_family(path)[0]
 
     yield card
@@ -136,11 +141,12 @@ def test_samples_are_times_with_a_later_one_in_their_run(make, tmp_path):
         assert graph.edge_index.tolist() == [[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]
         assert graph.clock.item() == time
         np.testing.assert_allclose(graph.state[:POINTS], states_of([time]), atol=0.2)  # 16 bits
-        assert not graph.state[POINTS:].any()
+        assert graph.state[POINTS:].tolist() == [[100, 200]] * (NODES - POINTS)  # the offsets of the packing
         np.testing.assert_allclose(graph.change[:POINTS], 20, atol=0.3)
         assert not graph.change[POINTS:].any()
         assert graph.grid.tolist() == [1, 1, 1, 0, 0]
         assert graph.y.shape == (NODES, 2)
+        torch.testing.assert_close(graph.edge_attr, graph.length[:, None])
 
 
 @pytest.mark.parametrize("chosen", [slice(3, 9), np.array([5, 0, 18, 5]), np.array([], np.int64)])
@@ -150,7 +156,7 @@ def test_batches_are_the_samples_joined(make, tmp_path, chosen):
     batch = data.make_batch(chosen)
     assert batch.num_graphs == len(numbers)
     assert batch.num_nodes == NODES * len(numbers)
-    for name in ("state", "change", "grid", "length", "clock", "run", "x", "y"):
+    for name in ("state", "change", "grid", "length", "clock", "run", "x", "y", "edge_attr"):
         parts = [data[i][name] for i in numbers]
         torch.testing.assert_close(batch[name], torch.cat(parts) if parts else batch[name][:0])
     edges = [data[i].edge_index + NODES * place for place, i in enumerate(numbers)]
@@ -162,7 +168,7 @@ def test_batches_are_the_samples_joined(make, tmp_path, chosen):
 
 def test_batches_of_a_size_share_the_tensors_of_the_graph(make, tmp_path):
     first, second, last = opened(make(), tmp_path).batches(8, shuffle=True)
-    for name in ("edge_index", "batch", "ptr", "grid", "length"):
+    for name in ("edge_index", "batch", "ptr", "grid", "length", "edge_attr"):
         assert first[name].data_ptr() == second[name].data_ptr()
     assert last.num_graphs == 3
     assert first.state.data_ptr() != second.state.data_ptr()
@@ -249,12 +255,43 @@ def test_values_too_large_for_16_bits_are_refused(make, tmp_path):
         ({"series": {**CARD["series"], "fixed": ["grid"]}}, r"\['length'\] are features of edges"),
         ({"series": {**CARD["series"], "changes": {"change": "clock"}}}, "both must be the same"),
         ({"series": {**CARD["series"], "changes": {"change": "states"}}}, r"names \['states'\]"),
-        ({"complete": True}, "neither hints, labels nor views"),
+        ({"complete": True}, "remove complete"),
+        ({"views": {"other": {"title": "Other", "view": "sat.literal_clause"}}}, "remove views"),
+        ({"features": {**CARD["features"], "step": ["hint", "graph", "scalar"]}}, "remove hints"),
+        (
+            {
+                "labels": {"co.mis": {"features": {"size": ["meta", "graph", "scalar"]}}},
+                "tasks": {"own": {**TASK, "labels": "co.mis", "outputs": ["size"]}},
+                "metrics": None,
+            },
+            "remove labels",
+        ),
     ],
 )
 def test_cards_that_do_not_fit_are_refused(make, changes, message):
     with pytest.raises(CardError, match=message):
         make(**changes)
+
+
+def test_out_of_distribution_splits_are_series_as_well(make, tmp_path):
+    """A split beside the three is made of states like them; its samples are pairs of its own runs."""
+    ood = {"far": {"count": 12, "shift": "higher", "parameters": {"height": 500.0}}}
+    card = make(ood=ood)
+    data = opened(card, tmp_path, "far")
+    assert len(data) == 8
+    np.testing.assert_allclose(data[3].state[:POINTS], states_of([3], 500.0), atol=0.5)
+    np.testing.assert_allclose(data[3].change[:POINTS], 20, atol=1)
+
+
+def test_sizes_of_a_series_are_those_of_its_graph(make):
+    """Statistics count the graph of the samples, and not the stored states, which have no edges."""
+    card = make()
+    graph = graph_of_series(card)
+    maker = find_generator(card.generator)
+    found = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)), graph)
+    assert found == {"nodes": (NODES, 0), "edges": (NODES, 0)}
+    plain = describe(maker, Parameters(), draw_samples(card, "train", np.arange(4)))
+    assert plain == {"nodes": (POINTS, 0), "edges": (0, 0)}
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,11 @@ _ALL = (
         _TEXT, RightCounts, _share_right,
     ),
     Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
-    Metric("mse", False, 0, math.inf, "Mean squared error over all values.", _REAL, ErrorSums, _mse, squared=True),
+    Metric(
+        "mse", False, 0, math.inf,
+        "Mean squared error over all values; of forecasts the sum over variables of that over all levels of each.",
+        _REAL, ErrorSums, _mse, squared=True,
+    ),
     Metric(
         "rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse, squared=True
     ),

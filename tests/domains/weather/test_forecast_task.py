@@ -12,10 +12,14 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
-from graphbench.domains.weather import CHANNELS, LEVELS, grid_latitudes
+from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, grid_latitudes
 from graphbench.evaluation import weather_scores
 from graphbench.evaluation.climatology import climatology_of
+from graphbench.evaluation.linear_forecasts import fit_linear_forecast
 from graphbench.loader import Loader
+from graphbench.models.build import ModelConfig, build_model
+from graphbench.models.encoders import ScalarEncoder
+from graphbench.reports.published import published
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.run import train
@@ -41,6 +45,12 @@ def states(split):
     """Return the states of a split as an evaluator sees them, float64 [times, points, 83]."""
     rows = task_of(split.card)._at(split.samples, np.arange(len(split.samples)))
     return rows.astype(np.float64)
+
+
+def total_of_variables(errors):
+    """Return the sum over five channels at the surface and six groups of 13 levels of their mean squared errors."""
+    squares = (errors**2).mean(axis=(0, 1))
+    return squares[:5].sum() + squares[5:].reshape(6, 13).mean(axis=1).sum()
 
 
 def test_samples_have_grid_and_mesh(data):
@@ -95,6 +105,24 @@ def test_mesh_nodes_do_not_count(task, data):
     assert task.predict({"change": predicted.flatten(0, 1)}, batch)["change"].abs().max() == 0
 
 
+def test_models_standardise_by_the_states_of_grid_points(task, data):
+    """Statistics of inputs and targets are NumPy's over the stored states of the samples, without the mesh's zeros."""
+    batch = task.normalisation_batch(data.train)
+    model = build_model(ModelConfig(processor="gin", layers=1, hidden=8), data.card.features, directed=True)
+    model.fit_normalisation(batch)
+    frames = states(data.train)
+    inputs, targets = frames[:7].reshape(-1, 83), (frames[2:9] - frames[:7]).reshape(-1, 83)
+    (encoder,) = (e for e in model.encoder.modules() if isinstance(e, ScalarEncoder) and e.feature.name == "state")
+    (decoder,) = model.decoders
+    for scale, values in ((encoder.scale, inputs), (decoder.scale, targets)):
+        np.testing.assert_allclose(scale.mean, values.mean(axis=0), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(scale.std, values.std(axis=0), rtol=1e-4)
+    full = data.train.make_batch(np.arange(7))
+    assert batch.state.shape == (7 * POINTS, 83) and full.state.shape == (7 * NODES, 83)
+    mesh = encoder.scale.standardise(full.state.reshape(7, NODES, 83)[:, POINTS:])
+    assert mesh.abs().max() < 10  # and the constant of mesh nodes is no outlier
+
+
 def test_scores_are_those_of_weather_scores(task, data):
     evaluator = task.evaluator(expected_graphs=2)
     (batch,) = data.test.batches(8)
@@ -108,7 +136,10 @@ def test_scores_are_those_of_weather_scores(task, data):
     full = [np.pad(a, ((0, 0), (0, 0), (0, 0))) for a in (truth, forecast, usual)]
     expected = weather_scores(*(_by_variable(a) for a in full))
     assert score.primary_name == "mse"
-    assert score["mse"] == pytest.approx(((forecast - truth) ** 2).mean(), rel=1e-4)
+    assert score["mse"] == pytest.approx(total_of_variables(forecast - truth), rel=1e-4)
+    by_variable = weather_scores(truth, forecast, latitudes=grid_latitudes(16))["mse"]
+    assert score["mse"] == pytest.approx(sum(np.mean(levels) for levels in by_variable.values()), rel=1e-4)
+    assert score["mse"] == pytest.approx(sum(score[f"mse_{variable}"] for variable in by_variable), rel=1e-6)
     for metric in ("mse", "rmse", "bias", "acc"):
         for level in (500, 850):
             found = score[f"{metric}_geopotential_{level}"]
@@ -121,6 +152,13 @@ def test_scores_are_those_of_weather_scores(task, data):
     assert score["relative_mse"] == pytest.approx(
         (((forecast - truth) ** 2).mean(axis=(0, 1)) / persistence).mean(), rel=1e-3
     )
+
+
+def test_the_total_of_table_19_is_that_of_its_variables():
+    """The paper's rows of GT: its "All variables" is the sum over variables, up to rounding, and no other mean."""
+    of_gt = {score.metric: score.value for score in published("weather/era5_64x32") if score.model == "gt"}
+    parts = [of_gt[f"mse_{variable}"] for variable in (*SURFACE, *ATMOSPHERE)]
+    assert of_gt["mse"] == pytest.approx(sum(parts), abs=5)
 
 
 def _by_variable(array):
@@ -154,10 +192,48 @@ def test_floors_by_hand(task, data):
         ("persistence_6h", frames[1:-1]),
         ("climatology", np.broadcast_to(train.mean(axis=0), truth.shape)),
     ):
-        assert floors[name]["mse"] == pytest.approx(((forecast - truth) ** 2).mean(), rel=1e-3)
+        assert floors[name]["mse"] == pytest.approx(total_of_variables(forecast - truth), rel=1e-3)
     assert floors["persistence"]["relative_mse"] == pytest.approx(1, rel=1e-5)
     assert floors["persistence_6h"]["mse"] < floors["persistence"]["mse"]
     assert floors["persistence"]["acc"] > 0.5
+
+
+def test_linear_regression_is_that_of_numpy():
+    """Fitted part by part, the coefficients and forecasts are those of ``numpy.linalg.lstsq`` for every latitude."""
+    random = np.random.default_rng(5)
+    units = np.array([1.0, 1e4, 1e-6])
+    now, later = (random.standard_normal((7, 12 * 5, 3)) * units for _ in range(2))
+    later += 0.6 * now
+    fitted = fit_linear_forecast([(now[:3], later[:3]), (now[3:], later[3:])], 5)
+    cube, target = (a.reshape(7, 12, 5, 3) for a in (now, later))
+    found = fitted.later(now).reshape(cube.shape)
+    for latitude in range(5):
+        for c in range(3):
+            rows = [
+                [1.0, cube[t, o, latitude, c], cube[t, o - 1, latitude, c], cube[t, (o + 1) % 12, latitude, c]]
+                for t in range(7)
+                for o in range(12)
+            ]
+            scale = np.array([1.0, *[units[c]] * 3])
+            expected, *_ = np.linalg.lstsq(np.array(rows) / scale, target[:, :, latitude, c].ravel(), rcond=None)
+            np.testing.assert_allclose(fitted.coefficients[latitude, c], expected / scale, rtol=1e-8)
+            np.testing.assert_allclose(found[:, :, latitude, c].ravel(), np.array(rows) @ (expected / scale))
+
+
+def test_linear_regression_of_what_never_differs_is_finite():
+    now = np.zeros((4, 6, 2))
+    now[..., 1] = np.arange(4.0)[:, None]  # one number for a whole circle of latitude: three equal columns
+    fitted = fit_linear_forecast([(now, now + 3)], 2)
+    np.testing.assert_allclose(fitted.later(now), now + 3, atol=1e-9)
+
+
+def test_the_floor_of_linear_regression_reads_the_training_split_alone(task, data):
+    floors = task.floors(data.train.samples, data.test.samples)
+    train, test = states(data.train), states(data.test)
+    usual = train.mean(axis=0)
+    fitted = fit_linear_forecast([(train[:-2] - usual, train[2:] - usual)], 16)
+    forecast = usual + fitted.later(test[:-2] - usual)
+    assert floors["linear_regression"]["mse"] == pytest.approx(total_of_variables(forecast - test[2:]), rel=1e-2)
 
 
 def test_predictions_of_files(task, data, tmp_path):
