@@ -12,9 +12,10 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.data.domain import Domain, find_domain, find_part, register
-from graphbench.data.downloads import download_folder, fetch
+from graphbench.data.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources import FileSource, Reader, file_source
 from graphbench.data.store import default_root
+from graphbench.data.zenodo import ZenodoFiles
 
 GENERATED = "generated"
 IMPORTED = "imported"
@@ -133,9 +134,15 @@ def _folder_of_source(
         return fetch(source.name, source.downloads, root, progress)
     if folder is not None:
         return folder
-    size = sum(file.size for file in source.downloads)
     place = download_folder(source.name, source.downloads, root)
     if not source.downloads or not place.is_dir():
-        hint = f", or download=True (--download), which fetches {size / 1e6:,.1f} MB" if source.downloads else ""
+        hint = f", or download=True (--download), which fetches {_amount(source.downloads)}" if source.downloads else ""
         raise ArgumentError(f"source={asked!r} needs folder= (--folder), the folder of its files{hint}")
     return place
+
+
+def _amount(downloads: Downloads) -> str:
+    """Return how much a download fetches, in words."""
+    if isinstance(downloads, ZenodoFiles):
+        return f"{' and '.join(downloads.names)} of {downloads.site}/records/{downloads.record}"
+    return f"{sum(file.size for file in downloads) / 1e6:,.1f} MB"

@@ -25,6 +25,7 @@ from graphbench.data.downloads import Download
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.structure import graph_problem
+from graphbench.data.zenodo import ZenodoFiles
 
 Reader = Callable[[Path], Mapping[str, Samples]]
 """``folder -> {split: samples}``, with ``train``, ``val`` and ``test``; other splits are out-of-distribution splits."""
@@ -49,7 +50,7 @@ class FileSource:
     generator: Generator
     describe: Callable[[Card], Card]
     report: Callable[[Card, Sequence[str]], Iterator[Row]] | None = None
-    downloads: tuple[Download, ...] = ()
+    downloads: tuple[Download, ...] | ZenodoFiles = ()
 
 
 class FileParameters(BaseModel):

@@ -29,7 +29,7 @@ T0 = end_of_day(START) - 1440
 
 @pytest.fixture(scope="module")
 def history():
-    return simulate(800, 3, width=8)
+    return simulate(500, 3, width=8)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_embedding_goes_on_where_it_stopped(folder):
 def test_texts_of_another_archive_are_embedded_anew(folder):
     embed_archive(folder, hashed, progress=False)
     before = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
-    write_archive(simulate(800, 4, width=8), folder)
+    write_archive(simulate(500, 4, width=8), folder)
     with pytest.raises(StoreError, match="are not embedded yet"):
         read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
     embed_archive(folder, hashed, progress=False)
