@@ -324,24 +324,19 @@ class ForecastTask(Task):
         return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
 
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
-        """Return lead time -> trivial predictor -> metric -> score, of rollouts.
+        """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.
 
-        Predictors are persistence, the climatology, and the linear regression, applied to its own forecasts.
+        A linear regression that is applied to its own forecasts diverges, so it is left out.
         """
         options = self.options.rollout
         if options is None:
             return {}
         climatology = self._known_climatology(train)
-        linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
-        evaluators: dict[str, Any] = {name: self.evaluator() for name in ("persistence", "climatology", _LINEAR)}
+        evaluators: dict[str, Any] = {name: self.evaluator() for name in ("persistence", "climatology")}
         hours, ahead = np.asarray(samples.values[self.options.time]), np.arange(1, options.steps + 1)
         for start in rollout_starts(samples, self.series, options):
             begin, first = self._at(samples, start[None]), hours[start, None]
-            usual = climatology.at(first + self.lead_hours * ahead)
-            anomalies = [begin - climatology.at(first)]
-            for _ in ahead:
-                anomalies.append(linear.later(anomalies[-1]))
-            later = {_LINEAR: usual + np.concatenate(anomalies[1:]), "climatology": usual, "persistence": begin}
+            later = {"climatology": climatology.at(first + self.lead_hours * ahead), "persistence": begin}
             changes = self._at(samples, start + self.lead * ahead) - begin
             for name, evaluator in evaluators.items():
                 guess = np.broadcast_to(later[name] - begin, changes.shape)

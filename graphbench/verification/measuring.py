@@ -85,10 +85,14 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
 def measure(card: Card, *, progress: bool | None = None, root: str | Path | None = None) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
+    Samples are drawn anew, except for those of simulators, whose bits depend on the machine: these are read from the
+    files, whole splits.
+
     Args:
         card: The card.
         progress: Show a progress bar; None for terminals only.
-        root: Folder of the datasets, for tasks whose scores refer to facts of the training split: that is read there.
+        root: Folder of the datasets, for tasks whose scores refer to facts of the training split, which is read there,
+            and for simulated datasets.
     """
     whole, card = card, card.graphs
     task = _measuring_task(whole, root, progress) if whole.outputs and not whole.tasks else None
@@ -96,14 +100,20 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
-    train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
+    whole_splits = None if generator.environment is None else _stored_samples(card, root, progress)
+    train = whole_splits["train"] if whole_splits else _first_drawn(card, "train", 10_000)
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
         for split in card.all_splits:
-            parameters, first = generator.parse(card, split), first_samples(card, split)
+            parameters = generator.parse(card, split)
+            if whole_splits is None:
+                first = first_samples(card, split)
+                size = statistics_size(card, split, generator, first)
+                samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+            else:
+                samples = whole_splits[split]
+                first = samples.part(card, 0, min(FIRST, len(samples)))
             hashes[split] = arrays_hash(first)
-            size = statistics_size(card, split, generator, first)
-            samples = train if split == "train" else draw_samples(card, split, np.arange(size))
             graphs[split], counted[split] = samples, len(samples)
             statistics[split] = describe(generator, parameters, unpacked(card, samples), shared)
             if generator.different is not None:
@@ -132,6 +142,19 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
         labels=labels,
         tasks=tasks,
     )
+
+
+def _first_drawn(card: Card, split: str, most: int) -> Samples:
+    return draw_samples(card, split, np.arange(min(most, card.split(split).count)))
+
+
+def _stored_samples(card: Card, root: str | Path | None, progress: bool | None) -> dict[str, Samples]:
+    """Return split -> its samples from the files, which are built where they are missing: a simulation takes long."""
+    from graphbench.data.dataset import GraphDataset
+
+    place = default_root() if root is None else Path(root).expanduser()
+    paths = {split: ensure_split(card, split, place, progress=progress) for split in card.all_splits}
+    return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}
 
 
 def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:

@@ -19,7 +19,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.training.neighbours import NeighbourBatches, NeighbourSettings, incoming
 from graphbench.training.run import train
 
-USERS = 400
+USERS = 1500
 MODEL = {"processor": "graphconv", "layers": 2, "hidden": 8, "dropout": 0.0, "positional": {"type": "none"}}
 
 
