@@ -41,7 +41,6 @@ SHOWN = (
     ("temperature_850", "temperature at 850 hPa (K)"),
     ("geopotential_500", "geopotential at 500 hPa (m$^2$/s$^2$)"),
 )
-GRAVITY = 9.80665
 
 Floats = NDArray[np.floating[Any]]
 
@@ -224,14 +223,14 @@ def draw_skill(found: dict[str, Any]) -> None:
 def draw_globe() -> None:
     """Draw the multi-mesh on the globe, and a part of it with the grid and the edges between the two."""
     whole = mesh()
-    figure = Figure(figsize=(10, 5))
+    figure = Figure(figsize=(10, 5.3))
     left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
     _globe(left, whole, (30.0, 10.0))
     _part(right, whole, (30.0, 10.0), 0.33)
-    left.set_title("the mesh: an icosphere with the edges of all five refinements")
-    right.set_title("grid points, and their edges to and from the mesh")
+    left.set_title("mesh: an icosphere with the edges of its five levels")
+    right.set_title("finest level, grid points, and the edges between the two")
     figure.tight_layout()
-    _save_png(figure, "globe.png")
+    _save(figure, "globe.webp")
 
 
 def _view(points: NDArray[np.float64], centre: tuple[float, float]) -> NDArray[np.float64]:
@@ -315,7 +314,7 @@ def draw_forecast(train: States, test: States, predictions: Path | None) -> None
         c = CHANNELS.index(channel)
         fields = truth[:, c], forecast[:, c], forecast[:, c] - truth[:, c]
         low, high = float(fields[0].min()), float(fields[0].max())
-        most = float(np.abs(truth[:, c] - before[0, :, c]).max())
+        most = float(np.abs(truth[:, c] - before[0, :, c]).max()) / 2
         for column, (field, name) in enumerate(zip(fields, ("truth", f"forecast ({by})", "error"), strict=True)):
             axis = figure.add_subplot(2, 3, 3 * row + column + 1)
             limits = (-most, most) if column == 2 else (low, high)
@@ -323,7 +322,7 @@ def draw_forecast(train: States, test: States, predictions: Path | None) -> None
             figure.colorbar(image, ax=axis, shrink=0.75, pad=0.02)
             axis.set_title(f"{name}: {title}" if column == 0 else name, loc="left")
     figure.tight_layout()
-    _save_png(figure, "forecast.png")
+    _save(figure, "forecast.webp")
 
 
 def _map(axis: Axes, field: Floats, colours: str, limits: tuple[float, float]) -> Any:
@@ -385,13 +384,13 @@ def animate(states: States) -> None:
     raise RuntimeError(f"{path} takes {path.stat().st_size:,} bytes, more than {BYTES:,}")
 
 
-def _save_png(figure: Figure, name: str) -> None:
-    """Save a picture in 256 colours, which takes a third of the bytes."""
+def _save(figure: Figure, name: str) -> None:
+    """Save a picture as WebP, which takes a third of the bytes of PNG."""
     from PIL import Image
 
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=120)
-    Image.open(buffer).convert("RGB").quantize(256).save(FOLDER / name, optimize=True)
+    Image.open(buffer).convert("RGB").save(FOLDER / name, quality=88, method=6)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
-    train = draw_samples(card, "train", np.arange(min(10_000, card.split("train").count)))
+    train = _for_floors(whole, task, "train", 10_000, None, root)
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
         for split in card.all_splits:
@@ -112,7 +112,7 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
                 found = generator.solvers(parameters, train, samples)
                 solvers[split] = {name: dict(scores) for name, scores in found.items()}
             if split != "train" and task is not None:
-                few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
+                few = _for_floors(whole, task, split, _FLOOR_SAMPLES, samples, root)
                 floor[split] = task.floors(train, few)
                 if known := task.solvers(few):
                     solvers[split] = solvers.get(split, {}) | known
@@ -132,14 +132,41 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     )
 
 
+def _for_floors(
+    card: Card, task: Task | None, split: str, most: int, drawn: Samples | None, root: str | Path | None
+) -> Samples:
+    """Return the samples on which trivial predictors are fitted or scored.
+
+    Args:
+        card: The card, without a chosen task.
+        task: Its task; where that reads the training split, samples come from the stored file of all.
+        split: The split.
+        most: Largest number of samples.
+        drawn: First samples that were drawn already, of which those are taken; None draws as many as needed.
+        root: Folder of the datasets.
+    """
+    if task is not None and task.reads_training:
+        from graphbench.data.dataset import GraphDataset
+
+        path = ensure_split(card, split, _root(root))
+        stored = GraphDataset(card, split, path).samples
+        return stored.part(card.graphs, 0, min(len(stored), most))
+    if drawn is None:
+        return draw_samples(card.graphs, split, np.arange(min(most, card.split(split).count)))
+    return drawn.part(card.graphs, 0, min(len(drawn), most))
+
+
+def _root(root: str | Path | None) -> Path:
+    return default_root() if root is None else Path(root).expanduser()
+
+
 def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:
     """Return the task of a card, with new facts of the training split where its scores refer to any."""
     task = task_of(card)
     if task.reads_training:
         from graphbench.data.dataset import GraphDataset
 
-        place = default_root() if root is None else Path(root).expanduser()
-        path = ensure_split(card, "train", place, progress=progress)
+        path = ensure_split(card, "train", _root(root), progress=progress)
         task.facts = task.training_facts(GraphDataset(card, "train", path))
     return task
 
