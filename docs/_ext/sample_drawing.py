@@ -44,9 +44,9 @@ class Sample:
 
 
 def has_picture(card: Card) -> bool:
-    """Return whether samples of a dataset can be drawn as pictures: not those of files, and not one large graph."""
+    """Return whether samples of a dataset can be drawn as pictures: not those of files or series, nor a large graph."""
     generator = find_generator(card.generator)
-    return generator.drawn and generator.limited is None
+    return generator.drawn and generator.limited is None and card.series is None
 
 
 def candidates(card: Card, split: str = "train") -> int:
