@@ -43,7 +43,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     try:
         found: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
-        known = (GENERATED, *_sources_of(card.domain))
+        known = (GENERATED, *(name for name, own in _sources_of(card.domain).items() if not own.part_of))
         raise ArgumentError(
             f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
             f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
@@ -70,6 +70,7 @@ def source_name(card: Card) -> str:
     if source is None:
         return GENERATED
     domain, _, short = source.name.partition(".")
+    short = source.part_of or short
     return short if domain == card.domain else source.name
 
 

@@ -43,6 +43,8 @@ class FileSource:
         describe: ``card -> card``: sets the facts that hold for all such files, such as licence and protocol.
         report: ``(card, splits) -> rows`` of findings in the files; None if they are not checked.
         downloads: The registered downloads of the files, if there are any.
+        part_of: Name, without the domain, of the source that users select, where that one chooses by card among
+            several; empty for a source that users select.
     """
 
     name: str
@@ -51,6 +53,7 @@ class FileSource:
     describe: Callable[[Card], Card]
     report: Callable[[Card, Sequence[str]], Iterator[Row]] | None = None
     downloads: tuple[Download, ...] | ZenodoFiles = ()
+    part_of: str = ""
 
 
 class FileParameters(BaseModel):

@@ -137,12 +137,12 @@ def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], firs
 
 
 def _lines(path: Path, name: str, number: int, stream: IO[bytes]) -> Iterator[Block]:
-    rest = b""
-    while content := stream.read(_BLOCK):
+    rest, content = b"", stream.read(_BLOCK)
+    while following := stream.read(_BLOCK):
         whole, newline, tail = (rest + content).rpartition(b"\n")
         if len(tail) > _BLOCK:
             raise StoreError(f"{name} in {path} has a line of more than {human_bytes(_BLOCK)}; it is no file of posts")
         if newline:
             yield Block(number, name, whole, False)
-        rest = tail
-    yield Block(number, name, rest, True)
+        rest, content = tail, following
+    yield Block(number, name, rest + content, True)

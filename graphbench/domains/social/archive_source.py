@@ -132,7 +132,7 @@ def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, 
     found = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
     generator = replace(found.generator, statistics=degree_statistics)
     report = None if read is read_tensors else _report
-    return replace(found, generator=generator, report=report, describe=describe)
+    return replace(found, generator=generator, report=report, describe=describe, part_of=protocol)
 
 
 def _sources(

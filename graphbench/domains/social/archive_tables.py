@@ -8,9 +8,11 @@ cut off before the work goes on. No text and no names of users are kept in these
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -23,6 +25,7 @@ from graphbench.domains.social.archive_files import Block, graphs_file, merged, 
 from graphbench.domains.social.archive_rows import parse_interactions, parse_posts
 from graphbench.domains.social.tables import KINDS, Interactions, Posts
 
+_LOG = logging.getLogger(__name__)
 PREPARED = "graphbench-prepared"
 PARTS = 64
 _POSTS = ("posts", "posts_and_shares")
@@ -142,6 +145,8 @@ def _prepare(
             path.touch()
             if path.stat().st_size < size:  # rows are lost: begin anew
                 journal = Journal(identity)
+        if table in _POSTS and find_spec("polars") is None:
+            _LOG.warning("without polars posts are read several times slower: pip install 'graphbench[social]'")
         streams = [files.enter_context(path.open("r+b")) for path in paths]
         for stream, size in zip(streams, journal.sizes, strict=True):
             stream.truncate(size)
@@ -166,6 +171,11 @@ def _prepare(
             stream.flush()
         journal.done = True
         write_json(place, asdict(journal))
+    if journal.malformed:
+        _LOG.warning(
+            "%s: %s lines of %s are malformed and left out; %s rows are read",
+            *(archive, f"{journal.malformed:,}", table, f"{journal.rows:,}"),
+        )
     return journal
 
 

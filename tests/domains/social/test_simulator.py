@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import graphbench
-from graphbench.core.errors import CardError
+from graphbench.core.errors import CardError, GraphBenchError
 from graphbench.data.generation import draw_samples
+from graphbench.data.limits import apply_limit
 from graphbench.domains.social import Interactions, end_of_day, simulate, simulator
 from graphbench.domains.social.calibration import Calibration
 from graphbench.domains.social.checks import check_snapshot
@@ -208,6 +209,19 @@ def test_bad_parameters_are_named(changes, words):
     card = card.model_copy(update={"splits": {**card.splits, "train": changed}})
     with pytest.raises(CardError, match=words):
         GENERATORS["simulated"].parse(card, "train")
+
+
+@pytest.mark.parametrize("limit", [0, -1, 10])
+def test_limits_are_numbers_of_users_and_checked(limit, tmp_path):
+    with pytest.raises(GraphBenchError, match="limit") as error:
+        graphbench.Loader("social/sim_quotes", root=tmp_path, limit=limit).load(())
+    assert "\n" not in str(error.value)
+
+
+def test_a_limit_beyond_the_users_changes_nothing():
+    card = graphbench.card("social/sim_quotes_small")
+    assert apply_limit(card, 10**9)[0].fingerprint(1) == card.fingerprint(1)
+    assert apply_limit(card, 600)[0].split("val").parameters["users"] == 600
 
 
 def test_snapshots_of_the_generator_are_those_of_the_public_function():
