@@ -38,3 +38,14 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
             what = f"limit={most} is refused, as a limit of {card.id} is its number of {parameter}"
             raise CardError(f"{what}: {error}") from error
     return limited, None
+
+
+def limited_parameter(card: Card) -> str | None:
+    """Return the parameter that a limit of a dataset replaces, or None where it is the number of samples.
+
+    That is also so where the generator is unknown here, as for data that were handed over by a program.
+    """
+    try:
+        return find_generator(card.generator).limited
+    except CardError:
+        return None

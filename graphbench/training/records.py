@@ -14,7 +14,7 @@ from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
-from graphbench.data.domain import find_generator
+from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.machine import hardware
 from graphbench.evaluation.results import Budget, RunRecord, read_record
 from graphbench.evaluation.score import Score
@@ -131,7 +131,7 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
     else:
         words = [f"{summary.steps} steps of {config.training.batch_size} {samples}{together}"]
     if config.limit is not None:
-        limited = find_generator(run.card.generator).limited
+        limited = limited_parameter(run.card)
         first = f"first {config.limit} samples of each split"
         words.append(first if limited is None else f"at most {config.limit} {limited} in each split")
     partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
