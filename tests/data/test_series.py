@@ -19,7 +19,8 @@ from graphbench.data.packing import pack, unpack
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.series import pairs_of_runs
 from graphbench.data.store import map_arrays
-from graphbench.data.structures import Structure, graph_of_series
+from graphbench.data.shared_graph import graph_of_series
+from graphbench.data.structures import Structure
 from graphbench.verification.measuring import describe
 
 POINTS, NODES, RUN = 3, 5, 10
