@@ -356,19 +356,21 @@ def test_time_runs_over_restarts_and_cuts_trials_that_run(tmp_path: Path) -> Non
         time.sleep(0.4)
         return float(config["lr"])
 
-    run = settings(tmp_path, method="random", trials=500)
-    Optimizer(settings(tmp_path / "before", method="random", trials=1), train).optimize(report=False)  # imports SMAC
-    first = Optimizer(run | {"walltime_limit": 3.0}, train).optimize(report=False)
-    assert 1 <= len(first.trials) <= 7
-    events = [event["event"] for event in read_journal(tmp_path)]
+    started = time.monotonic()
+    Optimizer(settings(tmp_path / "before", method="random", trials=1), train).optimize(report=False)
+    limit = 1.5 * (time.monotonic() - started) + 1.0  # a busy machine needs seconds to start a process
+    run = settings(tmp_path / "run", method="random", trials=500)
+    first = Optimizer(run | {"walltime_limit": limit}, train).optimize(report=False)
+    assert 1 <= len(first.trials) <= limit / 0.4
+    events = [event["event"] for event in read_journal(tmp_path / "run")]
     assert events.count("asked") == events.count("finished") + 1
 
-    with open_journal(tmp_path) as journal:
-        assert 2.9 < journal.seconds < 40.0
-    again = Optimizer(run | {"walltime_limit": 3.0}, train).optimize(report=False)
+    with open_journal(tmp_path / "run") as journal:
+        assert journal.seconds > 0.95 * limit
+    again = Optimizer(run | {"walltime_limit": limit}, train).optimize(report=False)
     assert essence(again.trials) == essence(first.trials)
-    more = Optimizer(run | {"walltime_limit": 6.0}, train).optimize(report=False)
-    assert len(first.trials) < len(more.trials) <= 13
+    more = Optimizer(run | {"walltime_limit": 2 * limit}, train).optimize(report=False)
+    assert len(first.trials) < len(more.trials) <= 2 * limit / 0.4
     assert essence(more.trials)[: len(first.trials)] == essence(first.trials)
     assert [trial.number for trial in more.trials] == list(range(len(more.trials)))
 
