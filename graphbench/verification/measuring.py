@@ -103,7 +103,10 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
             parameters, first = generator.parse(card, split), first_samples(card, split)
             hashes[split] = arrays_hash(first)
             size = statistics_size(card, split, generator, first)
-            samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+            if split == "train":  # the first states of a series are no sample of all, so as many as later are compared
+                samples = train if shared is None else train.part(card, 0, min(size, len(train)))
+            else:
+                samples = draw_samples(card, split, np.arange(size))
             graphs[split], counted[split] = samples, len(samples)
             statistics[split] = describe(generator, parameters, unpacked(card, samples), shared)
             if generator.different is not None:
