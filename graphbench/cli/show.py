@@ -356,7 +356,7 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
     if not found:
         print_line(f"{title}: not scored")
         return
-    from graphbench.evaluation.texts import by_size
+    from graphbench.evaluation.groups import by_size, quantity_of
 
     whole, sizes = by_size(found)
     metrics = list(dict.fromkeys(m for score in whole.values() for m in score))
@@ -367,11 +367,13 @@ def scores(title: str, found: Mapping[str, Mapping[str, float]], as_json: bool) 
             continue
         for reason, count in _failures(score).get("failures", {}).items():
             print_line(f"{split}: {count:,} worth 0: {reason}", "yellow")
-    for metric in metrics if sizes else ():
-        table = new_table("size", *whole, right=("size", *whole))
+    quantity = next(filter(None, map(quantity_of, found)), "")
+    splits = [split for split in whole if any(split in own for own in sizes.values())]
+    for metric in metrics[: len(metrics) if len(metrics) <= _WIDE else 1] if sizes else ():
+        table = new_table(quantity, *splits, right=(quantity, *splits))
         for size, own in sizes.items():
-            table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in whole))
-        print_line(f"\n{metric} by problem size", "italic")
+            table.add_row(str(size), *(_score(own.get(split, {}), metric) for split in splits))
+        print_line(f"\n{metric} by {quantity}", "italic")
         print_table(table)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import stat
 import tarfile
@@ -24,6 +25,7 @@ from graphbench.core.files import clear_errors
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
 from graphbench.data.store import file_sha256, require_space
+from graphbench.data.zenodo import ZenodoFiles
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -43,14 +45,18 @@ class Download:
     Attributes:
         url: Its address, ``http`` or ``https``.
         size: Its size in bytes.
-        sha256: SHA-256 of its content, 64 hexadecimal digits.
+        sha256: SHA-256 of its content, 64 hexadecimal digits; empty where only ``md5`` is known.
         unpacked_size: Largest total size of the files of an archive in bytes; None for 50 times the archive's size.
+        md5: MD5 sum of its content, 32 hexadecimal digits.
+        packed: Whether an archive is kept as it is.
     """
 
     url: str
     size: int
     sha256: str
     unpacked_size: int | None = None
+    md5: str = ""
+    packed: bool = False
 
     @property
     def file_name(self) -> str:
@@ -60,16 +66,26 @@ class Download:
     @property
     def is_archive(self) -> bool:
         """Whether the file is unpacked."""
-        return self.file_name.lower().endswith(_ARCHIVES)
+        return not self.packed and self.file_name.lower().endswith(_ARCHIVES)
 
 
-def download_folder(name: str, downloads: Sequence[Download], root: Path) -> Path:
-    """Return the folder for the downloaded files of a source; other downloads have another folder."""
-    digest = hashlib.sha256("|".join(f"{d.url} {d.sha256}" for d in downloads).encode()).hexdigest()
+Downloads = Sequence[Download] | ZenodoFiles
+
+
+def download_folder(name: str, downloads: Downloads, root: Path) -> Path:
+    """Return the folder for the downloaded files of a source; other downloads have another folder.
+
+    Files of a Zenodo record have the same folder for all sources.
+    """
+    if isinstance(downloads, ZenodoFiles):
+        name, identity = f"zenodo-{downloads.record}", downloads.identity
+    else:
+        identity = "|".join(f"{d.url} {d.sha256}" for d in downloads)
+    digest = hashlib.sha256(identity.encode()).hexdigest()
     return root / ".downloads" / f"{name}-{digest[:12]}"
 
 
-def fetch(name: str, downloads: Sequence[Download], root: Path, progress: bool | None = None) -> Path:
+def fetch(name: str, downloads: Downloads, root: Path, progress: bool | None = None) -> Path:
     """Return the folder with the downloaded files of a source; missing files are downloaded first.
 
     An interrupted download is resumed; a lock serialises processes that need the same files.
@@ -86,8 +102,15 @@ def fetch(name: str, downloads: Sequence[Download], root: Path, progress: bool |
         folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():
-            _fetch_into(folder, downloads, progress)
+            _fetch_into(folder, _registered(downloads), progress)
     return folder
+
+
+def _registered(downloads: Downloads) -> Sequence[Download]:
+    if not isinstance(downloads, ZenodoFiles):
+        return downloads
+    stated = downloads.stated().items()
+    return [Download(downloads.url(name), size, "", md5=md5, packed=True) for name, (size, md5) in stated]
 
 
 def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | None) -> None:
@@ -102,9 +125,17 @@ def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | No
             if download.is_archive:
                 _unpack(download, file, content)
             else:
-                shutil.copyfile(file, content / download.file_name)
+                _place(file, content / download.file_name)
         content.rename(folder)
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _place(file: Path, target: Path) -> None:
+    """Give a file a second name, which takes no room; copy it where links are not possible."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
 
 
 def _download(download: Download, file: Path, progress: bool | None) -> None:
@@ -128,11 +159,15 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
                     raise StoreError(_failure(download, file, error)) from error
                 _LOG.info("%s: %s; trying again", download.url, error)
                 time.sleep(_PAUSE * (further + 1))
-    found = file_sha256(file)
-    if found != download.sha256:
+    if download.sha256:
+        sum_, found, expected = "SHA-256", file_sha256(file), download.sha256
+    else:
+        with file.open("rb") as stream:
+            sum_, found, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
+    if found != expected:
         file.unlink()
         raise ChecksumMismatch(
-            f"{download.url} has the SHA-256 {found}, not the registered {download.sha256}: the file has "
+            f"{download.url} has the {sum_} {found}, not the registered {expected}: the file has "
             "changed or was damaged on the way; try again, or get the files by other means and give their folder"
         )
 

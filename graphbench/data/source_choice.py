@@ -12,9 +12,10 @@ from graphbench.core.errors import ArgumentError, CardError
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.data.domain import Domain, find_domain, find_part, register
-from graphbench.data.downloads import download_folder, fetch
+from graphbench.data.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources import FileSource, Reader, file_source
 from graphbench.data.store import default_root
+from graphbench.data.zenodo import ZenodoFiles
 
 GENERATED = "generated"
 IMPORTED = "imported"
@@ -42,7 +43,7 @@ def find_source(card: Card, source: str | Reader) -> FileSource:
     try:
         found: FileSource = find_part("source", source if "." in source else f"{card.domain}.{source}")
     except CardError as error:
-        known = (GENERATED, *_sources_of(card.domain))
+        known = (GENERATED, *(name for name, own in _sources_of(card.domain).items() if not own.part_of))
         raise ArgumentError(
             f"source={source!r} is unknown for {card.id}{closest(source, known)} (there are "
             f"{', '.join(map(repr, known))}; a source of another domain is named <domain>.<name>){about_broken()}"
@@ -69,6 +70,7 @@ def source_name(card: Card) -> str:
     if source is None:
         return GENERATED
     domain, _, short = source.name.partition(".")
+    short = source.part_of or short
     return short if domain == card.domain else source.name
 
 
@@ -133,9 +135,15 @@ def _folder_of_source(
         return fetch(source.name, source.downloads, root, progress)
     if folder is not None:
         return folder
-    size = sum(file.size for file in source.downloads)
     place = download_folder(source.name, source.downloads, root)
     if not source.downloads or not place.is_dir():
-        hint = f", or download=True (--download), which fetches {size / 1e6:,.1f} MB" if source.downloads else ""
+        hint = f", or download=True (--download), which fetches {_amount(source.downloads)}" if source.downloads else ""
         raise ArgumentError(f"source={asked!r} needs folder= (--folder), the folder of its files{hint}")
     return place
+
+
+def _amount(downloads: Downloads) -> str:
+    """Return how much a download fetches, in words."""
+    if isinstance(downloads, ZenodoFiles):
+        return f"{' and '.join(downloads.names)} of {downloads.site}/records/{downloads.record}"
+    return f"{sum(file.size for file in downloads) / 1e6:,.1f} MB"

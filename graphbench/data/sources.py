@@ -25,6 +25,7 @@ from graphbench.data.downloads import Download
 from graphbench.data.hashing import samples_hash
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.structure import graph_problem
+from graphbench.data.zenodo import ZenodoFiles
 
 Reader = Callable[[Path], Mapping[str, Samples]]
 """``folder -> {split: samples}``, with ``train``, ``val`` and ``test``; other splits are out-of-distribution splits."""
@@ -42,6 +43,8 @@ class FileSource:
         describe: ``card -> card``: sets the facts that hold for all such files, such as licence and protocol.
         report: ``(card, splits) -> rows`` of findings in the files; None if they are not checked.
         downloads: The registered downloads of the files, if there are any.
+        part_of: Name, without the domain, of the source that users select, where that one chooses by card among
+            several; empty for a source that users select.
     """
 
     name: str
@@ -49,7 +52,8 @@ class FileSource:
     generator: Generator
     describe: Callable[[Card], Card]
     report: Callable[[Card, Sequence[str]], Iterator[Row]] | None = None
-    downloads: tuple[Download, ...] = ()
+    downloads: tuple[Download, ...] | ZenodoFiles = ()
+    part_of: str = ""
 
 
 class FileParameters(BaseModel):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,13 @@ from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.metrics.weather import WeatherSums
 from graphbench.evaluation.score import Score
 
+logger = logging.getLogger(__name__)
+
 HEADLINES = (500, 700, 850)
 """Levels in hPa whose scores are listed, those of table 19 and of WeatherBench 2."""
+
+LEADING = ("_geopotential_500", "_temperature_850", "_2m_temperature", "_mean_sea_level_pressure")
+"""Ends of the names of the scores that every lead time has, beside those of whole variables."""
 
 _SCORES = frozenset({"mse", "relative_mse", "acc"})
 
@@ -96,6 +103,42 @@ class ForecastEvaluator(BaseEvaluator):
         found: WeatherSums = self._sums
         return found
 
+    def reset(self) -> None:
+        """Forget all updates."""
+        super().reset()
+        self._ahead: dict[int, WeatherSums] = {}
+        self._last: float = math.inf  # steps with finite forecasts
+
+    def update_rollout(
+        self, changes: NDArray[Any], predicted: NDArray[Any], states: NDArray[Any], hours: NDArray[Any]
+    ) -> None:
+        """Take forecasts of several steps, whose scores :meth:`groups` returns for every lead time.
+
+        Steps from which on a forecast is not finite are left out, with a warning.
+
+        Args:
+            changes: ``[times, steps, points, channels]``, how the states after each step differ from the first ones.
+            predicted: The forecasts of these, of the same shape.
+            states: ``[times, points, channels]``, the states that the forecasts began with.
+            hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
+        """
+        finite = np.isfinite(predicted).all(axis=(0, 2, 3))
+        steps = changes.shape[1] if finite.all() else int(np.argmin(finite))
+        if steps < changes.shape[1]:
+            logger.warning(
+                "rollouts are not finite from %d hours on; these have no score", (steps + 1) * self.lead_hours
+            )
+            self._last = min(self._last, steps)
+        for step in range(steps):
+            ahead = (step + 1) * self.lead_hours
+            sums = self._ahead.setdefault(ahead, self.start())
+            self.add_fields(sums, changes[:, step], predicted[:, step], states, hours, ahead)
+
+    def groups(self) -> dict[str, Score]:
+        """Return the scores of rollouts by lead time, as ``h<hours>``, ascending."""
+        known = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
+        return {f"h{ahead}": self._score(self._ahead[ahead], self._leading) for ahead in known}
+
     def start(self) -> WeatherSums:
         """Return the sums of no forecast."""
         return WeatherSums(len(self.channels), self.latitudes)
@@ -132,6 +175,7 @@ class ForecastEvaluator(BaseEvaluator):
         predicted: NDArray[Any],
         states: NDArray[Any] | None,
         hours: NDArray[Any] | None,
+        ahead: int | None = None,
     ) -> None:
         """Add forecasts that are given as arrays.
 
@@ -141,6 +185,7 @@ class ForecastEvaluator(BaseEvaluator):
             predicted: As many values, ``[times, points, channels]`` or ``[times * points, channels]``.
             states: ``[times, points, channels]``, the states that the forecasts began with.
             hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
+            ahead: Hours ahead; None for those of the task.
 
         Raises:
             EvaluationError: If shapes do not fit or a value is not finite.
@@ -168,17 +213,25 @@ class ForecastEvaluator(BaseEvaluator):
             sums.add(change, predicted, change=change)
             return
         later = states.astype(np.float64)
-        sums.add(later + change, later + predicted, self.climatology.at(hours + self.lead_hours), change)
+        sums.add(
+            later + change,
+            later + predicted,
+            self.climatology.at(hours + (self.lead_hours if ahead is None else ahead)),
+            change,
+        )
 
     def finish(self, sums: WeatherSums) -> Score:
         """Return the score of sums to which forecasts were added."""
         self.check_graphs(sums.times)
         if not sums.times:
             raise EvaluationError("no forecasts were given, so there is nothing to score")
+        return self._score(sums, lambda values: values)
+
+    def _score(self, sums: WeatherSums, chosen: Callable[[dict[str, float]], dict[str, float]]) -> Score:
         of_variables = self._of_variables(sums)
         total = sum(of_variables.values())
         values, undefined = self.values(lambda m: total if m.name == "mse" else m.value(sums))
-        values |= {f"mse_{variable}": mse for variable, mse in of_variables.items()} | self._listed(sums)
+        values |= {f"mse_{variable}": mse for variable, mse in of_variables.items()} | chosen(self._listed(sums))
         return Score(
             values,
             self.primary_name,
@@ -203,3 +256,8 @@ class ForecastEvaluator(BaseEvaluator):
             if level is None or level in HEADLINES:
                 found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
         return {name: value for name, value in found.items() if np.isfinite(value)}
+
+    @staticmethod
+    def _leading(listed: dict[str, float]) -> dict[str, float]:
+        """Return the scores of single channels that are listed for every lead time: those of few channels."""
+        return {name: value for name, value in listed.items() if name.endswith(LEADING)}

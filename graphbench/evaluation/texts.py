@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from graphbench.evaluation.evaluator import FeatureEvaluator, FeatureSums
 from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.metrics import Metric
 from graphbench.evaluation.score import Score
-
-_SIZED = re.compile(r"(.+)_n(\d+)")
 
 
 class _Sums(FeatureSums):
@@ -64,29 +61,3 @@ class TextEvaluator(FeatureEvaluator):
         ptr = getattr(graphs, "ptr", None)
         sizes = [int(graphs.num_nodes)] if ptr is None else np.diff(ptr.cpu().numpy())
         return [texts] if isinstance(texts, str) else texts, sizes
-
-
-def grouped_split(split: str, group: str) -> str:
-    """Return the name under which the scores of a part of a split stand, e.g. ``test_n16``."""
-    return f"{split}_{group}"
-
-
-def split_and_size(name: str) -> tuple[str, int | None]:
-    """Return split and problem size of a name such as ``test_n16``; the size of a whole split is None."""
-    match = _SIZED.fullmatch(name)
-    return (match[1], int(match[2])) if match else (name, None)
-
-
-def by_size(
-    scores: Mapping[str, Mapping[str, float]],
-) -> tuple[dict[str, Mapping[str, float]], dict[int, dict[str, Mapping[str, float]]]]:
-    """Return the scores of whole splits by name, and those of problem sizes as size -> split -> score, ascending."""
-    whole: dict[str, Mapping[str, float]] = {}
-    sizes: dict[int, dict[str, Mapping[str, float]]] = {}
-    for name, own in scores.items():
-        split, size = split_and_size(name)
-        if size is None or split not in scores:
-            whole[name] = own
-        else:
-            sizes.setdefault(size, {})[split] = own
-    return whole, dict(sorted(sizes.items()))

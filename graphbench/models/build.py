@@ -122,6 +122,8 @@ class Model(TaskModel):
         state = State(nodes, edges, tokens, seen, self._values_read(batch))
         processed = run_processor(processor, self.config.processor, state, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
+        if "seeds" in batch:  # a part of a large graph, in which the first nodes are learned
+            processed = dataclasses.replace(processed, nodes=processed.nodes[: batch.seeds])
         outputs = {}
         for decoder in self.decoders:
             assert isinstance(decoder, Decoder)

@@ -134,7 +134,9 @@ def _items(batch: Data, feature: Feature) -> int:
     """Return the number of terms in the mean of a feature's loss."""
     if feature.kind is Kind.MASK_ONE or feature.location is Location.GRAPH:
         return int(batch.num_graphs)
-    return int(batch.edge_index.shape[1] if feature.location is Location.EDGE else batch.num_nodes)
+    if feature.location is Location.EDGE:
+        return int(batch.edge_index.shape[1])
+    return int(batch.seeds if "seeds" in batch else batch.num_nodes)
 
 
 def _choice_loss(logits: Tensor, target: Tensor, layout: Layout, feature: Feature) -> Tensor:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.aggregates import Aggregate, aggregate
 from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.groups import split_and_size
 from graphbench.evaluation.results import RunRecord
-from graphbench.evaluation.texts import grouped_split, split_and_size
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import OODRow, Reference, Series, SizeAxis, kinds_figure, size_figure
@@ -71,19 +71,20 @@ def ood_metric(card: Card) -> str:
 
 
 def ood_splits(card: Card, results: Iterable[Aggregate] = ()) -> list[str]:
-    """Return ``test`` and the out-of-distribution splits, in the card's order, and the sizes of the test's texts.
+    """Return ``test`` and the out-of-distribution splits, in the card's order, and the sizes of the test's samples.
 
     Args:
         card: The dataset's card.
-        results: Runs; those on texts have scores of single problem sizes (``test_n16``).
+        results: Runs; those on texts have scores of single problem sizes (``test_n16``), forecasts scores of lead times
+            (``test_h24``).
     """
-    scored = [split_and_size(name) for runs in results for name in runs.scores]
-    sizes = {size for split, size in scored if split == "test" and size is not None}
-    return ["test", *card.ood, *(grouped_split("test", f"n{size}") for size in sorted(sizes))]
+    scored = {name: split_and_size(name) for runs in results for name in runs.scores}
+    sizes = {name: size for name, (split, size) in scored.items() if split == "test" and size is not None}
+    return ["test", *card.ood, *sorted(sizes, key=lambda name: sizes[name])]
 
 
 def split_nodes(card: Card, split: str) -> float | None:
-    """Return the nodes of a split's graphs, or the problem size of its texts; None if it has several sizes."""
+    """Return the size of a split's samples, such as nodes or hours ahead; None if it has several sizes."""
     size = split_and_size(split)[1]
     return float(size) if size is not None and split not in card.all_splits else task_of(card).sample_size(split)
 
@@ -148,8 +149,8 @@ def plot_ood(
 def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     """Return the quantity that grows from split to split, or None if the splits are kinds.
 
-    It is the problem size of texts; the number of nodes if the out-of-distribution splits are named after it
-    (``n256``); else the number in their names (``k7``). Splits of several sizes are left out.
+    It is what the task names, such as the problem size of texts; the number of nodes if the out-of-distribution splits
+    are named after it (``n256``); else the number in their names (``k7``). Splits of several sizes are left out.
 
     Args:
         card: The dataset's card.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from graphbench.catalog.cards import Card
 from graphbench.evaluation.aggregates import Aggregate
-from graphbench.evaluation.texts import split_and_size
+from graphbench.evaluation.groups import split_and_size
 from graphbench.reports.labels import Labels
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.published import published
@@ -18,8 +18,8 @@ _TEST = "test"
 def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     """Return the primary metric per predictor and part of the test split, the whole last; None if there is no part.
 
-    Rows are trivial predictors, reference solvers, our runs and published ones. Sizes of texts are no parts: they stand
-    among the splits.
+    Rows are trivial predictors, reference solvers, our runs and published ones. Sizes and lead times are no parts: they
+    stand among the splits.
 
     Args:
         card: The dataset's card.

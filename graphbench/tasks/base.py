@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
 
@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 
 _NORMALISATION_SAMPLES = 4096
+
+
+class FurtherBatches(NamedTuple):
+    """Batches that are scored beside the samples of a split.
+
+    Attributes:
+        samples: How many samples they have.
+        batches: The batches.
+    """
+
+    samples: int
+    batches: Iterable[Any]
 
 
 class Task(ABC):
@@ -210,6 +222,17 @@ class Task(ABC):
         """
         return split.batches(size)
 
+    def further_batches(self, split: GraphDataset, size: int) -> FurtherBatches:
+        """Return what is scored beside the samples of a split, where models are not selected by it; by default nothing.
+
+        Their scores are among the evaluator's ``groups``.
+
+        Args:
+            split: The split.
+            size: Most samples per batch.
+        """
+        return FurtherBatches(0, ())
+
     def file_batches(self, split: GraphDataset, size: int) -> Iterable[Any]:
         """Return batches of all samples of a split in its order, as files of predictions have them."""
         return split.batches(size)
@@ -272,6 +295,15 @@ class Task(ABC):
     def predict(self, outputs: Any, batch: Any) -> Any:
         """Return a model's outputs for a batch as predictions in the form that the evaluator takes."""
 
+    def answer(self, predict: Callable[[Any], Any], batch: Any) -> Any:
+        """Return the predictions for a batch, from a function that predicts one; by default it is called once.
+
+        Args:
+            predict: A model and :meth:`predict`, as one function of a batch.
+            batch: From :meth:`scoring_batches` or :meth:`further_batches`.
+        """
+        return predict(batch)
+
     @abstractmethod
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return a fresh evaluator over all outputs.
@@ -298,6 +330,15 @@ class Task(ABC):
         Args:
             train: Training samples, of which the predictors may know the targets.
             samples: The samples that are predicted.
+        """
+        return {}
+
+    def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
+        """Return group -> trivial predictor -> metric -> score, for tasks with :meth:`further_batches`.
+
+        Args:
+            train: As in :meth:`floors`.
+            samples: The samples of the test split.
         """
         return {}
 

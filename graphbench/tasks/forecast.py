@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,9 +20,12 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.climatology import Climatology, climatology_of
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.forecasts import ForecastEvaluator
+from graphbench.evaluation.groups import QUANTITIES
+from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.linear_forecasts import fit_linear_forecast
-from graphbench.tasks.base import Task
+from graphbench.tasks.base import FurtherBatches, Task
 from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
+from graphbench.tasks.rollouts import Rollout, RolloutOptions, Stepper, rollout_starts, rollouts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.data.samples import Samples
     from graphbench.loader import Splits
+
+logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32  # states: 22 MB
 _DEVIATION = "deviation_"
@@ -44,6 +50,9 @@ class ForecastOptions(BaseModel):
         diurnal: Whether the climatology has a mean for each of 00, 06, 12 and 18 UTC, beside each month.
         time: Stored feature of graphs: hours since 1959-01-01 00 UTC.
         grid: Mask of the nodes that are grid points, the first ones of every graph; None if all nodes are.
+        clock: Feature of graphs that encodes the time as ``graphbench.domains.weather.clock`` does; None if there is
+            none. Rollouts advance it.
+        rollout: Which rollouts are scored; None for none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,6 +62,8 @@ class ForecastOptions(BaseModel):
     diurnal: bool = False
     time: str = "time"
     grid: str | None = "grid"
+    clock: str | None = "clock"
+    rollout: RolloutOptions | None = None
 
 
 class ForecastTask(Task):
@@ -105,16 +116,31 @@ class ForecastTask(Task):
         for key, name, known in (
             ("time", self.options.time, card.stored.stored_features),
             ("grid", self.options.grid, card.features),
+            ("clock", self.options.clock, card.features),
         ):
             if name is not None and name not in {f.name for f in known}:
                 raise CardError(f"{where}: task.options.{key} names {name!r}, which is none of the features")
         self.channels = card.channels[self.output]
-        self.lead = card.series.lead
+        self.series, self.lead = card.series, card.series.lead
 
     @property
     def lead_hours(self) -> int:
         """Hours from a sample to the time that is forecast."""
         return self.lead * self.options.step_hours
+
+    @property
+    def size_name(self) -> str:
+        """What is compared from split to split."""
+        return QUANTITIES["h"]
+
+    @property
+    def size_axis(self) -> tuple[str, Any] | None:
+        """Hours ahead, and those of training."""
+        return self.size_name, self.lead_hours
+
+    def sample_size(self, split: str) -> float | None:
+        """Return how many hours ahead the samples of a split are forecast."""
+        return float(self.lead_hours)
 
     # ------------------------------------------------------------------------------------------------ training split
 
@@ -160,8 +186,7 @@ class ForecastTask(Task):
         """Yield numbers of states, their changes and the states, some at once."""
         from graphbench.data.series import pairs_of_runs
 
-        assert self.card.series is not None
-        starts = pairs_of_runs(np.asarray(samples.values[self.card.series.run]), self.lead)
+        starts = pairs_of_runs(np.asarray(samples.values[self.series.run]), self.lead)
         for first in range(0, len(starts), _AT_ONCE):
             own = starts[first : first + _AT_ONCE]
             states = self._at(samples, own)
@@ -240,28 +265,91 @@ class ForecastTask(Task):
             expected_graphs=expected_graphs,
         )
 
+    def further_batches(self, split: GraphDataset, size: int) -> FurtherBatches:
+        """Return the rollouts of a split, where the card names it."""
+        options = self.options.rollout
+        if options is None or split.split not in options.splits:
+            return super().further_batches(split, size)
+        samples, numbers = split.samples, split.graph_numbers
+        starts = rollout_starts(samples, self.series, options)
+        if numbers is not None:
+            starts = np.intersect1d(starts, split.flat.starts[numbers])
+        if not len(starts):
+            logger.warning(
+                "%s %s has no run of %d steps, so no rollout is scored; raise limit",
+                self.card.address,
+                split.split,
+                options.steps,
+            )
+        found = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
+        return FurtherBatches(len(starts), found)
+
+    def answer(self, predict: Callable[[Any], Any], batch: Any) -> Any:
+        """Return the predictions for a batch, or those of all steps for a rollout."""
+        if not isinstance(batch, Rollout):
+            return predict(batch)
+        o = self.options
+        step = Stepper(self.card, self.output, self.state, o.time, o.clock, self.lead_hours)
+        return step.changes(predict, batch)
+
+    def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
+        """Let an evaluator take the predictions of a batch, or of a rollout."""
+        if not isinstance(batch, Rollout):
+            super().score(evaluator, batch, predictions, seconds)
+            return
+        assert isinstance(evaluator, ForecastEvaluator)
+        begin = as_array(self._at_points(batch.batch[self.state], batch.batch), self.state)
+        evaluator.update_rollout(batch.changes, predictions, begin, batch.hours)
+
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
         """Return the scores of persistence over the lead and over its last step, climatology and linear regression."""
-        if self.climatology is None:
-            self.climatology = self.climatology_of(train)
+        climatology = self._known_climatology(train)
         step = self.options.step_hours
         names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology", _LINEAR]
-        linear = fit_linear_forecast(self._anomalies(train, self.climatology), self.options.latitudes)
+        linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
         found = {name: evaluator.start() for name, evaluator in evaluators.items()}
         for own, change, states in self._pairs(samples):
             begin = hours[own]
-            usual = self.climatology.at(begin + self.lead_hours)
+            usual = climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
                 f"persistence_{step}h": self._at(samples, own + self.lead - 1) - states,
                 "climatology": usual - states,
-                _LINEAR: usual + linear.later(states - self.climatology.at(begin)) - states,
+                _LINEAR: usual + linear.later(states - climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
                 evaluator.add_fields(found[name], change, guesses[name], states, begin)
         return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
+
+    def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
+        """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.
+
+        A linear regression that is applied to its own forecasts diverges, so it is left out.
+        """
+        options = self.options.rollout
+        if options is None:
+            return {}
+        climatology = self._known_climatology(train)
+        evaluators: dict[str, Any] = {name: self.evaluator() for name in ("persistence", "climatology")}
+        hours, ahead = np.asarray(samples.values[self.options.time]), np.arange(1, options.steps + 1)
+        for start in rollout_starts(samples, self.series, options):
+            begin, first = self._at(samples, start[None]), hours[start, None]
+            later = {"climatology": climatology.at(first + self.lead_hours * ahead), "persistence": begin}
+            changes = self._at(samples, start + self.lead * ahead) - begin
+            for name, evaluator in evaluators.items():
+                guess = np.broadcast_to(later[name] - begin, changes.shape)
+                evaluator.update_rollout(changes[None], guess[None], begin, first)
+        scores = {name: evaluator.groups() for name, evaluator in evaluators.items()}
+        groups = scores["persistence"]
+        return {group: {name: dict(own[group]) for name, own in scores.items()} for group in groups}
+
+    def _known_climatology(self, train: Samples) -> Climatology:
+        """Return the climatology, that of these training samples if it is not known yet."""
+        if self.climatology is None:
+            self.climatology = self.climatology_of(train)
+        return self.climatology
 
     def _anomalies(self, train: Samples, usual: Climatology) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield the deviations of states from a climatology, now and at the later time, some at once."""

@@ -20,6 +20,7 @@ from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
+from graphbench.training.neighbours import NeighbourBatches
 from graphbench.training.recording import peak_memory_bytes
 from graphbench.training.schedule import learning_rate_factor
 from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
@@ -63,6 +64,10 @@ class TrainingLoop:
         self._forward: Any = torch.compile(model, dynamic=True) if self.settings.compile is True else model
         self._pending: list[Tensor] = []
         self._single: dict[str, tuple[Any, Any]] = {}
+        about = self.settings.neighbours
+        self._neighbours = {
+            id_: NeighbourBatches(run.train, about) for id_, run in self.runs.items() if about is not None
+        }
         self._timer_started = 0.0
         self._untimed = True
         self.validation_seconds: float | None = None
@@ -181,7 +186,10 @@ class TrainingLoop:
     def _share(self, id_: str, start: int, share: tuple[int, int]) -> Iterator[Any]:
         """Yield the shares of a dataset's batches from number ``start`` on, as the model sees them."""
         run, settings = self.runs[id_], self.settings
-        batches = run.task.batches(run.train, settings.batch_size, seed=settings.seed, start=start, share=share)
+        if settings.neighbours is None:
+            batches = run.task.batches(run.train, settings.batch_size, seed=settings.seed, start=start, share=share)
+        else:
+            batches = self._neighbours[id_].batches(settings.seed, start, share)
         for number, batch in enumerate(batches, start):
             drawn = ((settings.seed * _SEED_STRIDE + number) * share[1] + share[0]) & _MASK64
             generator = torch.Generator().manual_seed(drawn)

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
@@ -15,7 +16,7 @@ from torch import nn
 from graphbench.core.errors import EvaluationError
 from graphbench.core.progress import progress_bar
 from graphbench.models.base import TaskModel, largest_batch
-from graphbench.tasks.base import Task, named_scores
+from graphbench.tasks.base import FurtherBatches, Task, named_scores
 from graphbench.training.failures import is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
@@ -63,13 +64,17 @@ def predicted(
     model: Any, task: Task, task_id: str, batch: Any, device: torch.device, precision: Precision, generator: Any = None
 ) -> Any:
     """Return a model's predictions for a batch, as the task's evaluator takes them."""
-    if not isinstance(model, TaskModel):
+
+    def predict(own: Any) -> Any:
+        if not isinstance(model, TaskModel):
+            with autocast(device, precision):
+                return model(own.to(device))
+        seen = model.prepare(own, task_id, generator).to(device)
         with autocast(device, precision):
-            return model(batch.to(device))
-    seen = model.prepare(batch, task_id, generator).to(device)
-    with autocast(device, precision):
-        outputs = model.predict(seen, task_id)
-    return task.predict(outputs, batch)
+            outputs = model.predict(seen, task_id)
+        return task.predict(outputs, own)
+
+    return task.answer(predict, batch)
 
 
 def score_split(
@@ -120,8 +125,9 @@ def score_split(
         evaluator = task.evaluator(scores=scores)
         generator = torch.Generator().manual_seed(task.validation_seed) if selecting else None
         label = f"scoring {name or dataset.split}"
-        with progress_bar(len(dataset), label, task.samples, progress) as bar, evaluating(model):
-            for batch in task.scoring_batches(dataset, size, model):
+        further = FurtherBatches(0, ()) if selecting else task.further_batches(dataset, size)
+        with progress_bar(len(dataset) + further.samples, label, task.samples, progress) as bar, evaluating(model):
+            for batch in chain(task.scoring_batches(dataset, size, model), further.batches):
                 started = time.perf_counter()
                 found = predicted(model, task, id_, batch, device, precision, generator)
                 task.score(evaluator, batch, found, time.perf_counter() - started)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.training.mixture import Mixture
+from graphbench.training.neighbours import NeighbourSettings
 from graphbench.training.schedule import Schedule
 
 _EVALUATIONS_PER_RUN = 20
@@ -44,6 +45,8 @@ class TrainingConfig(BaseModel):
         train_split: Split that is trained on. Trajectories: ``train_multi_size`` for endless data of several sizes.
         train_limit: Most samples of the training split that are trained on, the first ones; None for all.
         val_split: Split on which the weights are chosen that are scored in the end.
+        neighbours: One large graph per split: train on some of its nodes at a time, with samples of their
+            neighbourhoods (``NeighbourSettings``), ``{nodes: 1024, per_hop: [10, 10]}``; None for the whole graph.
         mixture: Several datasets: which one an update is on: ``turns`` (one after the other), ``proportional`` to the
             number of training samples, or a mapping dataset -> weight.
         prefer_later: Of validations with equal scores take the weights of the last one, not the first: where validation
@@ -78,6 +81,7 @@ class TrainingConfig(BaseModel):
     train_split: str = "train"
     train_limit: int | None = Field(None, gt=0)
     val_split: str = "val"
+    neighbours: NeighbourSettings | None = None
     mixture: Mixture = "turns"
     prefer_later: bool = False
     surrogate: dict[str, float] = Field(default_factory=dict)

@@ -85,10 +85,14 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
 def measure(card: Card, *, progress: bool | None = None, root: str | Path | None = None) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
+    Samples are drawn anew, except for those of simulators, whose bits depend on the machine: these are read from the
+    files, whole splits.
+
     Args:
         card: The card.
         progress: Show a progress bar; None for terminals only.
-        root: Folder of the datasets, for tasks whose scores refer to facts of the training split: that is read there.
+        root: Folder of the datasets, for tasks whose scores refer to facts of the training split, which is read there,
+            and for simulated datasets.
     """
     whole, card = card, card.graphs
     task = _measuring_task(whole, root, progress) if whole.outputs and not whole.tasks else None
@@ -96,17 +100,20 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
-    train = _for_floors(whole, task, "train", 10_000, None, root)
+    whole_splits = None if generator.environment is None else _stored_samples(card, root, progress)
+    train = whole_splits["train"] if whole_splits else _first_drawn(card, "train", 10_000)
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
         for split in card.all_splits:
-            parameters, first = generator.parse(card, split), first_samples(card, split)
-            hashes[split] = arrays_hash(first)
-            size = statistics_size(card, split, generator, first)
-            if split == "train":  # the first states of a series are no sample of all, so as many as later are compared
-                samples = train if shared is None else train.part(card, 0, min(size, len(train)))
+            parameters = generator.parse(card, split)
+            if whole_splits is None:
+                first = first_samples(card, split)
+                size = statistics_size(card, split, generator, first)
+                samples = train if split == "train" else draw_samples(card, split, np.arange(size))
             else:
-                samples = draw_samples(card, split, np.arange(size))
+                samples = whole_splits[split]
+                first = samples.part(card, 0, min(FIRST, len(samples)))
+            hashes[split] = arrays_hash(first)
             graphs[split], counted[split] = samples, len(samples)
             statistics[split] = describe(generator, parameters, unpacked(card, samples), shared)
             if generator.different is not None:
@@ -115,8 +122,10 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
                 found = generator.solvers(parameters, train, samples)
                 solvers[split] = {name: dict(scores) for name, scores in found.items()}
             if split != "train" and task is not None:
-                few = _for_floors(whole, task, split, _FLOOR_SAMPLES, samples, root)
+                few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
                 floor[split] = task.floors(train, few)
+                if split == "test":
+                    floor |= _floors_of_groups(task, train, few)
                 if known := task.solvers(few):
                     solvers[split] = solvers.get(split, {}) | known
             bar.update()
@@ -135,32 +144,17 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     )
 
 
-def _for_floors(
-    card: Card, task: Task | None, split: str, most: int, drawn: Samples | None, root: str | Path | None
-) -> Samples:
-    """Return the samples on which trivial predictors are fitted or scored.
-
-    Args:
-        card: The card, without a chosen task.
-        task: Its task; where that reads the training split, samples come from the stored file of all.
-        split: The split.
-        most: Largest number of samples.
-        drawn: First samples that were drawn already, of which those are taken; None draws as many as needed.
-        root: Folder of the datasets.
-    """
-    if task is not None and task.reads_training:
-        from graphbench.data.dataset import GraphDataset
-
-        path = ensure_split(card, split, _root(root))
-        stored = GraphDataset(card, split, path).samples
-        return stored.part(card.graphs, 0, min(len(stored), most))
-    if drawn is None:
-        return draw_samples(card.graphs, split, np.arange(min(most, card.split(split).count)))
-    return drawn.part(card.graphs, 0, min(len(drawn), most))
+def _first_drawn(card: Card, split: str, most: int) -> Samples:
+    return draw_samples(card, split, np.arange(min(most, card.split(split).count)))
 
 
-def _root(root: str | Path | None) -> Path:
-    return default_root() if root is None else Path(root).expanduser()
+def _stored_samples(card: Card, root: str | Path | None, progress: bool | None) -> dict[str, Samples]:
+    """Return split -> its samples from the files, which are built where they are missing: a simulation takes long."""
+    from graphbench.data.dataset import GraphDataset
+
+    place = default_root() if root is None else Path(root).expanduser()
+    paths = {split: ensure_split(card, split, place, progress=progress) for split in card.all_splits}
+    return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}
 
 
 def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:
@@ -169,7 +163,8 @@ def _measuring_task(card: Card, root: str | Path | None, progress: bool | None =
     if task.reads_training:
         from graphbench.data.dataset import GraphDataset
 
-        path = ensure_split(card, "train", _root(root), progress=progress)
+        place = default_root() if root is None else Path(root).expanduser()
+        path = ensure_split(card, "train", place, progress=progress)
         task.facts = task.training_facts(GraphDataset(card, "train", path))
     return task
 
@@ -228,10 +223,15 @@ def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path 
     task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
     solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
     floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
+    floor |= _floors_of_groups(task, samples["train"], samples["test"])
     for part, rows in task.parts(samples["test"]).items():
         own = samples["test"].take(card, rows)
         solvers[f"test_{part}"], floor[f"test_{part}"] = task.solvers(own), task.floors(samples["train"], own)
     return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
+
+
+def _floors_of_groups(task: Task, train: Samples, test: Samples) -> dict[str, Any]:
+    return {f"test_{group}": found for group, found in task.group_floors(train, test).items()}
 
 
 def update_measured(card: Card, progress: bool | None = None, root: str | Path | None = None) -> Path:

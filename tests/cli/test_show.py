@@ -178,7 +178,7 @@ def test_scores_by_problem_size_stand_in_a_table_of_their_own(capsys):
         ["test", "0.7500"],
         [],
         ["exact_match", "by", "problem", "size"],
-        ["size", "val", "test"],
+        ["problem", "size", "val", "test"],
         ["4", "0.2500", "0.0000"],
         ["16", "-", "1.0000"],
     ]

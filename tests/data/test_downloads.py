@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import tarfile
 import threading
 import zipfile
@@ -14,6 +15,7 @@ import pytest
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data import downloads
 from graphbench.data.downloads import Download, download_folder, fetch
+from graphbench.data.zenodo import ZenodoFiles
 
 CONTENT = bytes(range(256)) * 40
 
@@ -211,3 +213,52 @@ def test_the_size_of_an_archive_may_be_registered(server, tmp_path):
     assert (fetch("toys.a", (server.add("a.zip", zeros, unpacked_size=1_000_000),), tmp_path) / "zeros.bin").is_file()
     with pytest.raises(StoreError, match=r"beyond the .* that it may have unpacked"):
         fetch("toys.b", (server.add("b.zip", zeros, unpacked_size=999_999),), tmp_path)
+
+
+def zenodo(server, content, **changes):
+    """Files of a record, as the site describes them."""
+    entry = {"key": "a.tar.gz", "size": len(content), "checksum": f"md5:{hashlib.md5(content).hexdigest()}", **changes}
+    server.files["/api/records/7"] = json.dumps({"files": [{"key": "other"}, entry]}).encode()
+    server.files["/records/7/files/a.tar.gz"] = content
+    return ZenodoFiles(7, ("a.tar.gz",), server.url("").rstrip("/"))
+
+
+def test_files_of_a_record_are_checked_and_stay_packed(server, tmp_path):
+    content = tarred(("a.txt", b"hello"))
+    files = zenodo(server, content)
+    folder = fetch("social.official", files, tmp_path, progress=False)
+    assert (folder / "a.tar.gz").read_bytes() == content and folder.name.startswith("zenodo-7-")
+    asked = len(server.ranges)
+    assert fetch("social.other", files, tmp_path, progress=False) == folder and len(server.ranges) == asked
+
+
+def test_files_of_a_record_continue_and_are_refused_if_they_differ(server, tmp_path):
+    content = tarred(("a.txt", bytes(5000)))
+    server.cut = [10_000, 40]  # the description whole, then a part of the file
+    folder = fetch("social.official", zenodo(server, content), tmp_path, progress=False)
+    assert (folder / "a.tar.gz").read_bytes() == content and "bytes=40-" in server.ranges
+    with pytest.raises(ChecksumMismatch, match="has the MD5 sum"):
+        fetch("x", zenodo(server, content, checksum="md5:" + "0" * 32), tmp_path / "b", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"key": "b.tar.gz"}, r"states no size and MD5 sum of a\.tar\.gz"),
+        ({"size": "12"}, "states no size"),
+        ({"checksum": "sha1:00"}, "states no size"),
+    ],
+)
+def test_records_without_the_files_are_named(server, tmp_path, changes, words):
+    with pytest.raises(StoreError, match=words):
+        fetch("x", zenodo(server, b"x", **changes), tmp_path, progress=False)
+
+
+def test_records_that_cannot_be_read_are_named(server, tmp_path):
+    files = zenodo(server, b"x")
+    server.files["/api/records/7"] = b"<html>"
+    with pytest.raises(StoreError, match=r"api/records/7 cannot be read .*get a\.tar\.gz by other means"):
+        fetch("x", files, tmp_path, progress=False)
+    del server.files["/api/records/7"]
+    with pytest.raises(StoreError, match="cannot be read"):
+        fetch("x", files, tmp_path, progress=False)

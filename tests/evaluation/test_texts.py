@@ -5,7 +5,7 @@ import pytest
 import graphbench
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.data.text_batch import TextBatch
-from graphbench.evaluation.texts import by_size, split_and_size
+from graphbench.evaluation.groups import by_size, split_and_size
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.prompts import Prompts
 from graphbench.tasks.registry import task_of

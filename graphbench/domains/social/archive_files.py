@@ -52,13 +52,13 @@ def posts_file(folder: Path) -> Path:
     return _find(folder, POSTS)
 
 
-def graphs_file(folder: Path) -> Path:
-    """Return the tarball of interactions of an archive.
+def graphs_file(folder: Path, kind: str) -> Path:
+    """Return the tarball of interactions of an archive, or its file of one kind where it is unpacked.
 
     Raises:
         StoreError: If the folder is none, or has no such file.
     """
-    return _find(folder, (GRAPHS,))
+    return _find(folder, (GRAPHS, f"graphs/{kind}.csv", f"{kind}.csv"))
 
 
 def _find(folder: Path, names: tuple[str, ...]) -> Path:
@@ -75,7 +75,7 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
     """Yield the lines of the files of a tarball, in its order, a block of about 16 MB at a time.
 
     Args:
-        path: The tarball.
+        path: The tarball, or a single file ``.csv``.
         endings: Ends of the names of the files to read; others are left out.
         first: Number of the first file to read.
 
@@ -84,6 +84,10 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
             files than an archive of its size can.
     """
     try:
+        if path.suffix == ".csv":
+            with path.open("rb") as stream:
+                yield from _lines(path, path.name, 0, stream)
+            return
         with tarfile.open(path, "r|gz") as archive:
             yield from _blocks(path, archive, endings, first)
     except (tarfile.TarError, EOFError, zlib.error) as error:
@@ -133,12 +137,12 @@ def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], firs
 
 
 def _lines(path: Path, name: str, number: int, stream: IO[bytes]) -> Iterator[Block]:
-    rest = b""
-    while content := stream.read(_BLOCK):
+    rest, content = b"", stream.read(_BLOCK)
+    while following := stream.read(_BLOCK):
         whole, newline, tail = (rest + content).rpartition(b"\n")
         if len(tail) > _BLOCK:
             raise StoreError(f"{name} in {path} has a line of more than {human_bytes(_BLOCK)}; it is no file of posts")
         if newline:
             yield Block(number, name, whole, False)
-        rest = tail
-    yield Block(number, name, rest, True)
+        rest, content = tail, following
+    yield Block(number, name, rest + content, True)

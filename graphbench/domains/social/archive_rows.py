@@ -47,17 +47,19 @@ def minutes_of_stamps(stamps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDA
     return days.astype(np.int64) * 1440 + hour * 60 + minute, exists
 
 
-def parse_posts(content: bytes, *, texts: bool = False) -> PostRows:
+def parse_posts(content: bytes, *, texts: bool = False, shared: bool = False) -> PostRows:
     """Return the posts of lines of JSON objects with the fields of the archive.
 
-    A line is malformed if it is no JSON object, lacks user, date or a count, or one of them is no whole number in its
-    range. Polars parses the lines if it is installed and no line is malformed; the result is the same without.
+    With ``shared``, lines that say that a user reposted a post of another one are rows, too, with the counts of that
+    post; they are left out otherwise, and counted in any case. A line is malformed if it is no JSON object, lacks user,
+    date or a count, or one of them is no whole number in its range. Polars parses the lines if it is installed and no
+    line is malformed; the result is the same without.
     """
-    quick = _parse_quickly(content, texts)
-    return _parse_carefully(content, texts) if quick is None else quick
+    quick = _parse_quickly(content, texts, shared)
+    return _parse_carefully(content, texts, shared) if quick is None else quick
 
 
-def _parse_quickly(content: bytes, texts: bool) -> PostRows | None:
+def _parse_quickly(content: bytes, texts: bool, keep: bool = False) -> PostRows | None:
     """Return the posts by Polars; None if it is not installed, or a line is malformed or unusual."""
     try:
         import polars
@@ -75,14 +77,15 @@ def _parse_quickly(content: bytes, texts: bool) -> PostRows | None:
         return None
     values = np.stack([frame[name].to_numpy() for name in COLUMNS], axis=1)
     shared = frame[_REPOSTED].is_not_null().to_numpy()
-    own, valid = _checked(values[~shared])
+    kept = np.ones(len(shared), bool) if keep else ~shared
+    own, valid = _checked(values[kept])
     if not valid.all():
         return None
-    written = [text or "" for text in frame["text"].filter(~polars.Series(shared)).to_list()] if texts else []
+    written = [text or "" for text in frame["text"].filter(polars.Series(kept)).to_list()] if texts else []
     return PostRows(own, written, 0, int(shared.sum()))
 
 
-def _parse_carefully(content: bytes, texts: bool) -> PostRows:
+def _parse_carefully(content: bytes, texts: bool, keep: bool = False) -> PostRows:
     rows: list[list[int]] = []
     written: list[str] = []
     malformed = shared = 0
@@ -99,9 +102,10 @@ def _parse_carefully(content: bytes, texts: bool) -> PostRows:
         values = [post.get(name) for name in COLUMNS]
         if any(type(value) is not int or not -(2**62) < value < 2**62 for value in values):
             malformed += 1
-        elif post.get(_REPOSTED) is not None:
-            shared += 1
-        else:
+            continue
+        is_shared = post.get(_REPOSTED) is not None
+        shared += is_shared
+        if keep or not is_shared:
             rows.append([int(value) for value in values if value is not None])
             written.append(str(post.get("text") or "") if texts else "")
     values_of_rows = np.array(rows, np.int64).reshape(-1, len(COLUMNS))

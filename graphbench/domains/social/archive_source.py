@@ -1,8 +1,12 @@
-"""The archive of Bluesky as the source ``official`` of ``social/quotes``, ``social/replies`` and ``social/reposts``."""
+"""The sources of ``social/quotes``, ``social/replies`` and ``social/reposts``: the archive of Bluesky, and tensors.
+
+``official`` reads the archive; ``official_shared`` does, too, and counts reposts of others' posts as posts of whoever
+reposts them; ``tensors`` reads what the public package of GraphBench's authors offers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -18,6 +22,8 @@ from graphbench.core.errors import CardError, StoreError
 from graphbench.data.checks import Row
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.sources import FileParameters, FileSource, file_source
+from graphbench.data.zenodo import ZenodoFiles
+from graphbench.domains.social.archive_files import GRAPHS, POSTS
 from graphbench.domains.social.archive_tables import (
     facts,
     interactions_by_part,
@@ -26,12 +32,11 @@ from graphbench.domains.social.archive_tables import (
     prepare_posts,
 )
 from graphbench.domains.social.embeddings import contents_by_part
+from graphbench.domains.social.public_tensors import read_tensors
 from graphbench.domains.social.samples import degree_statistics, snapshot_as_samples
 from graphbench.domains.social.simulator_tables import DATES, START
 from graphbench.domains.social.snapshots import Median, Snapshot, snapshot_of_parts
 from graphbench.domains.social.tables import KINDS, end_of_day
-
-PROTOCOL = "official"
 
 
 class ArchiveParameters(BaseModel):
@@ -52,6 +57,7 @@ def read_snapshot(
     *,
     median: Median = "lower",
     loops: bool = True,
+    shared: bool = False,
     embedded: bool = True,
     progress: bool | None = None,
 ) -> Snapshot:
@@ -64,6 +70,7 @@ def read_snapshot(
         predicted_until: Last day of the posts whose engagement is predicted.
         median: As for :func:`~.snapshots.snapshot`.
         loops: As for :func:`~.snapshots.snapshot`.
+        shared: Whether reposts of others' posts count as posts, with the engagement of the post that was reposted.
         embedded: Whether the snapshot has the contents, which must have been embedded; without, it has no columns.
         progress: Show progress bars; None for terminals only.
 
@@ -72,7 +79,7 @@ def read_snapshot(
             intervals.
     """
     for journal, what in (
-        (prepare_posts(folder, progress), "posts"),
+        (prepare_posts(folder, progress, shared=shared), "posts"),
         (prepare_interactions(folder, kind, progress), kind),
     ):
         if not journal.rows:
@@ -81,8 +88,8 @@ def read_snapshot(
                 "folder of the archive of Bluesky"
             )
     times = end_of_day(START) - 1440, end_of_day(seen_until), end_of_day(predicted_until)
-    contents = contents_by_part(folder) if embedded else ()
-    rows = posts_by_part(folder), interactions_by_part(folder, kind)
+    contents = contents_by_part(folder, shared=shared) if embedded else ()
+    rows = posts_by_part(folder, shared=shared), interactions_by_part(folder, kind)
     found = snapshot_of_parts(*rows, contents, times, median=median, loops=loops)
     if found is None:
         raise StoreError(
@@ -92,15 +99,15 @@ def read_snapshot(
     return found
 
 
-def read_official(folder: Path, kind: str) -> dict[str, Samples]:
-    """Return the splits of the paper of the archive in a folder.
+def read_official(folder: Path, kind: str, shared: bool = False) -> dict[str, Samples]:
+    """Return the splits of the paper of the archive in a folder; ``shared`` as for :func:`read_snapshot`.
 
     Raises:
         StoreError: As :func:`read_snapshot` does.
     """
     found = {}
     for split, seen_until, predicted_until in zip(CORE_SPLITS, DATES[:-1], DATES[1:], strict=True):
-        samples = snapshot_as_samples([read_snapshot(folder, kind, seen_until, predicted_until)])
+        samples = snapshot_as_samples([read_snapshot(folder, kind, seen_until, predicted_until, shared=shared)])
         content = samples.values["content"].astype(np.float16)
         found[split] = replace(samples, values={**samples.values, "content": content})
     return found
@@ -110,35 +117,43 @@ def _report(card: Card, splits: Sequence[str]) -> Iterator[Row]:
     """Yield what was found in the files."""
     folder = Path(FileParameters.model_validate(card.split("train").parameters).folder)
     for table, journal in facts(folder).items():
-        shared = f", {journal.shared:,} are reposts of others' posts and left out" if table == "posts" else ""
+        what = "left out" if table == "posts" else "counted as posts"
+        shared = f", {journal.shared:,} are reposts of others' posts and {what}" if table not in KINDS else ""
         words = f"{journal.rows:,} rows, {journal.malformed:,} malformed lines{shared}"
         yield Row("all files", table, True, words, "noted" if journal.malformed else "")
 
 
-def _describe(card: Card) -> Card:
-    return card.model_copy(update={"protocol": PROTOCOL, "measured": None, "overlapping": True})
+def _of_kind(read: Callable[..., dict[str, Samples]], protocol: str, kind: str, **options: Any) -> FileSource:
+    """Return the source of one kind of interactions; runs on it have the protocol of the source that users name."""
 
+    def describe(card: Card) -> Card:
+        return card.model_copy(update={"protocol": protocol, "measured": None, "overlapping": True})
 
-def _of_kind(kind: str) -> FileSource:
-    found = file_source(f"social.{kind}", partial(read_official, kind=kind))
+    found = file_source(f"social.{protocol}_{kind}", partial(read, kind=kind, **options))
     generator = replace(found.generator, statistics=degree_statistics)
-    return replace(found, generator=generator, report=_report, describe=_describe)
+    report = None if read is read_tensors else _report
+    return replace(found, generator=generator, report=report, describe=describe, part_of=protocol)
 
 
-_OF_KIND = {kind: _of_kind(kind) for kind in KINDS}
+def _sources(
+    protocol: str, read: Callable[..., dict[str, Samples]], downloads: Any = (), **options: Any
+) -> dict[str, FileSource]:
+    """Return the source that users name, which chooses by card, and those of each kind of interactions."""
+    own = {kind: _of_kind(read, protocol, kind, **options) for kind in KINDS}
 
+    def card_of_files(card: Card, folder: Path) -> Card:
+        if card.generator != "social.archive":
+            raise CardError(
+                f"{card.address} is simulated; source={protocol!r} has social/quotes, social/replies and social/reposts"
+            )
+        source = own[str(card.split("train").parameters["kind"])]
+        return source.describe(source.card(card, folder))
 
-def _card(card: Card, folder: Path) -> Card:
-    """Return the card of the archive in a folder, with the interactions that the card names.
-
-    Raises:
-        CardError: If the card is that of a simulated network.
-    """
-    if card.generator != "social.archive":
-        raise CardError(
-            f"{card.address} is simulated; the archive is loaded as social/quotes, social/replies or social/reposts"
-        )
-    return _describe(_OF_KIND[str(card.split("train").parameters["kind"])].card(card, folder))
+    any_of_them = next(iter(own.values()))
+    named = FileSource(
+        f"social.{protocol}", card_of_files, ARCHIVE, any_of_them.describe, any_of_them.report, downloads
+    )
+    return {protocol: named, **{f"{protocol}_{kind}": source for kind, source in own.items()}}
 
 
 def _refuse(
@@ -162,7 +177,9 @@ ARCHIVE = Generator(
     drawn=False,
 )
 
+_RECORD = ZenodoFiles(14669616, (POSTS[0], GRAPHS))
 SOURCES: Mapping[str, FileSource] = {
-    PROTOCOL: FileSource("social.official", _card, ARCHIVE, _describe, report=_report),
-    **_OF_KIND,
+    **_sources("official", read_official, _RECORD),
+    **_sources("official_shared", read_official, _RECORD, shared=True),
+    **_sources("tensors", read_tensors),
 }

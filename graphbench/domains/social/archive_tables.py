@@ -8,9 +8,11 @@ cut off before the work goes on. No text and no names of users are kept in these
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -23,8 +25,10 @@ from graphbench.domains.social.archive_files import Block, graphs_file, merged, 
 from graphbench.domains.social.archive_rows import parse_interactions, parse_posts
 from graphbench.domains.social.tables import KINDS, Interactions, Posts
 
+_LOG = logging.getLogger(__name__)
 PREPARED = "graphbench-prepared"
 PARTS = 64
+_POSTS = ("posts", "posts_and_shares")
 _ROWS_PER_COMMIT = 1_000_000
 _VERSION = 1
 ELSEWHERE = "copy the archive to a folder that can be written, or make room"
@@ -53,18 +57,23 @@ class Journal:
     done: bool = False
 
 
-def prepare_posts(folder: Path, progress: bool | None = None) -> Journal:
+def prepare_posts(folder: Path, progress: bool | None = None, *, shared: bool = False) -> Journal:
     """Read the posts of an archive into their table, unless that is done; return its journal.
+
+    Args:
+        folder: The folder of the archive.
+        progress: Show a progress bar; None for terminals only.
+        shared: Whether reposts of others' posts are rows, too; that table is another one.
 
     Raises:
         StoreError: If a file is missing, damaged or unsafe, or the table cannot be written.
     """
 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
-        found = parse_posts(block.content)
+        found = parse_posts(block.content, shared=shared)
         return found.rows, found.malformed, found.shared
 
-    return _prepare(folder, posts_file(folder), "posts", ("json", "jsonl", "ndjson"), parse, progress)
+    return _prepare(folder, posts_file(folder), _POSTS[shared], ("json", "jsonl", "ndjson"), parse, progress)
 
 
 def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) -> Journal:
@@ -77,12 +86,12 @@ def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) 
     def parse(block: Block) -> tuple[NDArray[np.int32], int, int]:
         return (*parse_interactions(block.content), 0)
 
-    return _prepare(folder, graphs_file(folder), kind, (f"{kind}.csv",), parse, progress)
+    return _prepare(folder, graphs_file(folder, kind), kind, (f"{kind}.csv",), parse, progress)
 
 
-def posts_by_part(folder: Path) -> Iterator[Posts]:
-    """Yield the posts of a prepared archive, 64 parts by user."""
-    for path in _part_paths(folder, "posts"):
+def posts_by_part(folder: Path, *, shared: bool = False) -> Iterator[Posts]:
+    """Yield the posts of a prepared archive, 64 parts by user; ``shared`` as for :func:`prepare_posts`."""
+    for path in _part_paths(folder, _POSTS[shared]):
         user, time, likes, replies, reposts = np.fromfile(path, np.int32).reshape(-1, 5).T
         yield Posts(user, time, likes, replies, reposts)
 
@@ -136,6 +145,8 @@ def _prepare(
             path.touch()
             if path.stat().st_size < size:  # rows are lost: begin anew
                 journal = Journal(identity)
+        if table in _POSTS and find_spec("polars") is None:
+            _LOG.warning("without polars posts are read several times slower: pip install 'graphbench[social]'")
         streams = [files.enter_context(path.open("r+b")) for path in paths]
         for stream, size in zip(streams, journal.sizes, strict=True):
             stream.truncate(size)
@@ -143,7 +154,7 @@ def _prepare(
         bar = files.enter_context(progress_bar(1, f"read {table} of {archive.name}", unit="rows", enabled=progress))
         committed = journal.rows
         blocks = read_blocks(archive, endings, journal.members)
-        for block in merged(blocks) if table == "posts" else blocks:
+        for block in merged(blocks) if table in _POSTS else blocks:
             rows, malformed, shared = parse(block)
             _append(streams, rows, journal)
             journal.rows, journal.malformed = journal.rows + len(rows), journal.malformed + malformed
@@ -160,6 +171,11 @@ def _prepare(
             stream.flush()
         journal.done = True
         write_json(place, asdict(journal))
+    if journal.malformed:
+        _LOG.warning(
+            "%s: %s lines of %s are malformed and left out; %s rows are read",
+            *(archive, f"{journal.malformed:,}", table, f"{journal.rows:,}"),
+        )
     return journal
 
 
@@ -186,7 +202,7 @@ def _read_journal(place: Path, identity: list[str | int]) -> Journal:
 def facts(folder: Path) -> dict[str, Journal]:
     """Return the journals of the tables that are prepared."""
     found = {}
-    for table in ("posts", *KINDS):
+    for table in (*_POSTS, *KINDS):
         place = folder / PREPARED / f"{table}.json"
         if place.is_file():
             found[table] = Journal(**load_json(place))

@@ -86,7 +86,7 @@ class Calibration:
     eagerness_sigma: float = 0.6
     vigour_sigma: float = 0.6
     attraction: tuple[float, float, float] = (1.0, 0.5, 0.2)
-    rates: tuple[float, float, float, float] = (0.4, 0.215, 0.096, 0.64)
+    rates: tuple[float, float, float, float] = (0.4, 0.215, 0.096, 0.485)
     quotable: float = 0.5
     answers: float = 0.3
     threads: float = 0.05

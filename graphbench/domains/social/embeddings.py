@@ -75,6 +75,7 @@ def embed_archive(
     embedder: Embedder | None = None,
     *,
     users: NDArray[Any] | None = None,
+    shared: bool = False,
     progress: bool | None = None,
 ) -> None:
     """Embed the texts of an archive by user and period, unless that is done; what is embedded is kept if it stops.
@@ -83,6 +84,8 @@ def embed_archive(
         folder: The folder of the archive.
         embedder: What embeds; None for :func:`minilm` on the CPU.
         users: The users whose texts are embedded; None for those of the paper's splits.
+        shared: Whether the splits are those of ``official_shared``, which have more users. Only what users wrote
+            themselves is embedded in any case.
         progress: Show a progress bar; None for terminals only.
 
     Raises:
@@ -91,15 +94,15 @@ def embed_archive(
     """
     home = Path(folder).expanduser()
     archive, place = posts_file(home), home / PREPARED
-    if _is_embedded(archive, place):
+    if _is_embedded(archive, place, shared):
         return
     embed = minilm() if embedder is None else embedder
-    chosen = split_users(home, progress) if users is None else users
+    chosen = split_users(home, progress, shared=shared) if users is None else users
     with clear_errors(place, "write", ELSEWHERE), only_here(home):
-        if _known_archive(place) != identity_of(archive):
+        if not _is_begun(archive, place, shared):
             for path in (*_content_paths(place), place / _COLLECTED):
                 path.unlink(missing_ok=True)
-            write_json(place / _JOURNAL, {"archive": identity_of(archive)})
+            write_json(place / _JOURNAL, {"archive": identity_of(archive), "shared": shared})
         if not (place / _COLLECTED).is_file():
             _collect_texts(archive, place, chosen, progress)
         with progress_bar(PARTS, "embed texts", unit="parts", enabled=progress) as bar:
@@ -110,17 +113,22 @@ def embed_archive(
                 bar.update()
 
 
-def split_users(folder: Path, progress: bool | None = None) -> NDArray[np.int64]:
+def split_users(folder: Path, progress: bool | None = None, *, shared: bool = False) -> NDArray[np.int64]:
     """Return the users of an archive who posted in both intervals of a split of the paper, int64, rising.
+
+    Args:
+        folder: The folder of the archive.
+        progress: Show progress bars; None for terminals only.
+        shared: Whether reposts of others' posts count as posts.
 
     Raises:
         StoreError: If the archive is damaged, or the folder cannot be written.
     """
-    prepare_posts(folder, progress)
+    prepare_posts(folder, progress, shared=shared)
     times = [end_of_day(day) for day in (START, *DATES)]
     times[0] -= 1440  # the first day is part of the first interval
     found = [np.empty(0, np.int64)]
-    for posts in posts_by_part(folder):
+    for posts in posts_by_part(folder, shared=shared):
         for seen, until in pairwise(times[1:]):
             earlier = posts.user[(posts.time > times[0]) & (posts.time <= seen)]
             later = posts.user[(posts.time > seen) & (posts.time <= until)]
@@ -128,29 +136,31 @@ def split_users(folder: Path, progress: bool | None = None) -> NDArray[np.int64]
     return np.unique(np.concatenate(found))
 
 
-def _known_archive(place: Path) -> Any:
-    """Return the identity of the archive whose texts are, or are being, embedded; None for none."""
+def _is_begun(archive: Path, place: Path, shared: bool) -> bool:
+    """Return whether texts of an archive are, or are being, embedded for all users that are asked for."""
     try:
-        return load_json(place / _JOURNAL)["archive"]
+        journal = load_json(place / _JOURNAL)
+        return journal["archive"] == identity_of(archive) and bool(journal["shared"] or not shared)
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return False
 
 
-def _is_embedded(archive: Path, place: Path) -> bool:
-    return _known_archive(place) == identity_of(archive) and all(path.is_file() for path in _content_paths(place))
+def _is_embedded(archive: Path, place: Path, shared: bool) -> bool:
+    return _is_begun(archive, place, shared) and all(path.is_file() for path in _content_paths(place))
 
 
-def contents_by_part(folder: Path) -> Iterator[Contents]:
-    """Yield the contents of an archive, 64 parts by user.
+def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents]:
+    """Yield the contents of an archive, 64 parts by user; ``shared`` as for :func:`embed_archive`.
 
     Raises:
         StoreError: If its texts are not embedded.
     """
     place = folder / PREPARED
-    if not _is_embedded(posts_file(folder), place):
+    if not _is_embedded(posts_file(folder), place, shared):
+        call = f"embed_archive(folder{', shared=True' if shared else ''})"
         raise StoreError(
-            f"the texts in {folder} are not embedded yet; run graphbench.domains.social.embed_archive(folder) once on "
-            "it, which takes hours for the whole archive and goes on where it stopped"
+            f"the texts in {folder} are not embedded yet; run graphbench.domains.social.{call} once on it, which takes "
+            "hours for the whole archive and goes on where it stopped"
         )
     for path in _content_paths(place):
         with np.load(path, allow_pickle=False) as found:

@@ -36,14 +36,20 @@ def snapshot_as_samples(snapshots: Sequence[Snapshot]) -> Samples:
 
 
 def degree_statistics(parameters: Any, samples: Samples) -> dict[str, NDArray[np.float64]]:
-    """Return the largest in-degree, the shares of users whose targets are 0, and the share of loops, per graph."""
+    """Return how in-degrees and targets of graphs are distributed, and the share of loops, per graph.
+
+    ``top_in_degree_share`` is the share of arcs that end at the hundredth of the nodes with the largest in-degrees.
+    """
     found: dict[str, list[float]] = {}
     for i in range(len(samples)):
         edges = samples.edges[samples.edge_ptr[i] : samples.edge_ptr[i + 1]]
         nodes = slice(int(samples.node_ptr[i]), int(samples.node_ptr[i + 1]))
         own = {f"zero_{name}": float(np.mean(samples.values[name][nodes] == 0)) for name in COUNTS}
         own |= {f"mean_{name}": float(np.mean(samples.values[name][nodes], dtype=np.float64)) for name in COUNTS}
-        own["largest_in_degree"] = float(np.bincount(edges[:, 1], minlength=1).max())
+        degrees = np.sort(np.bincount(edges[:, 1], minlength=nodes.stop - nodes.start))[::-1]
+        own["largest_in_degree"] = float(degrees[0])
+        own["no_in_degree"] = float(np.mean(degrees == 0))
+        own["top_in_degree_share"] = float(degrees[: -(-len(degrees) // 100)].sum() / max(len(edges), 1))
         own["loops"] = float(np.mean(edges[:, 0] == edges[:, 1]))
         for name, value in own.items():
             found.setdefault(name, []).append(value)

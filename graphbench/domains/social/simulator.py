@@ -30,7 +30,7 @@ from graphbench.domains.social.simulator_tables import (
 )
 from graphbench.domains.social.tables import KINDS, Contents, Interactions, Posts, end_of_day
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same users and seed would give another network."""
 
 _GRID = 4096

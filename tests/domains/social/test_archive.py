@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import tarfile
 from datetime import date, datetime
 from itertools import pairwise
@@ -29,7 +31,7 @@ T0 = end_of_day(START) - 1440
 
 @pytest.fixture(scope="module")
 def history():
-    return simulate(800, 3, width=8)
+    return simulate(500, 3, width=8)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,7 @@ def test_embedding_goes_on_where_it_stopped(folder):
 def test_texts_of_another_archive_are_embedded_anew(folder):
     embed_archive(folder, hashed, progress=False)
     before = read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
-    write_archive(simulate(800, 4, width=8), folder)
+    write_archive(simulate(500, 4, width=8), folder)
     with pytest.raises(StoreError, match="are not embedded yet"):
         read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
     embed_archive(folder, hashed, progress=False)
@@ -146,11 +148,13 @@ def test_reading_goes_on_where_it_stopped(folder, monkeypatch):
     monkeypatch.setattr(archive_tables, "parse_posts", stopping)
     with pytest.raises(KeyboardInterrupt):
         prepare_posts(folder, progress=False)
+    begun = json.loads((folder / archive_tables.PREPARED / "posts.json").read_text())
+    assert 0 < begun["members"] < 300
     calls.clear()
     calls.extend([b""] * 1000)
     again = prepare_posts(folder, progress=False)
     assert again == whole and [path.read_bytes() for path in tables] == expected
-    assert len(calls) - 1000 < whole.members * 2 - 100  # the first files were not parsed again
+    assert len(calls) - 1000 <= whole.members - begun["members"] + 1  # the first files were not parsed again
 
 
 def post(**changes):
@@ -280,6 +284,96 @@ def test_a_truncated_tarball_is_named_in_one_line(folder):
     with pytest.raises(StoreError, match=r"user_posts\.tar\.gz is truncated or damaged") as error:
         read_snapshot(folder, "replies", DATES[0], DATES[1], progress=False)
     assert "\n" not in str(error.value)
+
+
+def test_malformed_lines_of_an_archive_are_reported_once(folder, caplog):
+    tarball(folder / "user_posts.tar.gz", [("posts.jsonl", b"\n".join([post(), *BAD, post(user_id=6)]))])
+    for _ in range(2):
+        prepare_posts(folder, progress=False)
+    (line,) = [record.message for record in caplog.records if "malformed" in record.message]
+    assert line.endswith(f": {len(BAD)} lines of posts are malformed and left out; 2 rows are read")
+
+
+def test_reading_without_polars_is_said_to_be_slow(folder, caplog, monkeypatch):
+    monkeypatch.setattr(archive_tables, "find_spec", lambda name: None)
+    prepare_posts(folder, progress=False)
+    assert [record.message for record in caplog.records if "graphbench[social]" in record.message]
+
+
+def test_a_killed_process_leaves_tables_that_are_continued(folder):
+    """As a user meets it: the process dies without any chance to clean up."""
+    program = (
+        "import os, sys; from pathlib import Path\n"
+        "from graphbench.domains.social import archive_files, archive_tables\n"
+        "archive_tables._ROWS_PER_COMMIT, archive_files._MERGED = 200, 1\n"
+        "parse, calls = archive_tables.parse_posts, []\n"
+        "def dying(content, **options):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 150:\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    return parse(content, **options)\n"
+        "archive_tables.parse_posts = dying\n"
+        "archive_tables.prepare_posts(Path(sys.argv[1]), False)\n"
+    )
+    died = subprocess.run([sys.executable, "-c", program, str(folder)], check=False)
+    place = folder / archive_tables.PREPARED
+    begun = json.loads((place / "posts.json").read_text())
+    assert died.returncode == -9 and not begun["done"] and 0 < begun["members"] < 150
+    whole = prepare_posts(folder, progress=False)
+    rows = sorted(np.concatenate([np.fromfile(path, np.int32) for path in sorted(place.glob("posts-*.rows"))]).tolist())
+    for path in place.glob("posts*"):
+        path.unlink()
+    assert prepare_posts(folder, progress=False) == whole
+    again = [np.fromfile(path, np.int32) for path in sorted(place.glob("posts-*.rows"))]
+    assert rows == sorted(np.concatenate(again).tolist())
+
+
+def with_another_future(source, target, after, drop, seed=0):
+    """Write the archive of a folder with other texts, counts and interactions after a day, or without any."""
+    rng, limit = np.random.default_rng(seed), int(after.strftime("%Y%m%d2359"))
+    members = []
+    with tarfile.open(source / "user_posts.tar.gz") as archive:
+        for member in archive:
+            lines = [json.loads(line) for line in archive.extractfile(member)]
+            for own in lines:
+                if own["date"] > limit:
+                    counts = rng.integers(0, 99, 3).tolist()
+                    own |= dict(zip(("like_count", "reply_count", "repost_count"), counts, strict=True))
+                    own["text"] = "aeiou" * int(rng.integers(9))
+            kept = [own for own in lines if not drop or own["date"] <= limit]
+            members.append((member.name, "\n".join(map(json.dumps, kept)).encode()))
+    tarball(target / "user_posts.tar.gz", members)
+    members = []
+    with tarfile.open(source / "graphs.tar.gz") as archive:
+        for member in archive:
+            head, *lines = archive.extractfile(member).read().decode().split()
+            rows = [line for line in lines if int(line.rpartition(",")[2]) <= limit]
+            if not drop:
+                more = rng.integers(0, 500, (len(lines), 2)).tolist()
+                rows += [f"{u},{v},{limit + 7641}" for u, v in more]  # the day after, as 2359 + 7641 is a new day
+            members.append((member.name, "\n".join([head, *rows]).encode()))
+    tarball(target / "graphs.tar.gz", members)
+
+
+@pytest.mark.parametrize("kind", ["quotes", "replies"])
+def test_the_future_of_the_archive_reaches_no_input(written, tmp_path, kind):
+    """Through the whole pipeline: files, tables, embeddings, snapshot."""
+    found = {}
+    for name, after, drop in (("real", None, None), ("other", DATES[0], False), ("ended", DATES[1], True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        if after is None:
+            for path in written.glob("*.tar.gz"):
+                (folder / path.name).write_bytes(path.read_bytes())
+        else:
+            with_another_future(written, folder, after, drop)
+        embed_archive(folder, hashed, progress=False)
+        found[name] = read_snapshot(folder, kind, DATES[0], DATES[1], progress=False)
+    for name in ("users", "edges", "content", "posts", "past"):
+        assert np.array_equal(getattr(found["real"], name), getattr(found["other"], name)), name
+    assert not np.array_equal(found["real"].targets, found["other"].targets)
+    for name in ("users", "edges", "content", "posts", "past", "targets"):
+        assert np.array_equal(getattr(found["real"], name), getattr(found["ended"], name)), name
 
 
 def test_a_wrong_folder_is_named(tmp_path):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import graphbench
-from graphbench.core.errors import CardError
+from graphbench.core.errors import CardError, GraphBenchError
 from graphbench.data.generation import draw_samples
+from graphbench.data.limits import apply_limit
 from graphbench.domains.social import Interactions, end_of_day, simulate, simulator
 from graphbench.domains.social.calibration import Calibration
 from graphbench.domains.social.checks import check_snapshot
@@ -26,7 +27,7 @@ TIMES = [end_of_day(day) for day in DATES]
 
 @pytest.fixture(scope="module")
 def history():
-    return simulate(3000, 5, width=16)
+    return simulate(2000, 5, width=16)
 
 
 def smaller(name, users):
@@ -45,9 +46,9 @@ def tables(own):
 def test_a_history_depends_on_users_and_seed_and_not_on_who_simulates_it(history, monkeypatch):
     monkeypatch.setattr(simulator, "_USERS_AT_ONCE", 700)
     monkeypatch.setattr(simulator, "_EVENTS_PER_POST", 1)  # parts are simulated again with more room
-    again, first = tables(simulate(3000, 5, width=16, threads=3)), tables(history)
+    again, first = tables(simulate(2000, 5, width=16, threads=3)), tables(history)
     assert all(np.array_equal(first[name], again[name]) for name in first)
-    other = tables(simulate(3000, 6, width=16))
+    other = tables(simulate(2000, 6, width=16))
     assert not np.array_equal(first["user"], other["user"])
 
 
@@ -92,7 +93,7 @@ def test_earlier_snapshots_are_parts_of_later_ones(history):
 def test_kinds_share_users_and_their_engagement(history):
     found = [snapshot(history.posts, history.interactions, T0, TIMES[0], TIMES[1], kind) for kind in KINDS]
     _, i, j = np.intersect1d(found[1].users, found[2].users, return_indices=True)
-    assert len(i) > 500
+    assert len(i) > 300
     assert np.array_equal(found[1].targets[i], found[2].targets[j])
     assert np.array_equal(found[1].content[i], found[2].content[j])
 
@@ -109,7 +110,7 @@ def test_followers_of_the_same_topic_react_more():
     flat = replace(Calibration(), attraction=(1.0, 1.0, 1.0))
     shares = {}
     for name, calibration in (("flat", flat), ("own", None)):
-        own = simulate(3000, 5, width=8, calibration=calibration)
+        own = simulate(2000, 5, width=8, calibration=calibration)
         favourite = np.zeros((len(own.followers), 32))
         np.add.at(favourite, (own.posts.user, own.topics), 1)
         is_main = favourite.argmax(axis=1)[own.posts.user] == own.topics
@@ -136,7 +137,7 @@ def test_contents_show_topics_before_their_time_alone(history):
 
 
 PARAMETERS = SnapshotParameters.model_validate(
-    {"users": 1500, "seed": 2, "kind": "replies", "seen_until": DATES[0], "predicted_until": DATES[1]}
+    {"users": 1000, "seed": 2, "kind": "replies", "seen_until": DATES[0], "predicted_until": DATES[1]}
 )
 
 
@@ -165,7 +166,7 @@ def test_the_check_passes_what_is_drawn_and_finds_what_is_not():
 
 
 def test_persistence_is_scored_as_the_evaluator_scores_it():
-    card = smaller("sim_replies_small", 1500)
+    card = smaller("sim_replies_small", 900)
     samples = draw_samples(card, "test", [0])
     evaluator = graphbench.Evaluator("social/sim_replies_small")
     past = {name: samples.values["past"][:, i] for i, name in enumerate(COUNTS)}
@@ -177,18 +178,13 @@ def test_persistence_is_scored_as_the_evaluator_scores_it():
 
 
 def test_another_draw_is_another_history():
-    card = graphbench.card("social/sim_replies_small").with_limited(
-        "users", dict.fromkeys(("train", "val", "test"), 900)
-    )
+    card = smaller("sim_replies_small", 900)
     first, second = (draw_samples(own, "train", [0]) for own in (card, card.with_data_seed(3)))
     assert first.num_nodes[0] != second.num_nodes[0] or not np.array_equal(first.edges, second.edges)
 
 
 def test_cards_with_past_engagement_have_the_same_graphs_and_read_more():
-    limits = dict.fromkeys(("train", "val", "test"), 900)
-    first, second = (
-        graphbench.card(f"social/sim_quotes{past}").with_limited("users", limits) for past in ("", "_past")
-    )
+    first, second = (smaller(f"sim_quotes{past}", 900) for past in ("", "_past"))
     assert [f.name for f in first.inputs] == ["content"]
     assert [f.name for f in second.inputs] == ["content", "past", "activity"]
     drawn = [draw_samples(card, "train", [0]) for card in (first, second)]
@@ -213,6 +209,19 @@ def test_bad_parameters_are_named(changes, words):
     card = card.model_copy(update={"splits": {**card.splits, "train": changed}})
     with pytest.raises(CardError, match=words):
         GENERATORS["simulated"].parse(card, "train")
+
+
+@pytest.mark.parametrize("limit", [0, -1, 10])
+def test_limits_are_numbers_of_users_and_checked(limit, tmp_path):
+    with pytest.raises(GraphBenchError, match="limit") as error:
+        graphbench.Loader("social/sim_quotes", root=tmp_path, limit=limit).load(())
+    assert "\n" not in str(error.value)
+
+
+def test_a_limit_beyond_the_users_changes_nothing():
+    card = graphbench.card("social/sim_quotes_small")
+    assert apply_limit(card, 10**9)[0].fingerprint(1) == card.fingerprint(1)
+    assert apply_limit(card, 600)[0].split("val").parameters["users"] == 600
 
 
 def test_snapshots_of_the_generator_are_those_of_the_public_function():

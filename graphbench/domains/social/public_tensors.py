@@ -1,0 +1,119 @@
+"""The tensors that the public package of GraphBench's authors offers, with the interactions that they belong to.
+
+Release 0.2.0 reads, for every kind and split, ``x_<kind>_<split>.pt`` (contents), ``y_<kind>_<split>.pt`` (targets) and
+``keep_uids_<kind>_<split>.pt`` (users), and ``<kind>.csv`` of the archive of Bluesky. Row ``i`` of the tensors belongs
+to the ``i``-th user, in rising order, who has an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import CORE_SPLITS
+from graphbench.core.errors import StoreError
+from graphbench.data.samples import Samples
+from graphbench.data.torch_files import read_torch_file
+from graphbench.domains.social.archive_tables import interactions_by_part, prepare_interactions
+from graphbench.domains.social.simulator_tables import DATES
+from graphbench.domains.social.tables import COUNTS, end_of_day
+
+_URL = "https://huggingface.co/datasets/log-rwth-aachen/Graphbench_SocialMedia"
+_LARGEST = np.iinfo(np.int32).max
+
+
+def read_tensors(folder: Path, kind: str) -> dict[str, Samples]:
+    """Return the splits of the tensors in a folder; files may lie in folders below it.
+
+    Past engagement is not among them, so persistence cannot be scored.
+
+    Raises:
+        StoreError: If a file is missing, damaged or holds something else, or the tensors do not belong to the
+            interactions.
+    """
+    prepare_interactions(folder, kind)
+    found = {}
+    for split, seen_until in zip(CORE_SPLITS, DATES[:-1], strict=True):
+        content, targets = (_matrix(_only(folder, f"{name}_{kind}_{split}.pt")) for name in "xy")
+        users = _users(_only(folder, f"keep_uids_{kind}_{split}.pt"))
+        pairs = first_pairs(folder, kind, users, seen_until)
+        nodes = np.unique(pairs)
+        if not len(nodes) == len(content) == len(targets) or targets.shape[1] != len(COUNTS):
+            raise StoreError(
+                f"{split} of {kind} in {folder} has {len(nodes):,} users with edges until {seen_until}, contents "
+                f"{list(content.shape)} and targets {list(targets.shape)}; give the tensors and the interactions of "
+                f"one release ({_URL} and https://zenodo.org/records/14669616)"
+            )
+        edges = np.searchsorted(nodes, pairs)
+        found[split] = Samples(
+            np.array([len(nodes)]),
+            np.array([len(edges)]),
+            edges,
+            {
+                "content": content.astype(np.float16),
+                **{name: np.ascontiguousarray(targets[:, i], np.float32) for i, name in enumerate(COUNTS)},
+            },
+        )
+    return found
+
+
+def first_pairs(folder: Path, kind: str, users: NDArray[np.int64], seen_until: date) -> NDArray[np.int64]:
+    """Return the pairs of kept users whose first row in the file is not later than a day, int64 ``[E, 2]``, sorted.
+
+    That is how the public package chooses edges; where the file is sorted by time, these are all pairs that interacted
+    by that day.
+
+    Args:
+        folder: The folder of the archive, whose interactions are prepared.
+        kind: ``quotes``, ``replies`` or ``reposts``.
+        users: int64, rising.
+        seen_until: Last day of what models see.
+    """
+    found = [np.empty((0, 2), np.int64)]
+    for part in interactions_by_part(folder, kind):
+        key = part.source.astype(np.int64) << 32 | part.target
+        _, first = np.unique(key, return_index=True)
+        first = first[part.time[first] <= end_of_day(seen_until)]
+        pairs = np.stack([part.source[first], part.target[first]], axis=1).astype(np.int64)
+        found.append(pairs[np.isin(pairs, users).all(axis=1)])
+    pairs = np.concatenate(found)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def _only(folder: Path, name: str) -> Path:
+    """Return the file of a name in a folder or below it."""
+    found = sorted(folder.rglob(name))
+    if len(found) != 1:
+        what = f"has no {name}" if not found else f"has {len(found)} files {name}"
+        raise StoreError(f"{folder} {what}; give a folder with one copy of the files of {_URL}")
+    return found[0]
+
+
+def _matrix(path: Path) -> NDArray[Any]:
+    found = read_torch_file(path)
+    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.dtype.kind != "f":
+        what = f"{found.dtype} {list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise StoreError(f"{path} holds {what}, not a matrix of floats; give the file of {_URL}")
+    if not np.isfinite(found).all():
+        row = int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])
+        raise StoreError(f"{path} has a value that is not finite in row {row}; fetch it again")
+    return found
+
+
+def _users(path: Path) -> NDArray[np.int64]:
+    """Return the users in a file, int64, rising; their numbers may be texts."""
+    found = read_torch_file(path)
+    try:
+        if not isinstance(found, Collection) or isinstance(found, (str, dict)):
+            raise ValueError(f"it is of type {type(found).__name__}")
+        users = np.unique(np.array([int(user) for user in found], np.int64))
+        if len(users) and not 0 <= users[0] <= users[-1] <= _LARGEST:
+            raise ValueError(f"it has the user {users[0] if users[0] < 0 else users[-1]}")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise StoreError(f"{path} is no list of users ({error}); give the file of {_URL}") from error
+    return users
