@@ -1,8 +1,8 @@
 """ERA5 in WeatherBench 2's grid, and exported simulations, as a source of samples.
 
 A folder, or an address of an object store, is or holds one zarr store whose times the card divides by date; or it holds
-the stores ``train.zarr``, ``val.zarr`` and ``test.zarr``. States are read a year at a time, and an interrupted build
-goes on with the next.
+the stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
+a time, and an interrupted build goes on with the next.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from graphbench.domains.weather.channels import CHANNELS
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import YearParameters, refuse_generation, states_as_samples
 from graphbench.domains.weather.places import Place, below, content, files_of, place_of
+from graphbench.domains.weather.public_tensors import NAMES as TENSORS
+from graphbench.domains.weather.public_tensors import PublicTensors, open_tensors
 from graphbench.domains.weather.times import hours_since_epoch
 from graphbench.domains.weather.zarr_files import WeatherStore, is_store, open_store
 
@@ -78,8 +80,8 @@ class _StoreGenerator(Generator):
 
 
 @lru_cache(maxsize=4)
-def _opened(path: Place, known: str) -> WeatherStore:
-    return open_store(path)
+def _opened(path: Place, known: str) -> WeatherStore | PublicTensors:
+    return open_tensors(path) if isinstance(path, Path) and path.name in TENSORS else open_store(path)
 
 
 def content_of(place: Place) -> str:
@@ -89,6 +91,9 @@ def content_of(place: Place) -> str:
     noticed.
     """
     digest = hashlib.sha256()
+    if isinstance(place, Path) and place.is_file():
+        digest.update(f"{place.name} {place.stat().st_size} {place.stat().st_mtime_ns}".encode())
+        return digest.hexdigest()
     for name, size in files_of(place).items():
         digest.update(f"{name} {size}\n".encode())
         folder, _, last = name.rpartition("/")
@@ -105,6 +110,11 @@ def stores_of(place: Place) -> dict[str, Place] | Place:
     Raises:
         StoreError: If the place has neither.
     """
+    if isinstance(place, Path):
+        files = [place, *(place / name for name in TENSORS)]
+        tensors = next((path for path in files if path.name in TENSORS and path.is_file()), None)
+        if tensors is not None:
+            return tensors
     if isinstance(place, Path) and not place.is_dir():
         raise StoreError(f"{place} is not a folder; give the one that holds the zarr store")
     if is_store(place):
@@ -139,7 +149,7 @@ def _card_of_stores(card: Card, folder: Path) -> Card:
     return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}})
 
 
-def _require_grid(card: Card, store: WeatherStore) -> None:
+def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
     """Refuse a store on another grid than the card's.
 
     Raises:
@@ -151,7 +161,7 @@ def _require_grid(card: Card, store: WeatherStore) -> None:
         raise StoreError(f"{store.path} has a grid of {given} points; {card.id} needs {expected}")
 
 
-def _years(card: Card, split: str, store: WeatherStore) -> tuple[int, int]:
+def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple[int, int]:
     """Return the first and one past the last state of a split in a store whose times are divided by date.
 
     Raises:
