@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from graphbench.core.errors import StoreError
 
 _MOST_INSTRUCTIONS = 1 << 30  # bytes of data.pkl
+_LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
 _MOST_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
 _TYPES = {
     "DoubleStorage": "<f8",
@@ -61,10 +62,14 @@ class _Mark:
     """Where a group of values begins on the stack."""
 
 
-def read_torch_file(path: Path) -> Any:
+def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
     """Return what ``torch.save`` wrote: tensors as arrays, inside lists, tuples, sets and dictionaries.
 
     bfloat16 becomes float32, all other types stay what they are.
+
+    Args:
+        path: The file.
+        mapped: Whether tensors are mapped from the file, and not read; checksums of the archive are not compared then.
 
     Raises:
         StoreError: If the file cannot be read, is damaged, was written before PyTorch 1.6, or holds other objects than
@@ -72,7 +77,7 @@ def read_torch_file(path: Path) -> Any:
     """
     try:
         with ZipFile(path) as archive:
-            return _content(archive)
+            return _content(archive, path if mapped else None)
     except _PROBLEMS as error:
         raise StoreError(
             f"{path} is not read: {error or type(error).__name__}; it must be a file that torch.save of PyTorch 1.6 or "
@@ -82,7 +87,7 @@ def read_torch_file(path: Path) -> Any:
         raise StoreError(f"{path} cannot be read ({error.strerror or error}); give a file that exists") from error
 
 
-def _content(archive: ZipFile) -> Any:
+def _content(archive: ZipFile, mapped: Path | None) -> Any:
     entries = [name for name in archive.namelist() if name.endswith("/data.pkl") or name == "data.pkl"]
     if len(entries) != 1:
         raise _Refused("it has no data.pkl")
@@ -96,10 +101,28 @@ def _content(archive: ZipFile) -> Any:
 
     def storage(kind: str, key: str) -> NDArray[Any]:
         if key not in storages:
-            storages[key] = np.frombuffer(archive.read(f"{root}data/{key}"), _TYPES[kind])
+            name = f"{root}data/{key}"
+            own = None if mapped is None else _mapped(archive, name, mapped, np.dtype(_TYPES[kind]))
+            storages[key] = np.frombuffer(archive.read(name), _TYPES[kind]) if own is None else own
         return storages[key]
 
     return _Machine(storage).run(archive.read(entries[0]))
+
+
+def _mapped(archive: ZipFile, name: str, path: Path, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Return the numbers of an entry as a map of the file; None where it is compressed or empty."""
+    entry = archive.getinfo(name)
+    if entry.compress_type != ZIP_STORED or not entry.file_size:
+        return None
+    with path.open("rb") as file:
+        file.seek(entry.header_offset)
+        header = file.read(_LOCAL_HEADER)
+    if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+        raise _Refused(f"its entry {name} has no header")
+    begin = entry.header_offset + _LOCAL_HEADER + sum(int.from_bytes(header[i : i + 2], "little") for i in (26, 28))
+    if begin + entry.file_size > path.stat().st_size:
+        raise _Refused(f"its entry {name} ends beyond the file")
+    return np.memmap(path, dtype, "r", begin, (entry.file_size // dtype.itemsize,))
 
 
 class _Machine:

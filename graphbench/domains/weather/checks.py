@@ -34,6 +34,11 @@ _LAYER = (300, 400, 500)  # hPa; above the ground everywhere but on the highest 
 _HYDROSTATIC = 0.02  # part of a layer's thickness by which it may differ
 
 
+def range_of(channel: str) -> tuple[float, float]:
+    """Return the least and the largest value that a channel can have."""
+    return _RANGES[channel if channel in _RANGES else channel.rpartition("_")[0]]
+
+
 def check_states(samples: Samples, latitudes: int) -> list[str]:
     """Return what is wrong with states: ranges, hydrostatic balance of heights and temperatures, and clocks.
 
@@ -47,7 +52,7 @@ def check_states(samples: Samples, latitudes: int) -> list[str]:
     states = _cubes(samples, latitudes).reshape(len(samples), -1, len(CHANNELS)).astype(np.float64)
     problems = []
     for c, name in enumerate(CHANNELS):
-        low, high = _RANGES[name if name in _RANGES else name.rpartition("_")[0]]
+        low, high = range_of(name)
         values = states[..., c]
         if not np.isfinite(values).all() or values.min() < low or values.max() > high:
             problems.append(f"{name} has values from {values.min():g} to {values.max():g}, outside {low:g} to {high:g}")

@@ -1,7 +1,8 @@
 """ERA5 in WeatherBench 2's grid, and exported simulations, as a source of samples.
 
-A folder is, or holds, one zarr store whose times the card divides by date; or it holds the stores ``train.zarr``,
-``val.zarr`` and ``test.zarr``. States are read a year at a time, and an interrupted build goes on with the next.
+A folder, or an address of an object store, is or holds one zarr store whose times the card divides by date; or it holds
+the stores ``train.zarr``, ``val.zarr`` and ``test.zarr``, or the file of the public package. States are read a year at
+a time, and an interrupted build goes on with the next.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from graphbench.data.sources import FileSource, refuse_other_draws
 from graphbench.domains.weather.channels import CHANNELS
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import YearParameters, refuse_generation, states_as_samples
+from graphbench.domains.weather.places import Place, below, content, files_of, place_of
+from graphbench.domains.weather.public_tensors import NAMES as TENSORS
+from graphbench.domains.weather.public_tensors import PublicTensors, open_tensors
 from graphbench.domains.weather.times import hours_since_epoch
-from graphbench.domains.weather.zarr_files import WeatherStore, open_store
+from graphbench.domains.weather.zarr_files import WeatherStore, is_store, open_store
 
 NAME = "weather.official"
 _YEAR = 4 * 365  # states read as one unit of work
@@ -35,7 +39,7 @@ class StoreParameters(BaseModel):
     """The part of a store that a split consists of.
 
     Attributes:
-        folder: The store.
+        folder: The store, a path or an address.
         content: SHA-256 of the store's metadata, and of the names and sizes of its files.
         first: Number of its first state in the store.
         latitudes: Latitudes of its grid.
@@ -61,7 +65,7 @@ class _StoreGenerator(Generator):
             StoreError: If the store has changed since the card was derived, or cannot be read.
         """
         parameters: StoreParameters = self.parse(card, split)
-        path = Path(parameters.folder)
+        path = place_of(parameters.folder)
         if content_of(path) != parameters.content:
             raise StoreError(f"the files in {path} changed since they were read; load them again")
         store, places = _opened(path, parameters.content), indices + parameters.first
@@ -76,50 +80,63 @@ class _StoreGenerator(Generator):
 
 
 @lru_cache(maxsize=4)
-def _opened(path: Path, content: str) -> WeatherStore:
-    return open_store(path)
+def _opened(path: Place, known: str) -> WeatherStore | PublicTensors:
+    return open_tensors(path) if isinstance(path, Path) and path.name in TENSORS else open_store(path)
 
 
-def content_of(path: Path) -> str:
+def content_of(place: Place) -> str:
     """Return a hash of a store's metadata and coordinates, and of the names and sizes of all its files.
 
     The content of chunks does not enter, as it takes hours to read: another value in a chunk of the same size is not
     noticed.
     """
     digest = hashlib.sha256()
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            digest.update(f"{file.relative_to(path).as_posix()} {file.stat().st_size}\n".encode())
-            if file.name.startswith(".z") or file.name == "zarr.json" or file.parent.name == "time":
-                digest.update(file.read_bytes())
+    if isinstance(place, Path) and place.is_file():
+        digest.update(f"{place.name} {place.stat().st_size} {place.stat().st_mtime_ns}".encode())
+        return digest.hexdigest()
+    for name, size in files_of(place).items():
+        digest.update(f"{name} {size}\n".encode())
+        folder, _, last = name.rpartition("/")
+        if last.startswith(".z") or last == "zarr.json" or folder.rpartition("/")[2] == "time":
+            digest.update(content(place, name))
     return digest.hexdigest()
 
 
-def stores_of(folder: Path) -> dict[str, Path] | Path:
+def stores_of(place: Place) -> dict[str, Place] | Place:
     """Return the store of every split, or the one store whose times are to be divided.
 
+    At an address there is either a store, or the three of the splits.
+
     Raises:
-        StoreError: If the folder has neither.
+        StoreError: If the place has neither.
     """
-    if not folder.is_dir():
-        raise StoreError(f"{folder} is not a folder; give the one that holds the zarr store")
-    own = {split: folder / f"{split}.zarr" for split in CORE_SPLITS}
-    if all(path.is_dir() for path in own.values()):
+    if isinstance(place, Path):
+        files = [place, *(place / name for name in TENSORS)]
+        tensors = next((path for path in files if path.name in TENSORS and path.is_file()), None)
+        if tensors is not None:
+            return tensors
+    if isinstance(place, Path) and not place.is_dir():
+        raise StoreError(f"{place} is not a folder; give the one that holds the zarr store")
+    if is_store(place):
+        return place
+    own = {split: below(place, f"{split}.zarr") for split in CORE_SPLITS}
+    if all(is_store(path) for path in own.values()):
         return own
-    if any((folder / marker).is_file() for marker in (".zgroup", ".zmetadata", "zarr.json")):
-        return folder
-    found = sorted(folder.glob("*.zarr"))
+    if not isinstance(place, Path):
+        raise StoreError(
+            f"{place} is no zarr store, and has no train.zarr, val.zarr and test.zarr; give the store's address"
+        )
+    found = sorted(place.glob("*.zarr"))
     if len(found) != 1:
         what = f"{len(found)} zarr stores" if found else "no zarr store"
         raise StoreError(
-            f"{folder} holds {what}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, test.zarr"
+            f"{place} holds {what}; give a zarr store, a folder with one, or one with train.zarr, val.zarr, test.zarr"
         )
     return found[0]
 
 
 def _card_of_stores(card: Card, folder: Path) -> Card:
-    place = folder.expanduser().resolve()
-    stores = stores_of(place)
+    stores = stores_of(place_of(folder))
     paths = stores if isinstance(stores, dict) else dict.fromkeys(CORE_SPLITS, stores)
     contents = {path: content_of(path) for path in set(paths.values())}
     specs = {}
@@ -132,7 +149,7 @@ def _card_of_stores(card: Card, folder: Path) -> Card:
     return _describe(card).model_copy(update={"generator": NAME, "splits": specs, "ood": {}})
 
 
-def _require_grid(card: Card, store: WeatherStore) -> None:
+def _require_grid(card: Card, store: WeatherStore | PublicTensors) -> None:
     """Refuse a store on another grid than the card's.
 
     Raises:
@@ -144,7 +161,7 @@ def _require_grid(card: Card, store: WeatherStore) -> None:
         raise StoreError(f"{store.path} has a grid of {given} points; {card.id} needs {expected}")
 
 
-def _years(card: Card, split: str, store: WeatherStore) -> tuple[int, int]:
+def _years(card: Card, split: str, store: WeatherStore | PublicTensors) -> tuple[int, int]:
     """Return the first and one past the last state of a split in a store whose times are divided by date.
 
     Raises:

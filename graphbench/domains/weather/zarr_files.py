@@ -8,6 +8,7 @@ writes have one array more, ``run``: the run of every time. The package zarr com
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.core.suggestions import closest
 from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, is_surface
 from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes
+from graphbench.domains.weather.places import Place, has_file, head_of
 from graphbench.domains.weather.times import EPOCH, dates
 
 STEP_HOURS = 6
@@ -25,6 +27,7 @@ _DIMENSIONS = ("time", "level", "longitude", "latitude")
 _CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 _HOURS = {"hours": 1.0, "hour": 1.0, "days": 24.0, "day": 24.0, "minutes": 1 / 60, "seconds": 1 / 3600}
 _CHUNK = 100  # times per chunk of written stores
+_BLOSC_HEAD = 16  # bytes, of which the last four are the size of the whole
 _MARKERS = (".zgroup", ".zmetadata", "zarr.json")
 
 
@@ -33,7 +36,7 @@ class WeatherStore:
     """An open store.
 
     Attributes:
-        path: Its folder.
+        path: Its folder, or its address.
         arrays: Variable -> array of zarr.
         hours: int64 ``[T]``, its times in hours since 1959-01-01 00 UTC.
         runs: int64 ``[T]``: consecutive times with the same number are 6 hours apart.
@@ -41,7 +44,7 @@ class WeatherStore:
         orders: Variable -> the axes of its array in the order of ``time, (level,) longitude, latitude``.
     """
 
-    path: Path
+    path: Place
     arrays: dict[str, Any]
     hours: NDArray[np.int64]
     runs: NDArray[np.int64]
@@ -72,6 +75,7 @@ class WeatherStore:
 
     def _values(self, variable: str, first: int, last: int) -> NDArray[np.float32]:
         """Return ``[times, levels, longitudes, latitudes]``, with one level at the surface."""
+        self._require_whole_chunks(variable, first, last)
         try:
             order = self.orders[variable]
             place: list[Any] = [slice(None)] * len(order)
@@ -85,6 +89,29 @@ class WeatherStore:
         values = values[:, None] if is_surface(variable) else values[:, self.levels]
         self._require_values(variable, values, first)
         return values
+
+    def _require_whole_chunks(self, variable: str, first: int, last: int) -> None:
+        """Refuse files of chunks that Blosc has compressed and that are shorter than their first bytes say.
+
+        Blosc reads beyond the end of what it is given, which ends the process.
+
+        Raises:
+            StoreError: With the file.
+        """
+        array = self.arrays[variable]
+        if not _is_of_blosc(array):
+            return
+        places = [range(-(-n // c)) for n, c in zip(array.shape, array.chunks, strict=True)]
+        axis = self.orders[variable][0]
+        places[axis] = range(first // array.chunks[axis], -(-last // array.chunks[axis]))
+        for chunk in product(*places):
+            name = f"{variable}/{array.metadata.encode_chunk_key(chunk)}"
+            head = head_of(self.path, name, _BLOSC_HEAD)
+            if head is not None and (len(head[0]) < _BLOSC_HEAD or int.from_bytes(head[0][12:], "little") > head[1]):
+                raise StoreError(
+                    f"cannot read {variable} of {self.path} from {dates(self.hours[first])} on: the file {name} is cut "
+                    "off, so a chunk is damaged; copy the store again"
+                )
 
     def _require_values(self, variable: str, values: NDArray[np.float32], first: int) -> None:
         """Refuse values that are not finite, and fields that are the same everywhere, as those of missing chunks are.
@@ -104,7 +131,12 @@ class WeatherStore:
         )
 
 
-def open_store(path: Path) -> WeatherStore:
+def is_store(path: Place) -> bool:
+    """Return whether a folder or an address is a zarr store."""
+    return any(has_file(path, marker) for marker in _MARKERS)
+
+
+def open_store(path: Place) -> WeatherStore:
     """Return a store after checking its variables, dimensions, coordinates, units and calendar.
 
     Raises:
@@ -112,7 +144,7 @@ def open_store(path: Path) -> WeatherStore:
         StoreError: With what is wrong.
     """
     zarr = _zarr()
-    if not any((path / marker).is_file() for marker in _MARKERS):
+    if not is_store(path):
         raise StoreError(f"{path} is no zarr store; give the folder that has {' or '.join(_MARKERS)}")
     try:
         group = zarr.open_group(str(path), mode="r")
@@ -201,7 +233,13 @@ def _zarr() -> Any:
     return zarr
 
 
-def _axes(path: Path, name: str, array: Any) -> tuple[int, ...]:
+def _is_of_blosc(array: Any) -> bool:
+    """Return whether chunks of an array are compressed by Blosc."""
+    codecs = [getattr(array.metadata, "compressor", None), *getattr(array.metadata, "codecs", ())]
+    return any(getattr(codec, "codec_id", type(codec).__name__) in ("blosc", "BloscCodec") for codec in codecs)
+
+
+def _axes(path: Place, name: str, array: Any) -> tuple[int, ...]:
     """Return the axes of an array in the order of the dimensions."""
     given = array.attrs.get("_ARRAY_DIMENSIONS") or getattr(array.metadata, "dimension_names", None) or ()
     wanted = [d for d in _DIMENSIONS if d != "level" or not is_surface(name)]
@@ -216,7 +254,7 @@ def _plain(units: str) -> str:
     return {"kelvin": "K", "pa": "Pa"}.get(words.lower().strip(), " ".join(words.split()))
 
 
-def _require_grid(path: Path, name: str, given: NDArray[np.float64], expected: Any) -> None:
+def _require_grid(path: Place, name: str, given: NDArray[np.float64], expected: Any) -> None:
     if len(given) < 2 or not np.allclose(given, expected(len(given)), atol=1e-3):
         raise StoreError(
             f"the {name}s of {path} are {given[:2].tolist()} to {given[-1:].tolist()}; expected are cell centres of an "
@@ -224,7 +262,7 @@ def _require_grid(path: Path, name: str, given: NDArray[np.float64], expected: A
         )
 
 
-def _hours(path: Path, time: Any) -> NDArray[np.int64]:
+def _hours(path: Place, time: Any) -> NDArray[np.int64]:
     """Return times in hours since 1959-01-01 00 UTC.
 
     Raises:
@@ -248,7 +286,7 @@ def _hours(path: Path, time: Any) -> NDArray[np.int64]:
     return hours.astype(np.int64)
 
 
-def _runs(path: Path, hours: NDArray[np.int64], arrays: dict[str, Any]) -> NDArray[np.int64]:
+def _runs(path: Place, hours: NDArray[np.int64], arrays: dict[str, Any]) -> NDArray[np.int64]:
     """Return the run of every time: one ends where the next time is not 6 hours later.
 
     Raises:

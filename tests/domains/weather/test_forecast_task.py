@@ -10,8 +10,6 @@ import torch
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, grid_latitudes
 from graphbench.evaluation import weather_scores
 from graphbench.evaluation.climatology import climatology_of
@@ -265,34 +263,40 @@ def test_without_training_there_is_no_anomaly_correlation(data):
     assert arrays["mse"] == pytest.approx(score["mse"])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nothing_of_validation_or_of_the_future_enters(small, recorded, tmp_path, seed):
-    """Other states after the training split, or after the later time of a sample, change nothing."""
+def learned_from(card, root):
+    """Return all that is learned from the training split, as arrays, and the splits."""
+    data = Loader(card.id, root=root, progress=False, workers=1).load()
+    task = task_of(card)
+    task.read_training(data)
+    batch, train = task.normalisation_batch(data.train), data.train
+    linear = fit_linear_forecast(task._anomalies(train.samples, task.climatology), 16)
+    model = build_model(ModelConfig(processor="gin", layers=1, hidden=8), card.features, directed=True)
+    model.fit_normalisation(batch)
+    scales = [buffer for name, buffer in model.named_buffers() if name.endswith((".mean", ".std"))]
+    known = [np.array([*task.facts.values()]), task.climatology.means, linear.coefficients, batch.state, batch.change]
+    return [np.asarray(array) for array in (*known, *scales)], data
+
+
+@pytest.mark.parametrize("cut", [3, 5, 8, 9, 11, 14, 16])
+def test_nothing_of_validation_or_of_the_future_enters(small, recorded, tmp_path, monkeypatch, cut):
+    """Other states from a time on change nothing before: no sample, and nothing learned from earlier states."""
     frames, _ = recorded
     card = small()
-
-    def opened(name, root):
-        path = ensure_split(card, name, root, workers=1, progress=False)
-        return GraphDataset(card, name, path)
-
-    first = opened("train", tmp_path / "a")
-    facts = task_of(card).training_facts(first)
-    usual = task_of(card).climatology_of(first.samples)
-    sample = first[2]
-    kept, cut = frames.copy(), 9 if seed < 2 else 5
+    monkeypatch.setitem(catalog().cards, card.id, card)
     scale = np.array(card.packed["state"].scale)
+    learned, before = learned_from(card, tmp_path / "a")
+    kept = frames.copy()
     try:
-        frames[cut:] += np.random.default_rng(seed).standard_normal(frames[cut:].shape) * scale
-        changed = opened("train", tmp_path / "b")
-        torch.testing.assert_close(changed[2].state, sample.state, rtol=0, atol=0)
-        torch.testing.assert_close(changed[2].change, sample.change, rtol=0, atol=0)
-        if cut == 9:
-            assert task_of(card).training_facts(changed) == facts
-            np.testing.assert_array_equal(task_of(card).climatology_of(changed.samples).means, usual.means)
-        else:
-            assert task_of(card).training_facts(changed) != facts
+        frames[cut:] += np.random.default_rng(cut).standard_normal(frames[cut:].shape) * scale
+        again, after = learned_from(card, tmp_path / "b")
     finally:
         frames[...] = kept
+    assert all(np.array_equal(old, new) for old, new in zip(learned, again, strict=True)) == (cut >= 9)
+    for name, first in (("train", 0), ("val", 9), ("test", 13)):
+        for i, (old, new) in enumerate(zip(before[name], after[name], strict=True)):
+            assert torch.equal(old.state, new.state) == (first + i < cut)
+            assert torch.equal(old.change, new.change) == (first + i + 2 < cut)
+            assert torch.equal(old.clock, new.clock)
 
 
 def test_climatology_by_month_and_time_of_day():

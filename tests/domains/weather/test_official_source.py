@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+import sys
 
 import numpy as np
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import StoreError
+from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.data.export import export_samples, find_exporter
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
-from graphbench.domains.weather.zarr_files import open_store, write_store
+from graphbench.domains.weather.zarr_files import _is_of_blosc, open_store, write_store
 from graphbench.loader import Loader
 
 zarr = pytest.importorskip("zarr")
@@ -35,14 +37,14 @@ def folder(recorded, tmp_path):
     return tmp_path / "stores"
 
 
-def _write(path, states, hours, fmt=2):
+def _write(path, states, hours, fmt=2, **options):
     group = zarr.open_group(str(path), mode="w", zarr_format=fmt)
     cube = states.reshape(len(states), 32, LATITUDES, 83)
 
     def add(name, values, dimensions, **attributes):
         names = {"dimension_names": dimensions} if fmt == 3 else {}
         chunks = (4, *values.shape[1:]) if name not in ("level", "latitude", "longitude") else values.shape
-        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=chunks, **names)
+        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=chunks, **names, **options)
         array[...] = values
         array.attrs.update({**({"_ARRAY_DIMENSIONS": list(dimensions)} if fmt == 2 else {}), **attributes})
 
@@ -165,7 +167,7 @@ def _value(name, place, value):
     ("spoil", "message"),
     [
         (_rename, r"has no 'temperature'; did you mean 'temprature'"),
-        (_truncate, r"cannot read geopotential of .* from 2001-01-0\dT\d\d on .*a chunk is damaged"),
+        (_truncate, r"cannot read geopotential of .* from 2001-01-0\dT\d\d on.*a chunk is damaged"),
         (_lose, r"geopotential of .* is 0\.0 everywhere at 2001-01-02T00 at 50 hPa; a chunk is missing"),
         (_value("2m_temperature", (5, 3, 2), np.nan), "2m_temperature of .* is nan at 2001-01-02T06"),
         (_attribute("temperature", "units", "degC"), "temperature of .* is in 'degC', not in 'K'"),
@@ -184,6 +186,25 @@ def test_what_is_wrong_with_a_store_is_said(card, folder, tmp_path, spoil, messa
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("fmt", [2, 3])
+@pytest.mark.parametrize("left", [0, 10, 500, 0.5, -1])
+def test_chunks_of_blosc_that_are_cut_off_are_refused(recorded, tmp_path, fmt, left):
+    """Blosc itself would read beyond the end of such a file, and end the process."""
+    states, hours = recorded
+    path = tmp_path / "one.zarr"
+    compressor = {"compressors": zarr.codecs.BloscCodec()} if fmt == 3 else {}
+    _write(path, states, hours, fmt, **compressor)
+    store = open_store(path)
+    assert _is_of_blosc(store.arrays["temperature"])
+    np.testing.assert_array_equal(store.read(0, 5), states[:5])
+    file = path / "temperature" / ("c/1/0/0/0" if fmt == 3 else "1.0.0.0")
+    whole = file.read_bytes()
+    file.write_bytes(whole[: int(left * len(whole)) if isinstance(left, float) else left])
+    np.testing.assert_array_equal(store.read(0, 4), states[:4])
+    with pytest.raises(StoreError, match=r"temperature of .* from 2001-01-0\dT\d\d on: .* is cut off"):
+        store.read(3, 5)
+
+
 def test_wrong_folders_are_refused(card, folder, tmp_path):
     (tmp_path / "empty").mkdir()
     for place, message in (
@@ -195,6 +216,36 @@ def test_wrong_folders_are_refused(card, folder, tmp_path):
             load(card, place, tmp_path / "root")
     with pytest.raises(StoreError, match=r"has a grid of 32 x 16 points; weather/sim_t21 needs 64 x 32"):
         Loader("weather/sim_t21", source="official", folder=folder, root=tmp_path / "root").load()
+
+
+def test_stores_are_read_at_addresses(card, folder, tmp_path):
+    """An address is read through fsspec, whatever its protocol; the dataset is that of the folder."""
+    fsspec = pytest.importorskip("fsspec")
+    own = load(card, folder, tmp_path / "a")
+    memory = fsspec.filesystem("memory")
+    memory.put(str(folder), "/weather/stores", recursive=True)
+    try:
+        for address in (folder.as_uri(), "memory://weather/stores"):
+            there = load(card, address, tmp_path / address[:4])
+            for split in ("train", "val", "test"):
+                assert there[split].content_hash == own[split].content_hash
+    finally:
+        memory.rm("/weather", recursive=True)
+
+
+def test_addresses_that_cannot_be_read_are_refused(card, tmp_path, monkeypatch):
+    pytest.importorskip("fsspec")
+    with pytest.raises(StoreError, match="is no zarr store, and has no"):
+        load(card, "memory://nothing/here", tmp_path)
+    with pytest.raises(StoreError, match="xy://bucket/store is no folder, and no address either"):
+        load(card, "xy://bucket/store", tmp_path)
+    known = importlib.import_module("fsspec.registry").known_implementations
+    monkeypatch.setitem(known, "zz", {"class": "no_such_package.FS", "err": "Install zz"})
+    with pytest.raises(MissingDependency, match="zz://bucket/store cannot be read: Install zz"):
+        load(card, "zz://bucket/store", tmp_path)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MissingDependency, match=r"gs://bucket/store needs fsspec .* or give a folder"):
+        load(card, "gs://bucket/store", tmp_path)
 
 
 def test_files_that_change_are_noticed(card, folder, recorded, tmp_path):
