@@ -34,6 +34,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "labelling",
     "sat",
     "hardware",
+    "social",
     "decoding",
     "tuning",
     "cluster",
