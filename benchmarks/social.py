@@ -21,7 +21,7 @@ SETTINGS: dict[str, Any] = {
     "network": "simulated, interactions: replies, the training split's times; the same snapshot on both sides",
     "archive": "from user_posts.tar.gz and graphs.tar.gz to the snapshot, without contents; peer: read_json of every "
     "member, read_csv, then as the tables",
-    "tables": "peer: boolean masks, isin, drop_duplicates, groupby with quantile",
+    "tables": "without contents; peer: boolean masks, isin, drop_duplicates, groupby with quantile",
     "batches": "the whole graph as one batch; peer: a Data with contents, targets and edges; opened with torch.load, "
     "batched by DataLoader",
     "memory": "largest proportional memory of the process that builds three splits",
