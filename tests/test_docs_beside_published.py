@@ -13,7 +13,7 @@ from graphbench.catalog.resources import datasets_dir
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "_ext"))
 
-import beside_published  # noqa: E402
+import beside_published
 
 
 def cells(text):
