@@ -35,6 +35,7 @@ NAMES = (  # what `benchmarks.run` runs, in the order of the tables
     "sat",
     "hardware",
     "weather",
+    "social",
     "decoding",
     "tuning",
     "cluster",

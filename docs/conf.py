@@ -23,6 +23,7 @@ extensions = [
     "sphinx_copybutton",
     "dataset_pages",
     "dataset_costs",
+    "beside_published",
     "command_line",
     "benchmark_tables",
     "mathtext_formulas",

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.kernels import kernel
+from graphbench.core.kernels import inner, kernel
+
+_FEW = 24  # values that are sorted by insertion
 
 Integers = NDArray[np.integer[Any]]
 
@@ -20,6 +22,17 @@ def count_posts(user: Integers, time: Integers, users: int, after: int, until: i
         if after < time[i] <= until:
             counts[user[i]] += 1
     return counts
+
+
+@inner
+def _insert_in_order(values: NDArray[np.int64]) -> None:
+    """Sort a few values in place, by insertion."""
+    for i in range(1, values.shape[0]):
+        value, j = values[i], i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
 
 
 @kernel
@@ -55,8 +68,12 @@ def medians(
             following[node] += 1
     found = np.zeros(nodes, np.float64)
     for node in range(nodes):
-        own = np.sort(grouped[ptr[node] : ptr[node + 1]])
+        own = grouped[ptr[node] : ptr[node + 1]]
         count = own.shape[0]
+        if count > _FEW:
+            own.sort()
+        else:
+            _insert_in_order(own)
         if count:
             high = own[count // 2]
             low = own[(count - 1) // 2]

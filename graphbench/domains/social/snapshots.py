@@ -231,8 +231,14 @@ def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: in
             is_kept = (source >= 0) & (target >= 0)
             if not loops:
                 is_kept &= source != target
-            found.append(np.unique(source[is_kept] * users + target[is_kept]))
-    return np.unique(np.concatenate(found))
+            found.append(_each_once(source[is_kept] * users + target[is_kept]))
+    return found[1] if len(found) == 2 else _each_once(np.concatenate(found))
+
+
+def _each_once(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return keys in rising order, each once; sorting is several times faster than the hash table of ``np.unique``."""
+    keys = np.sort(keys)
+    return keys[np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]])]
 
 
 def _check_sign(name: str, column: NDArray[Any]) -> None:

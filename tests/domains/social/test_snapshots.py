@@ -101,6 +101,14 @@ def test_snapshot_is_that_of_the_slow_implementation(seed, users, posts, interac
     assert_equal(snapshot(*tables, T0, T1, T2, "replies", median=median, loops=loops), expected)
 
 
+@pytest.mark.parametrize("median", ["mean", "lower"])
+def test_users_with_many_posts(median):
+    tables = make_tables(3, users=3, posts=1500)
+    assert_equal(
+        snapshot(*tables, T0, T1, T2, "replies", median=median), slow_snapshot(*tables, T0, T1, T2, "replies", median)
+    )
+
+
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), other=st.integers(0, 10_000))
 def test_rows_may_be_in_any_order(seed, other):
