@@ -294,3 +294,14 @@ def scratch_folder() -> Iterator[Path]:
 
     with tempfile.TemporaryDirectory(prefix="graphbench-benchmark-") as folder:
         yield Path(folder)
+
+
+def median_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Return the median wall seconds of a call, after one that does not count."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return sorted(seconds)[len(seconds) // 2]

@@ -1,20 +1,15 @@
-"""Social networks: simulation, the pipeline beside pandas, batches beside PyG, memory of a build.
-
-Rows of training are those of ``benchmarks/social_training.py``, where there is one: its function ``rows(sizes)``.
-"""
+"""Social networks: simulation, the pipeline beside pandas, batches beside PyG, memory of a build, training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
+from benchmarks import social_training
 from benchmarks.common import Row, Sizes, main, ours_at_most, ratio_at_least, row_or_failure, scratch_folder
 from benchmarks.isolated import in_fresh_process
 
-TRAINING = "benchmarks.social_training"
 TARGET = 20.0
 SETTINGS: dict[str, Any] = {
     "time": "CPU time of all threads, kernels compiled before; batches: wall time, median",
@@ -40,8 +35,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         users = sizes(100_000, 1_000)
         yield row_or_failure("memory of a build", "MB", partial(_memory, users, str(root)))
         yield from _batches(users, str(root), sizes)
-    if find_spec(TRAINING) is not None:
-        yield from import_module(TRAINING).rows(sizes)
+        yield from social_training.rows(sizes, str(root))
 
 
 def _simulation(sizes: Sizes) -> Row:

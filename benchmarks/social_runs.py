@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import median_seconds
+
 SEED = 7
 KIND = "replies"
 
@@ -184,20 +186,9 @@ def batches(users: int, root: str, repeats: int) -> dict[str, float]:
 
     held = [data]
     return {
-        "open": _wall(opened, repeats),
-        "peer_open": _wall(opened_by_pyg, repeats),
-        "batch": _wall(lambda: sum(1 for _ in split.batches(1)), repeats),
-        "peer_batch": _wall(lambda: sum(1 for _ in DataLoader(held, batch_size=1)), repeats),
+        "open": median_seconds(opened, repeats),
+        "peer_open": median_seconds(opened_by_pyg, repeats),
+        "batch": median_seconds(lambda: sum(1 for _ in split.batches(1)), repeats),
+        "peer_batch": median_seconds(lambda: sum(1 for _ in DataLoader(held, batch_size=1)), repeats),
         "edges": float(own.num_edges),
     }
-
-
-def _wall(work: Callable[[], object], repeats: int) -> float:
-    """Return the median wall seconds of a call, after one that does not count."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return sorted(seconds)[len(seconds) // 2]
