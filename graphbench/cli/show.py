@@ -247,7 +247,7 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
     statistics = c.measured.statistics if c.measured else {}
     shared = None
     if c.series is not None:
-        from graphbench.data.structures import graph_of_series
+        from graphbench.data.shared_graph import graph_of_series
 
         shared = graph_of_series(c)
     for name, spec in c.all_splits.items():

@@ -26,8 +26,8 @@ from graphbench.data.compacting import compact
 from graphbench.data.domain import find_generator
 from graphbench.data.packing import columns
 from graphbench.data.samples import Samples
+from graphbench.data.shared_graph import graph_of_series
 from graphbench.data.structure import graph_problem
-from graphbench.data.structures import graph_of_series
 
 _SIZES = 4  # batch sizes (and devices) whose shared tensors are kept
 

@@ -21,8 +21,8 @@ from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import labeller_of
 from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Labeller, Samples
+from graphbench.data.shared_graph import graph_of_series
 from graphbench.data.store import default_root
-from graphbench.data.structures import graph_of_series
 from graphbench.data.texts import stored_arrays
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of

@@ -25,9 +25,9 @@ from graphbench.data.layout import dataset_folder, find_file
 from graphbench.data.packing import unpacked
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.shards import SplitTask, stored_samples
+from graphbench.data.shared_graph import graph_of_series
 from graphbench.data.source_choice import source_of, sourced_card
 from graphbench.data.store import Manifest, default_root
-from graphbench.data.structures import graph_of_series
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks

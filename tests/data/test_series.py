@@ -18,8 +18,9 @@ from graphbench.data.generation import draw_samples, ensure_split
 from graphbench.data.packing import pack, unpack
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.series import pairs_of_runs
+from graphbench.data.shared_graph import graph_of_series
 from graphbench.data.store import map_arrays
-from graphbench.data.structures import Structure, graph_of_series
+from graphbench.data.structures import Structure
 from graphbench.verification.measuring import describe
 
 POINTS, NODES, RUN = 3, 5, 10
