@@ -28,13 +28,20 @@ def card(small, monkeypatch):
     return found
 
 
-@pytest.fixture
-def folder(recorded, tmp_path):
+@pytest.fixture(scope="module")
+def written(recorded, tmp_path_factory):
     """Return a folder with a store per split, written by hand in the order of WeatherBench 2's dimensions."""
     states, hours = recorded
+    place = tmp_path_factory.mktemp("written") / "stores"
     for split, first, last in (("train", 0, 9), ("val", 9, 13), ("test", 13, 17)):
-        _write(tmp_path / "stores" / f"{split}.zarr", states[first:last], hours[first:last])
-    return tmp_path / "stores"
+        _write(place / f"{split}.zarr", states[first:last], hours[first:last])
+    return place
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    """Return a copy of these stores."""
+    return shutil.copytree(written, tmp_path / "stores")
 
 
 def _write(path, states, hours, fmt=2, **options):

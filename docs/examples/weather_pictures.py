@@ -1,6 +1,6 @@
 """Pictures and numbers of the page on weather, made from a dataset on this machine.
 
-``python docs/_ext/weather_pictures.py ROOT`` reads ``weather/sim_64x32`` below the root, draws the pictures below
+``python docs/examples/weather_pictures.py ROOT`` reads ``weather/sim_64x32`` below the root, draws the pictures below
 ``docs/_static/weather``, and writes the numbers of the page to ``numbers.json`` there. ``--predictions FILE`` draws the
 forecasts of a model, as ``graphbench evaluate --save-predictions`` writes them, instead of linear regression.
 ``--sample FILE`` also reads four times of ERA5, the file ``era5-levels-members.nc`` of the sources of cfgrib 0.9.15.1.
