@@ -227,6 +227,7 @@ def test_another_seed_gives_other_trials(method: Method) -> None:
     assert {trial.seed for trial in second} == {1}
 
 
+@pytest.mark.slow
 def test_the_model_finds_better_configurations_than_chance() -> None:
     means = defaultdict(list)
     for method in HALVING:
