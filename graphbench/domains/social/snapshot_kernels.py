@@ -15,17 +15,19 @@ Integers = NDArray[np.integer[Any]]
 
 
 @kernel
-def count_posts(user: Integers, time: Integers, users: int, after: int, until: int) -> NDArray[np.int64]:
-    """Return the number of posts of every user in ``(after, until]``, int64 ``[users]``."""
-    counts = np.zeros(users, np.int64)
+def count_posts(user: Integers, time: Integers, users: int, times: tuple[int, int, int]) -> NDArray[np.int64]:
+    """Return the number of posts of every user in ``(t0, t1]`` and in ``(t1, t2]``, int64 ``[users, 2]``."""
+    counts = np.zeros((users, 2), np.int64)
+    t0, t1, t2 = times
     for i in range(user.shape[0]):
-        if after < time[i] <= until:
-            counts[user[i]] += 1
+        when = time[i]
+        if t0 < when <= t2:
+            counts[user[i], np.int64(when > t1)] += 1
     return counts
 
 
 @inner
-def _insert_in_order(values: NDArray[np.int64]) -> None:
+def _insert_in_order(values: Integers) -> None:
     """Sort a few values in place, by insertion."""
     for i in range(1, values.shape[0]):
         value, j = values[i], i
@@ -35,50 +37,111 @@ def _insert_in_order(values: NDArray[np.int64]) -> None:
         values[j] = value
 
 
+@inner
+def _median(own: Integers, lower: bool) -> float:
+    """Return the median of values, which are sorted in place; 0 of none."""
+    count = own.shape[0]
+    if not count:
+        return 0.0
+    if count > _FEW:
+        own.sort()
+    else:
+        _insert_in_order(own)
+    low, high = own[(count - 1) // 2], own[count // 2]
+    return float(low) if lower else (float(low) + float(high)) / 2.0
+
+
 @kernel
 def medians(
-    place: NDArray[np.int64],
+    place: NDArray[np.int32],
     user: Integers,
     time: Integers,
-    values: Integers,
+    columns: tuple[Integers, Integers, Integers],
     ptr: NDArray[np.int64],
-    after: int,
-    until: int,
+    times: tuple[int, int, int],
     lower: bool,
 ) -> NDArray[np.float64]:
-    """Return the median of the values of every node's posts in ``(after, until]``, float64 ``[nodes]``.
+    """Return the medians of every node's posts in ``(t0, t1]`` and in ``(t1, t2]``, float64 ``[2, nodes, 3]``.
 
     Args:
-        place: int64 ``[users]``: the node of every user, negative for those who are not nodes.
+        place: int32 ``[users]``: the node of every user, negative for those who are not nodes.
         user: Of the posts.
         time: Of the posts.
-        values: Of the posts.
-        ptr: int64 ``[nodes + 1]``: running sum of the number of posts of the nodes in the interval.
-        after: Begin of the interval, not part of it.
-        until: End of the interval.
+        columns: Three counts of the posts, of the same type.
+        ptr: int64 ``[2 * nodes + 1]``: running sum of the number of posts of the nodes in the first interval, then of
+            those in the second.
+        times: ``(t0, t1, t2)``.
         lower: Whether the median of an even number of values is the lower of the two in the middle, not their mean.
     """
-    nodes = ptr.shape[0] - 1
+    nodes, (t0, t1, t2) = ptr.shape[0] // 2, times
     following = ptr[:-1].copy()
-    grouped = np.empty(ptr[-1], np.int64)
+    grouped = np.empty((ptr[-1], 3), columns[0].dtype)
     for i in range(user.shape[0]):
-        node = place[user[i]]
-        if node >= 0 and after < time[i] <= until:
-            grouped[following[node]] = values[i]
-            following[node] += 1
-    found = np.zeros(nodes, np.float64)
-    for node in range(nodes):
-        own = grouped[ptr[node] : ptr[node + 1]]
-        count = own.shape[0]
-        if count > _FEW:
+        node, when = np.int64(place[user[i]]), time[i]
+        if node >= 0 and t0 < when <= t2:
+            group = node + nodes * np.int64(when > t1)
+            row = following[group]
+            grouped[row, 0] = columns[0][i]
+            grouped[row, 1] = columns[1][i]
+            grouped[row, 2] = columns[2][i]
+            following[group] = row + 1
+    found = np.zeros((2 * nodes, 3), np.float64)
+    for group in range(2 * nodes):
+        for c in range(3):
+            found[group, c] = _median(grouped[ptr[group] : ptr[group + 1], c].copy(), lower)
+    return found.reshape(2, nodes, 3)
+
+
+@kernel
+def kept_pairs(
+    source: Integers, target: Integers, time: Integers, place: NDArray[np.int32], after: int, until: int, loops: bool
+) -> NDArray[np.int32]:
+    """Return the nodes of the interactions in ``(after, until]`` whose both users are nodes, int32 ``[2, kept]``.
+
+    Args:
+        source: Of the interactions.
+        target: Of the interactions.
+        time: Of the interactions.
+        place: int32 ``[users]``: the node of every user, negative for those who are not nodes; users beyond are none.
+        after: Begin of the interval, not part of it.
+        until: End of the interval.
+        loops: Whether users' interactions with themselves are kept.
+    """
+    found, kept, known = np.empty((2, source.shape[0]), np.int32), 0, place.shape[0]
+    for i in range(source.shape[0]):
+        if after < time[i] <= until and source[i] < known and target[i] < known:
+            a, b = place[source[i]], place[target[i]]
+            if a >= 0 and b >= 0 and (loops or a != b):
+                found[0, kept], found[1, kept] = a, b
+                kept += 1
+    return found[:, :kept].copy()
+
+
+@kernel
+def each_once(source: NDArray[np.int32], target: NDArray[np.int32], nodes: int) -> NDArray[np.int64]:
+    """Return pairs of nodes in rising order, each once; int64 ``[pairs, 2]``."""
+    ptr = np.zeros(nodes + 1, np.int64)
+    for a in source:
+        ptr[a + 1] += 1
+    for a in range(nodes):
+        ptr[a + 1] += ptr[a]
+    following, sorted_, kept = ptr[:-1].copy(), np.empty(source.shape[0], np.int64), 0
+    for i in range(source.shape[0]):
+        a = source[i]
+        sorted_[following[a]] = target[i]
+        following[a] += 1
+    found = np.empty((source.shape[0], 2), np.int64)
+    for a in range(nodes):
+        own = sorted_[ptr[a] : ptr[a + 1]]
+        if own.shape[0] > _FEW:
             own.sort()
         else:
             _insert_in_order(own)
-        if count:
-            high = own[count // 2]
-            low = own[(count - 1) // 2]
-            found[node] = float(low) if lower else (float(low) + float(high)) / 2.0
-    return found
+        for i in range(own.shape[0]):
+            if i == 0 or own[i] != own[i - 1]:
+                found[kept, 0], found[kept, 1] = a, own[i]
+                kept += 1
+    return found[:kept].copy()
 
 
 @kernel

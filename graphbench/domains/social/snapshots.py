@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
 from graphbench.data.runs import offsets
-from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, medians
+from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, each_once, kept_pairs, medians
 from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
 
 Median = Literal["mean", "lower"]
-_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 22
+_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 1 << 16, 1 << 23
 _LARGEST_TABLE = 1 << 26  # users with numbers below this are looked up in a table
 
 
@@ -125,9 +125,8 @@ def snapshot_of_parts(
     if median not in ("mean", "lower"):
         raise ArgumentError(f"median={median!r} is unknown; use 'mean' or 'lower'")
     kept = _joined([_engagement(part, times, median) for part in posts])
-    places = _Places(kept.users)
-    pairs = _pairs(interactions, places, t0, t1, loops)
-    source, target = np.divmod(pairs, max(len(kept.users), 1))
+    pairs = _pairs(interactions, _Places(kept.users), t0, t1, loops)
+    source, target = pairs.T
     has_edge = np.zeros(len(kept.users), bool)
     has_edge[source] = has_edge[target] = True
     nodes = np.flatnonzero(has_edge)
@@ -158,24 +157,21 @@ class _Engagement:
 def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _Engagement:
     for name in ("user", *COUNTS):
         _check_sign(f"posts.{name}", getattr(posts, name))
-    t0, t1, t2 = times
     user, numbers = posts.user, None
     if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROWS_AT_ONCE:
         numbers, user = np.unique(posts.user, return_inverse=True)
     size = int(user.max(initial=-1)) + 1
-    seen, later = (count_posts(user, posts.time, size, *span) for span in ((t0, t1), (t1, t2)))
-    users = np.flatnonzero((seen > 0) & (later > 0))
-    place = np.full(size, -1, np.int64)
+    counts = count_posts(user, posts.time, size, times)
+    users = np.flatnonzero(counts.all(axis=1))
+    place = np.full(size, -1, np.int32)
     place[users] = np.arange(len(users))
-
-    def log_medians(counts: NDArray[np.int64], after: int, until: int) -> NDArray[np.float32]:
-        ptr, lower = offsets(counts), median == "lower"
-        columns = [medians(place, user, posts.time, getattr(posts, name), ptr, after, until, lower) for name in COUNTS]
-        return np.log1p(np.stack(columns, axis=1)).astype(np.float32)
-
-    past, targets = log_medians(seen[users], t0, t1), log_medians(later[users], t1, t2)
+    chosen = counts[users]
+    kind = np.result_type(posts.likes, posts.replies, posts.reposts)
+    columns = tuple(getattr(posts, name).astype(kind, copy=False) for name in COUNTS)
+    found = medians(place, user, posts.time, columns, offsets(chosen.T.reshape(-1)), times, median == "lower")
+    past, targets = np.log1p(found).astype(np.float32)
     named = users if numbers is None else numbers[users].astype(np.int64)
-    return _Engagement(named, seen[users], past, targets)
+    return _Engagement(named, chosen[:, 0], past, targets)
 
 
 def _joined(parts: list[_Engagement]) -> _Engagement:
@@ -208,6 +204,19 @@ class _Places:
             self._table = np.full(largest + 2, -1, np.int32)
             self._table[users] = np.arange(len(users))
 
+    def __len__(self) -> int:
+        """Return the number of users."""
+        return len(self._users)
+
+    def pairs(self, rows: Interactions, part: slice, after: int, until: int, loops: bool) -> NDArray[np.int32]:
+        """Return the places of those who interacted in an interval and are among the users, int32 ``[2, kept]``."""
+        source, target, time = rows.source[part], rows.target[part], rows.time[part]
+        if self._table is not None:
+            return kept_pairs(source, target, time, self._table, after, until, loops)
+        found = np.stack([self.of(source), self.of(target)])
+        kept = (found >= 0).all(axis=0) & (time > after) & (time <= until)
+        return found[:, kept if loops else kept & (found[0] != found[1])].astype(np.int32)
+
     def of(self, users: NDArray[Any]) -> NDArray[np.int64]:
         """Return the place of each, int64; -1 for those who are not among the users."""
         if self._table is not None:
@@ -218,27 +227,20 @@ class _Places:
 
 
 def _pairs(parts: Iterable[Interactions], places: _Places, after: int, until: int, loops: bool) -> NDArray[np.int64]:
-    """Return ``source * users + target`` of the kept users' interactions in an interval, rising, each once."""
-    users = max(len(places._users), 1)
-    found = [np.empty(0, np.int64)]
+    """Return the pairs of kept users who interacted in an interval, rising, each once; int64 ``[pairs, 2]``."""
+    users = len(places)
+    found = [np.empty((0, 2), np.int64)]
     for part in parts:
         _check_sign("interactions.source", part.source)
         _check_sign("interactions.target", part.target)
         for first in range(0, len(part), _PAIRS_AT_ONCE):
             rows = slice(first, first + _PAIRS_AT_ONCE)
-            chosen = (part.time[rows] > after) & (part.time[rows] <= until)
-            source, target = places.of(part.source[rows][chosen]), places.of(part.target[rows][chosen])
-            is_kept = (source >= 0) & (target >= 0)
-            if not loops:
-                is_kept &= source != target
-            found.append(_each_once(source[is_kept] * users + target[is_kept]))
-    return found[1] if len(found) == 2 else _each_once(np.concatenate(found))
-
-
-def _each_once(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return keys in rising order, each once; sorting is several times faster than the hash table of ``np.unique``."""
-    keys = np.sort(keys)
-    return keys[np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]])]
+            source, target = places.pairs(part, rows, after, until, loops)
+            found.append(each_once(source, target, users))
+    if len(found) <= 2:
+        return found[-1]
+    source, target = np.concatenate(found).T.astype(np.int32)
+    return each_once(source, target, users)
 
 
 def _check_sign(name: str, column: NDArray[Any]) -> None:
