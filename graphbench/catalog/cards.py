@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features, select
+from graphbench.catalog.card_checks import check_names, check_trajectories, staged
+from graphbench.catalog.features import Feature, Location, Stage, parse_features, select
 from graphbench.catalog.sections import (
     LabelSpec,
     Measured,
@@ -137,10 +137,10 @@ class Card(BaseModel):
                 )
             check_series(self.series, self.features, self.directed)
         if self.hints:
-            _check_trajectories(self)
+            check_trajectories((*self.inputs, *self.outputs), self.complete)
         features = (*self.features, *(feature for spec in self.labels.values() for feature in spec.features))
-        _check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
-        _check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
+        check_names("classes", self.classes, {f.name: f.classes for f in features if f.classes}, "categorical")
+        check_names("channels", self.channels, {f.name: f.width for f in features if f.width > 1}, "scalar(d)")
         return self
 
     @property
@@ -416,65 +416,6 @@ class Card(BaseModel):
         spec, features = self.labels[name], [_feature_key(f) for f in self.label_features]
         effort = [spec.effort, spec.splits]
         return _digest({"labels": [name, labeller_version], "effort": effort, "features": features})
-
-
-def _check_trajectories(card: Card) -> None:
-    """Check that inputs and outputs of a card with hints can be batched over time: as dense arrays of numbers.
-
-    Raises:
-        ValueError: If one of them cannot.
-    """
-    for feature in (*card.inputs, *card.outputs):
-        if feature.location is Location.EDGE and not card.complete:
-            raise ValueError(
-                f"{feature.name} is a feature of edges on a card with hints, whose graphs must be complete; write "
-                "complete: true and directed: true"
-            )
-        if feature.kind is Kind.TEXT:
-            raise ValueError(f"{feature.name} is a text on a card with hints; trajectories hold numbers only")
-
-
-def _check_names(key: str, named: Mapping[str, tuple[str, ...]], counts: Mapping[str, int], kind: str) -> None:
-    """Check the names of classes or channels.
-
-    Args:
-        key: The card's key.
-        named: Feature -> names.
-        counts: Feature -> number of its classes or channels, of all features that have any.
-        kind: Type of these features, for messages.
-
-    Raises:
-        ValueError: If a feature has no classes or channels, or not one different name for each.
-    """
-    for feature, words in named.items():
-        if feature not in counts:
-            raise ValueError(f"{key} names {feature!r}; the {kind} features are {', '.join(counts) or 'none'}")
-        if len(set(words)) != counts[feature] or len(words) != counts[feature]:
-            raise ValueError(
-                f"{key}.{feature} has {len(set(words))} different names, {feature} {counts[feature]} {key}"
-            )
-
-
-def staged(labels: Mapping[str, LabelSpec], task: NamedTask) -> tuple[Feature, ...]:
-    """Return the features of a task's labels: those that it names as inputs and outputs become such.
-
-    Raises:
-        ValueError: If a labeller or a feature does not exist, or a feature is input and output.
-    """
-    for name in task.labels:
-        if name not in labels:
-            raise ValueError(f"there are no labels {name!r}; there are {', '.join(labels) or 'none'}")
-    features = tuple(feature for name in task.labels for feature in labels[name].features)
-    for key, names in (("inputs", task.inputs), ("outputs", task.outputs)):
-        unknown = set(names) - {f.name for f in features}
-        if unknown:
-            known = ", ".join(f.name for f in features)
-            raise ValueError(f"{key} {sorted(unknown)} are none of the labels' features; there are {known}")
-    both = set(task.inputs) & set(task.outputs)
-    if both:
-        raise ValueError(f"{sorted(both)} are inputs and outputs; a feature is one or the other")
-    stages = {**dict.fromkeys(task.inputs, Stage.INPUT), **dict.fromkeys(task.outputs, Stage.OUTPUT)}
-    return tuple(replace(f, stage=stages[f.name]) if f.name in stages else f for f in features)
 
 
 def _feature_key(feature: Feature) -> list[str]:

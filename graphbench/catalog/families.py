@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from graphbench.catalog.cards import Card, staged
+from graphbench.catalog.card_checks import staged
+from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.resources import read_yaml
 from graphbench.catalog.sections import LabelSpec, Measured, NamedTask

@@ -73,7 +73,7 @@ def train(
 
     Several datasets are trained together: one processor for all, and a record for each.
     """
-    from graphbench.cli import show
+    from graphbench.cli import show_scores
     from graphbench.cli.runs import train_seeds
 
     results = train_seeds(
@@ -96,7 +96,7 @@ def train(
         workers=workers,
         **files_of(source, folder),
     )
-    show.runs(results, as_json, save_record)
+    show_scores.runs(results, as_json, save_record)
 
 
 def evaluate(
@@ -169,7 +169,7 @@ def evaluate(
 
     With `--model-name` and `--records` the scores of your own model are kept in a record for `graphbench report`.
     """
-    from graphbench.cli import show
+    from graphbench.cli import show_scores
     from graphbench.cli.predictions import Stated, score_predictions
     from graphbench.training.evaluate import scores_of_run
 
@@ -186,7 +186,7 @@ def evaluate(
         if folder is not None:
             raise typer.BadParameter("a run is scored on the data it was trained on; leave --source and --folder out")
         found = scores_of_run(Path(target), splits or "test", root=root, limit=limit, device=device)
-        show.scores_of_run(target, found, as_json)
+        show_scores.scores_of_run(target, found, as_json)
         return
     if (save_record is None) != (model_name is None):
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
@@ -195,9 +195,9 @@ def evaluate(
         stated = Stated(model_name, seed=seed, steps=steps, batch_size=batch_size, parameters=parameters, notes=notes)
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
     own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
-    show.scores(target, own, as_json)
+    show_scores.scores(target, own, as_json)
     if path is not None and not as_json:
-        show.written(path)
+        show_scores.written(path)
 
 
 def predict(

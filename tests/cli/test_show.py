@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.cli import generated, show
+from graphbench.cli import generated, show, show_scores
 from graphbench.core.errors import CardError
 from graphbench.loader import Loader
 
@@ -41,7 +41,7 @@ def test_numbers_and_names_are_whole_on_any_terminal(columns, monkeypatch, capsy
         assert whole in words
     assert max(map(len, lines[: lines.index("")])) <= max(columns, 80)
     found = {"test": {"f1": 0.123456, "accuracy": 0.9}, "n192": {"f1": 1.0}}
-    show.scores("algoreas/mst_easy, a_model_with_a_long_name, seed 0", found, as_json=False)
+    show_scores.scores("algoreas/mst_easy, a_model_with_a_long_name, seed 0", found, as_json=False)
     text = capsys.readouterr().out
     assert "algoreas/mst_easy, a_model_with_a_long_name, seed 0\n" in text
     assert {"0.1235", "0.9000", "1.0000", "accuracy", "n192", "-"} <= set(text.split())
@@ -169,7 +169,7 @@ def test_scores_by_problem_size_stand_in_a_table_of_their_own(capsys):
         "test_n16": {"exact_match": 1.0},
         "test_n4": {"exact_match": 0.0},
     }
-    show.scores("clrs_text/bfs", found, as_json=False)
+    show_scores.scores("clrs_text/bfs", found, as_json=False)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows == [
         ["clrs_text/bfs"],
@@ -186,22 +186,22 @@ def test_scores_by_problem_size_stand_in_a_table_of_their_own(capsys):
 
 def test_a_run_that_was_not_scored(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
-    show.runs([result({})], as_json=False)
+    show_scores.runs([result({})], as_json=False)
     assert capsys.readouterr().out == "algoreas/mst_easy, gin, seed 3: not scored\nrecord runs/record.json\n\n"
 
 
 def test_records_are_named_where_they_are_kept(capsys):
-    show.runs([result({"test": {"f1": 0.5}})], as_json=False, records=Path("kept"))
+    show_scores.runs([result({"test": {"f1": 0.5}})], as_json=False, records=Path("kept"))
     assert "record runs/record.json\nand    kept/algoreas/mst_easy/gin-3.json\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_one_process_of_several_prints(capsys, monkeypatch, as_json):
     monkeypatch.setenv("RANK", "1")
-    show.runs([result({"test": {"f1": 0.5}})], as_json)
+    show_scores.runs([result({"test": {"f1": 0.5}})], as_json)
     assert capsys.readouterr().out == ""
     monkeypatch.setenv("RANK", "0")
-    show.runs([result({"test": {"f1": 0.5}})], as_json)
+    show_scores.runs([result({"test": {"f1": 0.5}})], as_json)
     assert capsys.readouterr().out.count("3") >= 1
 
 
@@ -214,7 +214,9 @@ def test_what_splits_to_test_on_are_made_of_is_counted(capsys, tmp_path):
 
 
 def test_scores_of_many_metrics_are_listed_one_per_line(capsys):
-    show.scores("weather", {split: {f"m{i}": (i + 1) * 2.5e-7 for i in range(20)} for split in ("val", "test")}, False)
+    show_scores.scores(
+        "weather", {split: {f"m{i}": (i + 1) * 2.5e-7 for i in range(20)} for split in ("val", "test")}, False
+    )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1] == ["metric", "val", "test"]
     assert lines[2] == ["m0", "2.5e-07", "2.5e-07"]
