@@ -204,6 +204,13 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         return None if self._indices is None else np.asarray(self._indices, np.int64)
 
     @property
+    def stored_graphs(self) -> int:
+        """How many graphs of the file the selected samples are made of: as many, but for samples of a series."""
+        if self._kept is not None:
+            return len(self)
+        return int(self.flat.stored_behind(self.graph_numbers, self._stored_count))
+
+    @property
     def is_changed(self) -> bool:
         """Whether a ``transform`` or ``pre_transform`` may have changed what the file holds."""
         return self.transform is not None or self._kept is not None

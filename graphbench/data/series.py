@@ -69,6 +69,7 @@ class SeriesGraphs:
         self.graph: Samples = build_structure(card)
         self.values: Mapping[str, Any] = stored.values
         self.rows = int(stored.node_ptr[1])  # nodes with stored values
+        self._location = {f.name: f.location for f in card.stored.stored_features}
         self._shared: OrderedDict[tuple[int, str], dict[str, Any]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -89,6 +90,13 @@ class SeriesGraphs:
     def edge_ptr(self) -> NDArray[np.int64]:
         """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
         return np.arange(len(self) + 1) * int(self.graph.num_edges[0])
+
+    def stored_behind(self, numbers: NDArray[np.int64] | None, stored: int) -> int:
+        """Return how many of the stored states some samples are made of; ``numbers`` None means all of them."""
+        if numbers is None:
+            return stored
+        own = self.starts[numbers]
+        return len(np.union1d(own, own + self.lead))
 
     def states_behind(self, count: int) -> int:
         """Return how many states, from the first on, the first samples are made of."""
@@ -124,7 +132,7 @@ class SeriesGraphs:
     def _stored_rows(self, name: str, times: NDArray[np.int64], device: torch.device) -> torch.Tensor:
         """Return the stored rows of a feature at some times, as they are stored; ``[times, rows of a time, ...]``."""
         values = self.values[name]
-        per_time = len(values) // (len(self.stored.node_ptr) - 1)
+        per_time = self.rows if self._location[name] is Location.NODE else 1
         taken = values.reshape(-1, per_time, *values.shape[1:])[times]
         return move(torch.from_numpy(np.ascontiguousarray(taken)), device)
 

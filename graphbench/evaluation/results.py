@@ -176,7 +176,7 @@ class RunRecord(_Strict):
         if not splits:
             raise ResultError("no split was scored, so there is no record; score at least one")
         first = next(iter(splits.values()))
-        card, counts = first.card, {name: len(split) for name, split in splits.items()}
+        card, counts = first.card, {name: split.stored_graphs for name, split in splits.items()}
         partly = [name for name, count in counts.items() if count < card.split(name).count]
         small: bool | None = None
         label = BUDGET_NOT_STATED
@@ -189,7 +189,8 @@ class RunRecord(_Strict):
             label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
         if partly:
             small, label = True, f"{label}, {PARTLY_SCORED}"
-        counts |= {name: score.graphs for name, score in scores.items() if isinstance(score, Score) and score.graphs}
+        parts = {name: score for name, score in scores.items() if name not in splits}
+        counts |= {name: score.graphs for name, score in parts.items() if isinstance(score, Score) and score.graphs}
         about: dict[str, Any] = dict(
             dataset=card.address,
             dataset_version=card.version,

@@ -302,10 +302,9 @@ class ForecastTask(Task):
         evaluator.update_rollout(batch.changes, predictions, begin, batch.hours)
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-        """Return the scores of persistence over the lead and over its last step, climatology and linear regression."""
+        """Return the scores of persistence, climatology and linear regression."""
         climatology = self._known_climatology(train)
-        step = self.options.step_hours
-        names = ["persistence", *([f"persistence_{step}h"] if self.lead > 1 else []), "climatology", _LINEAR]
+        names = ["persistence", "climatology", _LINEAR]
         linear = fit_linear_forecast(self._anomalies(train, climatology), self.options.latitudes)
         evaluators: dict[str, Any] = {name: self.evaluator() for name in names}
         hours = np.asarray(samples.values[self.options.time])
@@ -315,13 +314,26 @@ class ForecastTask(Task):
             usual = climatology.at(begin + self.lead_hours)
             guesses = {
                 "persistence": np.zeros_like(change),
-                f"persistence_{step}h": self._at(samples, own + self.lead - 1) - states,
                 "climatology": usual - states,
                 _LINEAR: usual + linear.later(states - climatology.at(begin)) - states,
             }
             for name, evaluator in evaluators.items():
                 evaluator.add_fields(found[name], change, guesses[name], states, begin)
         return {name: dict(evaluator.finish(found[name])) for name, evaluator in evaluators.items()}
+
+    def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the score of the state of the last step before the target, which no forecast over the lead has.
+
+        It is no trivial predictor, but what persistence would be over a shorter lead.
+        """
+        if self.lead == 1:
+            return {}
+        evaluator: Any = self.evaluator()
+        found, hours = evaluator.start(), np.asarray(samples.values[self.options.time])
+        for own, change, states in self._pairs(samples):
+            guess = self._at(samples, own + self.lead - 1) - states
+            evaluator.add_fields(found, change, guess, states, hours[own])
+        return {f"persistence_{self.options.step_hours}h": dict(evaluator.finish(found))}
 
     def group_floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, dict[str, float]]]:
         """Return lead time -> trivial predictor -> metric -> score, of persistence and climatology.

@@ -155,7 +155,12 @@ class Stepper:
         times, points, channels = total.shape
         state: Tensor = begin[self.state].reshape(times, -1, channels).clone()
         state[:, :points] += torch.from_numpy(total).to(state)
-        changed = {self.state: state.flatten(0, 1), self.time: torch.from_numpy(hours.astype(np.float32))}
+        unknown = torch.full_like(begin[self.output], torch.nan)  # the change of the later state is not known here
+        changed = {
+            self.output: unknown,
+            self.state: state.flatten(0, 1),
+            self.time: torch.from_numpy(hours.astype(np.float32)),
+        }
         if self.clock is not None:
             changed[self.clock] = torch.from_numpy(clock(hours))
         fields = {f.name: begin[f.name] for f in self.card.features} | changed

@@ -8,14 +8,15 @@ is reached, a number of incoming arcs is drawn without replacement, hop by hop. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.catalog.features import Location, Stage
-from graphbench.core.errors import ConfigError
+from graphbench.core.arguments import whole_number
+from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
 from graphbench.data.batching import FlatGraphs, make_batch
 from graphbench.domains.rng import below, seed
@@ -40,7 +41,7 @@ class NeighbourSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     nodes: int = Field(1024, ge=1)
-    per_hop: tuple[int, ...] = Field(min_length=1, max_length=32)
+    per_hop: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=32)
 
 
 @kernel
@@ -190,6 +191,7 @@ class NeighbourBatches:
             share: ``(rank, parts)``: learn every ``parts``-th node of each batch, from the ``rank``-th on. A share of
                 no nodes is None.
         """
+        seed, start = whole_number("seed", seed, 0), whole_number("start", start, 0)
         number, size, order, epoch = start, self.settings.nodes, np.empty(0, np.int64), -1
         while True:
             if number // len(self) != epoch:
@@ -205,7 +207,7 @@ class NeighbourBatches:
         """Return the batch in which some nodes are learned.
 
         Args:
-            chosen: int64, the nodes.
+            chosen: int64, the nodes, each once.
             seed: Seed of the draws.
             number: Number of the batch.
 
@@ -215,8 +217,13 @@ class NeighbourBatches:
         """
         import torch
 
+        chosen = np.asarray(chosen, np.int64)
+        if not len(chosen) or chosen.min() < 0 or chosen.max() >= self.nodes or len(np.unique(chosen)) < len(chosen):
+            raise ArgumentError(
+                f"chosen must be different nodes from 0 to {self.nodes - 1}, at least one; got {chosen}"
+            )
         nodes, taken, sources, targets = neighbourhood(
-            self._ptr, self._arcs, self._senders, np.asarray(chosen, np.int64),
+            self._ptr, self._arcs, self._senders, chosen,
             np.array(self.settings.per_hop, np.int64), np.uint64(seed), number, self._place,
         )  # fmt: skip
         rows = {Location.NODE: nodes, Location.EDGE: taken, Location.GRAPH: np.zeros(1, np.int64)}

@@ -101,7 +101,7 @@ def _merged_results(
     sized = {name: score.graphs for name, score in scores.items() if name not in splits}
     found: dict[str, dict[str, Any]] = {
         "scores": {name: score.to_dict() for name, score in scores.items()},
-        "graphs_scored": {**{name: len(split) for name, split in splits.items()}, **sized},
+        "graphs_scored": {**{name: split.stored_graphs for name, split in splits.items()}, **sized},
         "data_hashes": {name: split.content_hash for name, split in splits.items()},
     }
     if earlier is None:
@@ -125,7 +125,7 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
     """Return what a run was given, measured against its configuration file and the card."""
     config, samples = context.config, run.task.samples
     together = f" over {len(config.datasets)} datasets" if config.datasets else ""
-    used = {name: len(split) for name, split in run.stored.items()}
+    used = {name: split.stored_graphs for name, split in run.stored.items()}
     if summary.steps is None:
         words = [f"{used.get(config.training.train_split, 0):,} training {samples}{together}"]
     else:

@@ -187,6 +187,11 @@ def test_limit_takes_the_first_times(make, tmp_path):
 
 def test_content_follows_the_states_behind_the_samples(make, tmp_path):
     whole, few = opened(make(), tmp_path / "a"), opened(make(), tmp_path / "b", limit=9)
+    first = opened(make(), tmp_path / "a", limit=9)  # of the file that holds all states
+    assert len(first) == len(few) < len(whole) and first.stored_graphs == few.stored_graphs == 9
+    for number in range(len(few)):
+        for name, value in few[number].to_dict().items():
+            assert torch.equal(torch.as_tensor(first[number][name]), torch.as_tensor(value)), name
     assert opened(make(), tmp_path / "a", limit=9).content_hash == few.content_hash != whole.content_hash
     assert whole[[0, 1]].content_hash == opened(make(), tmp_path / "b")[[0, 1]].content_hash
 

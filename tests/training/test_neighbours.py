@@ -10,7 +10,7 @@ import torch
 import yaml
 
 import graphbench
-from graphbench.core.errors import ConfigError
+from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.loader import Loader
 from graphbench.models.base import TaskFeatures
 from graphbench.models.config import ModelConfig
@@ -144,3 +144,15 @@ def test_other_datasets_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="undirected"):
         NeighbourBatches(several.train[:1], NeighbourSettings(per_hop=(2,)))
     assert graphbench.card("algoreas/mst_easy").directed is False
+
+
+@pytest.mark.parametrize("chosen", [[0, 10**7], [-1], [3, 3], []])
+def test_nodes_must_be_different_and_exist(data, chosen):
+    sampler = NeighbourBatches(data.train, NeighbourSettings(per_hop=(2,)))
+    with pytest.raises(ArgumentError, match="different nodes from 0 to"):
+        sampler.batch(np.array(chosen))
+
+
+def test_hops_draw_at_least_one_arc():
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        NeighbourSettings(per_hop=(3, 0))

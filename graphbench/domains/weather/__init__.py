@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
     from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
     from graphbench.domains.weather.icosahedron import icosphere
-    from graphbench.domains.weather.mesh import Mesh, mesh
+    from graphbench.domains.weather.multimesh import Mesh, mesh
     from graphbench.domains.weather.weights import latitude_weights, loss_weights
 
 _LAZY = {
@@ -21,13 +21,13 @@ _LAZY = {
     "CHANNELS": "graphbench.domains.weather.channels",
     "LEVELS": "graphbench.domains.weather.channels",
     "SURFACE": "graphbench.domains.weather.channels",
-    "Mesh": "graphbench.domains.weather.mesh",
+    "Mesh": "graphbench.domains.weather.multimesh",
     "grid_latitudes": "graphbench.domains.weather.grids",
     "grid_longitudes": "graphbench.domains.weather.grids",
     "icosphere": "graphbench.domains.weather.icosahedron",
     "latitude_weights": "graphbench.domains.weather.weights",
     "loss_weights": "graphbench.domains.weather.weights",
-    "mesh": "graphbench.domains.weather.mesh",
+    "mesh": "graphbench.domains.weather.multimesh",
     "regrid": "graphbench.domains.weather.grids",
 }
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.data.samples import Samples
 from graphbench.data.structures import Structure
-from graphbench.domains.weather.mesh import mesh, node_features
+from graphbench.domains.weather.multimesh import mesh, node_features
 
 MESH_EDGE, GRID_TO_MESH, MESH_TO_GRID = range(3)
 """Values of the feature ``relation``."""

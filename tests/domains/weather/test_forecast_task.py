@@ -182,7 +182,7 @@ def test_batches_of_updates_give_the_same_score(task, data):
 
 
 def test_floors_by_hand(task, data):
-    floors = task.floors(data.train.samples, data.test.samples)
+    floors = task.floors(data.train.samples, data.test.samples) | task.solvers(data.test.samples)
     frames, train = states(data.test), states(data.train)
     truth = frames[2:]
     for name, forecast in (

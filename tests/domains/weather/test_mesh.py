@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pkgutil
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.spatial import ConvexHull
 
 from graphbench.core.errors import ArgumentError
 from graphbench.domains.weather import icosphere, mesh
-from graphbench.domains.weather.mesh import node_features
+from graphbench.domains.weather.multimesh import node_features
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +122,13 @@ def test_other_grids():
 def test_wrong_refinements_are_refused(refinements):
     with pytest.raises(ArgumentError, match="refinements"):
         icosphere(refinements)
+
+
+def test_the_functions_are_not_hidden_by_modules():
+    """Modules whose names are those of functions would replace them once they are imported."""
+    import graphbench.domains.social as social
+    import graphbench.domains.weather as weather
+
+    for package in (social, weather):
+        modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
+        assert not modules & set(package.__all__)
