@@ -15,6 +15,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.cli.printing import console, new_table, print_json, print_line, print_table, root_folder
+from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
 from graphbench.data.store import Manifest
@@ -319,9 +320,10 @@ def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
         for split in (name for name in c.all_splits if name in found):
             for predictor, scores in found[split].items():
                 if c.metrics.primary in scores:
-                    table.add_row(split, predictor, c.metrics.primary, f"{scores[c.metrics.primary]:.4f}", kind)
+                    table.add_row(split, predictor, c.metrics.primary, score_text(scores[c.metrics.primary]), kind)
     for p in numbers:
-        value = "-" if p.value is None else f"{p.value:.4f}" + (f" ± {p.std:.4f}" if p.std is not None else "")
+        spread = "" if p.std is None else f" ± {score_text(p.std)}"
+        value = "-" if p.value is None else score_text(p.value) + spread
         table.add_row(p.split, p.model, p.metric, value, f"published ({p.reference})")
     return table
 

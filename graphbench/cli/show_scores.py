@@ -78,7 +78,11 @@ def scores_of_run(title: str, found: Mapping[str, Mapping[str, Mapping[str, floa
 def _score(score: Mapping[str, float], metric: str) -> str:
     if metric not in score:
         return "-"
-    value = score[metric]
+    return score_text(score[metric])
+
+
+def score_text(value: float) -> str:
+    """Return a score with four decimals; a small one with three digits."""
     return f"{value:.4f}" if value == 0 or abs(value) >= _SMALL else f"{value:.3g}"
 
 

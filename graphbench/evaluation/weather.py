@@ -105,8 +105,12 @@ _DIMENSIONS = ("times", "levels", "longitudes", "latitudes")
 
 
 def _latitudes(variable: str, values: Floats, latitudes: ArrayLike | None, has_grid: bool) -> Floats:
-    if latitudes is None:
+    if latitudes is None and (has_grid or values.shape[1] % _LATITUDES == 0):
         return grid_latitudes(values.shape[2] if has_grid else _LATITUDES)
+    if latitudes is None:
+        raise EvaluationError(
+            f"the fields have {values.shape[1]} points, which is no grid of {_LATITUDES} latitudes; give latitudes"
+        )
     rows = np.asarray(latitudes, np.float64)
     fits = values.shape[2] == len(rows) if has_grid else values.shape[1] % len(rows) == 0
     if not fits:

@@ -139,7 +139,8 @@ def data_of_run(folder: Path, dataset: str, data_seed: int, record: Path, **opti
         raise ConfigError(f"{changed}; put the files it was trained on back there, or train the model again")
     if changed:
         raise ConfigError(
-            f"{changed}; train the model again, or from Python pass data= to score it on these data anyway"
+            f"{changed}; give the limit that the run had, if it had one; otherwise train the model again, or from "
+            "Python pass data= to score it on these data anyway"
         )
     return data
 

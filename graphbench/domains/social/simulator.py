@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.arguments import whole_number
 from graphbench.data.runs import offsets
 from graphbench.data.seeds import stream_key
 from graphbench.domains.social.calibration import Calibration
@@ -90,7 +91,12 @@ def simulate(
         width: Columns of the contents.
         threads: Threads that simulate.
         calibration: What the network is like; None for that of the datasets.
+
+    Raises:
+        ArgumentError: If a number is not whole and positive.
     """
+    users, width = whole_number("users", users, 1), whole_number("width", width, 1)
+    threads = whole_number("threads", threads, 1)
     own = Calibration() if calibration is None else calibration
     key = stream_key("social.network", VERSION, str(seed))
     people = _draw_users(np.random.Generator(np.random.Philox(int(key))), users, own)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
 from graphbench.data.runs import offsets
 from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, each_once, kept_pairs, medians
@@ -119,7 +120,8 @@ def snapshot_of_parts(
     Raises:
         ArgumentError: As `snapshot` does; also if a user has posts in two parts.
     """
-    t0, t1, t2 = times
+    t0, t1, t2 = (whole_number(name, time) for name, time in zip(("t0", "t1", "t2"), times, strict=True))
+    times = t0, t1, t2
     if not t0 < t1 < t2:
         raise ArgumentError(f"the times {t0}, {t1}, {t2} are not in order; give t0 < t1 < t2, in minutes")
     if median not in ("mean", "lower"):

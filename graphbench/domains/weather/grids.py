@@ -38,7 +38,7 @@ def latitude_bounds(latitudes: ArrayLike) -> Floats:
         ArgumentError: If they do not ascend within -90 to 90.
     """
     centres = np.asarray(latitudes, np.float64)
-    if centres.ndim != 1 or len(centres) < 2 or (np.diff(centres) <= 0).any() or np.abs(centres).max() > 90:
+    if centres.ndim != 1 or len(centres) < 2 or not (np.diff(centres) > 0).all() or np.abs(centres).max() > 90:
         raise ArgumentError(
             f"latitudes must be at least two numbers that ascend within -90 to 90 degrees, got {centres!r:.120}"
         )

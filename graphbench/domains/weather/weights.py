@@ -56,13 +56,17 @@ def loss_weights(
         float64 ``[channels]``, in the order of :func:`~.channels.channel_names`.
 
     Raises:
-        ArgumentError: If a variable is unknown, or a level is not positive.
+        ArgumentError: If a variable is unknown, there is none, a level is not positive, or a weight is negative.
     """
     pressure = np.asarray(levels, np.float64)
     if pressure.ndim != 1 or not len(pressure) or not (pressure > 0).all():
         raise ArgumentError(f"levels must be positive pressures in hPa, got {levels!r}")
     of_levels = pressure / pressure.mean()
-    names = (*SURFACE, *ATMOSPHERE) if variables is None else variables
+    names = (*SURFACE, *ATMOSPHERE) if variables is None else tuple(variables)
+    wrong = [name for name, weight in weights.items() if name not in {**SURFACE, **ATMOSPHERE} or not weight >= 0]
+    if wrong or not names:
+        what = f"weights[{wrong[0]!r}] is {weights[wrong[0]]!r}" if wrong else "variables is empty"
+        raise ArgumentError(f"{what}; give variables among {', '.join((*SURFACE, *ATMOSPHERE))}, and weights from 0 on")
     return np.concatenate([weights.get(name, 1.0) * (np.ones(1) if is_surface(name) else of_levels) for name in names])
 
 
