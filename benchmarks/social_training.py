@@ -127,7 +127,8 @@ def peer(users: int, root: str, repeats: int, layer: str) -> dict[str, float]:
 
 def parts(users: int, root: str, repeats: int) -> dict[str, float]:
     """Return wall seconds of an update on a part of the graph, and of drawing the part."""
-    from graphbench.training.neighbours import NeighbourBatches, NeighbourSettings
+    from graphbench.training.neighbours import NeighbourBatches
+    from graphbench.training.settings import NeighbourSettings
 
     data = _split(users, root)
     model, task, optimizer = _model(data)

@@ -83,7 +83,7 @@ class RunConfig(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON files hold; facts that only some runs have are left out of the others'."""
         values = self.model_dump(mode="json")
-        for key, default in (("eval_at", []), ("mixture", "turns"), ("train_limit", None)):
+        for key, default in (("eval_at", []), ("mixture", "turns"), ("train_limit", None), ("neighbours", None)):
             if values["training"][key] == default:
                 values["training"].pop(key)
         return {

@@ -8,11 +8,10 @@ is reached, a number of incoming arcs is drawn without replacement, hop by hop. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.catalog.features import Location, Stage
 from graphbench.core.arguments import whole_number
@@ -20,6 +19,7 @@ from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
 from graphbench.data.batching import FlatGraphs, make_batch
 from graphbench.domains.rng import below, seed
+from graphbench.training.settings import NeighbourSettings
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
@@ -27,21 +27,6 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
 Ints = NDArray[np.int64]
-
-
-class NeighbourSettings(BaseModel):
-    """How a large graph is trained on in parts.
-
-    Attributes:
-        nodes: Nodes per update whose outputs are learned.
-        per_hop: Most incoming arcs that are drawn of every node, hop by hop; as many numbers as the model has layers
-            of message passing.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    nodes: int = Field(1024, ge=1)
-    per_hop: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=32)
 
 
 @kernel

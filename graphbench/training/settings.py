@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from graphbench.training.mixture import Mixture
-from graphbench.training.neighbours import NeighbourSettings
 from graphbench.training.schedule import Schedule
 
 _EVALUATIONS_PER_RUN = 20
 _LOSSES_PER_RUN = 200
+
+
+class NeighbourSettings(BaseModel):
+    """How a large graph is trained on in parts.
+
+    Attributes:
+        nodes: Nodes per update whose outputs are learned.
+        per_hop: Most incoming arcs that are drawn of every node, hop by hop; as many numbers as the model has layers
+            of message passing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    nodes: int = Field(1024, ge=1)
+    per_hop: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=32)
 
 
 class TrainingConfig(BaseModel):

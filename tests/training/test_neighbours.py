@@ -16,8 +16,9 @@ from graphbench.models.base import TaskFeatures
 from graphbench.models.config import ModelConfig
 from graphbench.models.registry import build_task_model
 from graphbench.tasks.registry import task_of
-from graphbench.training.neighbours import NeighbourBatches, NeighbourSettings, incoming
+from graphbench.training.neighbours import NeighbourBatches, incoming
 from graphbench.training.run import train
+from graphbench.training.settings import NeighbourSettings
 
 USERS = 1500
 MODEL = {"processor": "graphconv", "layers": 2, "hidden": 8, "dropout": 0.0, "positional": {"type": "none"}}
