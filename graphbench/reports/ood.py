@@ -159,7 +159,7 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     axis = task_of(card).size_axis
     if axis is not None:
         label, trained = axis
-        return SizeAxis(label, _known(card, splits), _numbers(trained))
+        return SizeAxis(label, _known(card, splits), _numbers(trained), task_of(card).size_grows_by_factors)
     matches = {name: _NUMBERED.fullmatch(name) for name in card.ood}
     letters = {match[1] if match else "" for match in matches.values()}
     if letters <= {_NODES}:

@@ -184,7 +184,8 @@ def _use_size_axis(panel: Axes, sizes: Sequence[float], axis: SizeAxis) -> None:
     if axis.logarithmic:
         panel.set_xscale("log", base=2)
     powers = [size for size in sizes if float(size).is_integer() and int(size).bit_count() == 1]
-    ticks = list(sizes) if len(sizes) <= _MOST_TICKS else powers
+    step = -(-len(sizes) // _MOST_TICKS)
+    ticks = powers if step > 1 and powers else list(sizes)[step - 1 :: step]
     panel.set_xticks(ticks, [f"{size:g}" for size in ticks])
     panel.minorticks_off()
     panel.set_xlabel(axis.label)

@@ -56,6 +56,7 @@ class Task(ABC):
         timing: What latencies are measured on: samples that are predicted alone, samples that are predicted together,
             and how often the latter are.
         endings: Endings of the names of files of predictions.
+        size_grows_by_factors: Whether figures over the sizes of :attr:`size_axis` have a logarithmic axis.
         card: The dataset's card.
         facts: The facts of the training split that scores refer to, by name; empty where there are none or they are
             not known yet. They are those on the card, where ``graphbench verify --update`` has written them; otherwise
@@ -71,6 +72,7 @@ class Task(ABC):
     validation_seed: ClassVar[int] = 0
     timing: ClassVar[tuple[int, int, int]] = (16, 256, 3)
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy", ".jsonl", ".txt")
+    size_grows_by_factors: ClassVar[bool] = True
 
     def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
         """Prepare the task of a card.

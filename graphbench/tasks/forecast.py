@@ -85,6 +85,7 @@ class ForecastTask(Task):
     reads_training: ClassVar[bool] = True
     timing: ClassVar[tuple[int, int, int]] = (8, 16, 3)
     endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
+    size_grows_by_factors: ClassVar[bool] = False
 
     def __init__(self, card: Any, **settings: Any) -> None:
         super().__init__(card, **settings)
