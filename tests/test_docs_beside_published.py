@@ -13,7 +13,7 @@ from graphbench.catalog.resources import datasets_dir
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "_ext"))
 
-import beside_published
+import published_text
 
 
 def cells(text):
@@ -22,7 +22,7 @@ def cells(text):
 
 def test_sizes_are_those_beside_the_cards_within_a_tenth_of_table_2():
     published = json.loads((datasets_dir() / "social" / "calibration.json").read_text())["published"]
-    rows = cells(beside_published.sizes("social"))
+    rows = cells(published_text.sizes("social"))
     assert len(rows) == 9
     for name, split, nodes, printed_nodes, _, edges, printed_edges, difference in rows:
         own = graphbench.card(f"social/{name.strip('`')}").measured.statistics[split]
@@ -35,7 +35,7 @@ def test_sizes_are_those_beside_the_cards_within_a_tenth_of_table_2():
 
 
 def test_scores_are_printed_measured_and_recorded_ones():
-    rows = cells(beside_published.scores(["mae", "r2_likes"], ["social/sim_replies = social/replies : graphconv"]))
+    rows = cells(published_text.scores(["mae", "r2_likes"], ["social/sim_replies = social/replies : graphconv"]))
     assert rows[0] == ["`social/replies`", "`graphconv`, published", "0.694", "0.158"]
     by_name = {row[1]: row[2:] for row in rows}
     measured = graphbench.card("social/sim_replies").measured
@@ -44,6 +44,6 @@ def test_scores_are_printed_measured_and_recorded_ones():
 
 
 def test_statistics_are_numbers_or_shares():
-    (row,) = cells(beside_published.statistics(["social/sim_quotes"], ["nodes: nodes", "zero_likes: zeros %"]))
+    (row,) = cells(published_text.statistics(["social/sim_quotes"], ["nodes: nodes", "zero_likes: zeros %"]))
     own = graphbench.card("social/sim_quotes").measured.statistics["test"]
     assert row[1:] == [f"{own['nodes'][0]:,.0f}", f"{100 * own['zero_likes'][0]:.1f} %"]
