@@ -98,9 +98,9 @@ class FlatGraphs:
                 fields[feature.name] = self._field(feature, taken)
         return fields
 
-    def stored_behind(self, numbers: NDArray[np.int64] | None, stored: int) -> int:
-        """Return how many of the stored graphs some graphs are made of; ``numbers`` None means all of them."""
-        return stored if numbers is None else len(numbers)
+    def stored_behind(self, numbers: NDArray[np.int64]) -> int:
+        """Return how many of the stored graphs some graphs are made of."""
+        return len(numbers)
 
     def states_behind(self, count: int) -> int:
         """Return how many stored graphs, from the first on, the first graphs are made of: as many."""

@@ -208,7 +208,8 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
         """How many graphs of the file the selected samples are made of: as many, but for samples of a series."""
         if self._kept is not None:
             return len(self)
-        return int(self.flat.stored_behind(self.graph_numbers, self._stored_count))
+        numbers = self.graph_numbers
+        return self._stored_count if numbers is None else int(self.flat.stored_behind(numbers))
 
     @property
     def is_changed(self) -> bool:

@@ -25,9 +25,11 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
     Raises:
         CardError: If the generator refuses samples of that size.
     """
-    generator = None if limit is None else find_generator(card.generator)
-    parameter = None if generator is None else generator.limited
-    if generator is None or parameter is None or limit is None:
+    if limit is None:
+        return card, None
+    generator = find_generator(card.generator)
+    parameter = generator.limited
+    if parameter is None:
         return card, limit
     by_split = dict.fromkeys(card.all_splits, limit) if isinstance(limit, int) else limit
     limited = card.with_limited(parameter, by_split)

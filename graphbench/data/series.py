@@ -91,10 +91,8 @@ class SeriesGraphs:
         """int64 ``[samples + 1]``, as if every sample had a graph of its own."""
         return np.arange(len(self) + 1) * int(self.graph.num_edges[0])
 
-    def stored_behind(self, numbers: NDArray[np.int64] | None, stored: int) -> int:
-        """Return how many of the stored states some samples are made of; ``numbers`` None means all of them."""
-        if numbers is None:
-            return stored
+    def stored_behind(self, numbers: NDArray[np.int64]) -> int:
+        """Return how many of the stored states some samples are made of."""
         own = self.starts[numbers]
         return len(np.union1d(own, own + self.lead))
 

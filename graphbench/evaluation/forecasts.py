@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,12 @@ class ForecastEvaluator(BaseEvaluator):
     def groups(self) -> dict[str, Score]:
         """Return the scores of rollouts by lead time, as ``h<hours>``, ascending."""
         known = [ahead for ahead in sorted(self._ahead) if ahead <= self._last * self.lead_hours]
-        return {f"h{ahead}": self._score(self._ahead[ahead], self._leading) for ahead in known}
+        found = {}
+        for ahead in known:
+            sums = self._ahead[ahead]
+            leading = {name: value for name, value in self._listed(sums).items() if name.endswith(LEADING)}
+            found[f"h{ahead}"] = self._score(sums, leading)
+        return found
 
     def start(self) -> WeatherSums:
         """Return the sums of no forecast."""
@@ -216,7 +221,7 @@ class ForecastEvaluator(BaseEvaluator):
         sums.add(
             later + change,
             later + predicted,
-            self.climatology.at(hours + (self.lead_hours if ahead is None else ahead)),
+            self.climatology.at(hours + (ahead or self.lead_hours)),
             change,
         )
 
@@ -225,13 +230,14 @@ class ForecastEvaluator(BaseEvaluator):
         self.check_graphs(sums.times)
         if not sums.times:
             raise EvaluationError("no forecasts were given, so there is nothing to score")
-        return self._score(sums, lambda values: values)
+        return self._score(sums, self._listed(sums))
 
-    def _score(self, sums: WeatherSums, chosen: Callable[[dict[str, float]], dict[str, float]]) -> Score:
+    def _score(self, sums: WeatherSums, listed: Mapping[str, float]) -> Score:
+        """Return the scores of sums by metric and by variable, and those of single channels that are listed."""
         of_variables = self._of_variables(sums)
         total = sum(of_variables.values())
         values, undefined = self.values(lambda m: total if m.name == "mse" else m.value(sums))
-        values |= {f"mse_{variable}": mse for variable, mse in of_variables.items()} | chosen(self._listed(sums))
+        values |= {f"mse_{variable}": mse for variable, mse in of_variables.items()} | dict(listed)
         return Score(
             values,
             self.primary_name,
@@ -256,8 +262,3 @@ class ForecastEvaluator(BaseEvaluator):
             if level is None or level in HEADLINES:
                 found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
         return {name: value for name, value in found.items() if np.isfinite(value)}
-
-    @staticmethod
-    def _leading(listed: dict[str, float]) -> dict[str, float]:
-        """Return the scores of single channels that are listed for every lead time: those of few channels."""
-        return {name: value for name, value in listed.items() if name.endswith(LEADING)}

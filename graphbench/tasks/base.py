@@ -260,7 +260,7 @@ class Task(ABC):
         from graphbench.data.series import with_stored_rows
 
         batch = next(iter(train.batches(min(_NORMALISATION_SAMPLES, len(train)))))
-        return batch if self.card.series is None else with_stored_rows(self.card, train, batch)
+        return with_stored_rows(self.card, train, batch)
 
     # ------------------------------------------------------------------------------------------------ training
 

@@ -79,7 +79,7 @@ class ForecastTask(Task):
     type: ClassVar[str] = "forecast"
     samples: ClassVar[str] = "times"
     floor_predictors: ClassVar[str] = (
-        "persistence of the state, of the state 6 hours later, the training climatology, and linear regression of "
+        "persistence of the state, the training climatology, and linear regression of "
         "every channel on itself and its neighbours"
     )
     reads_training: ClassVar[bool] = True

@@ -147,11 +147,10 @@ class NeighbourBatches:
                     f"training.neighbours trains on parts of one large directed graph whose nodes have outputs, but "
                     f"{reason} ({card.address}); leave training.neighbours out"
                 )
-        self.settings, self._card = settings, card
+        self.settings = settings
         numbers = dataset.graph_numbers
         graph = 0 if numbers is None else int(numbers[0])
         self._flat = flat = dataset.flat
-        self._graph = graph
         self._rows = {
             Location.NODE: slice(int(flat.node_ptr[graph]), int(flat.node_ptr[graph + 1])),
             Location.EDGE: slice(int(flat.edge_ptr[graph]), int(flat.edge_ptr[graph + 1])),

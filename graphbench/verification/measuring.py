@@ -101,7 +101,8 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
     whole_splits = None if generator.environment is None else _stored_samples(card, root, progress)
-    train = whole_splits["train"] if whole_splits else _first_drawn(card, "train", 10_000)
+    most = min(10_000, card.split("train").count)
+    train = draw_samples(card, "train", np.arange(most)) if whole_splits is None else whole_splits["train"]
     parts = len(card.all_splits) * (1 + len(whole.labels))
     with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
         for split in card.all_splits:
@@ -142,10 +143,6 @@ def measure(card: Card, *, progress: bool | None = None, root: str | Path | None
         labels=labels,
         tasks=tasks,
     )
-
-
-def _first_drawn(card: Card, split: str, most: int) -> Samples:
-    return draw_samples(card, split, np.arange(min(most, card.split(split).count)))
 
 
 def _stored_samples(card: Card, root: str | Path | None, progress: bool | None) -> dict[str, Samples]:

@@ -11,11 +11,14 @@ from pydantic import BaseModel, ConfigDict
 
 import graphbench
 from graphbench.catalog.families import load_family
+from graphbench.catalog.names import catalog
 from graphbench.data.domain import Domain, register, unregister
 from graphbench.data.packing import unpack
 from graphbench.data.samples import Generator
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import states_as_samples
+from graphbench.loader import Loader
+from graphbench.tasks.registry import task_of
 
 LATITUDES, LONGITUDES = 16, 32
 SPLITS = {"train": 9, "val": 4, "test": 4}
@@ -76,3 +79,29 @@ def small(tmp_path, recorded):
 
     yield make
     unregister("recorded")
+
+
+@pytest.fixture
+def load(small, tmp_path, monkeypatch):
+    """Return a function that loads the splits of such a card, with other keys."""
+
+    def loaded(**changes):
+        card = small(**changes)
+        monkeypatch.setitem(catalog().cards, card.id, card)
+        return Loader(card.id, root=tmp_path / "root", progress=False, workers=1).load()
+
+    return loaded
+
+
+@pytest.fixture
+def task(data):
+    """Return the task of a module's ``data``, which knows its training split."""
+    found = task_of(data.card)
+    found.read_training(data)
+    return found
+
+
+@pytest.fixture(scope="session")
+def states():
+    """Return a function that gives the states of a split as an evaluator sees them, float64 [times, points, 83]."""
+    return lambda split: task_of(split.card)._at(split.samples, np.arange(len(split.samples))).astype(np.float64)

@@ -26,23 +26,8 @@ POINTS, NODES = 512, 512 + 162
 
 
 @pytest.fixture
-def data(small, tmp_path, monkeypatch):
-    card = small()
-    monkeypatch.setitem(catalog().cards, card.id, card)
-    return Loader(card.id, root=tmp_path / "root", progress=False, workers=1).load()
-
-
-@pytest.fixture
-def task(data):
-    found = task_of(data.card)
-    found.read_training(data)
-    return found
-
-
-def states(split):
-    """Return the states of a split as an evaluator sees them, float64 [times, points, 83]."""
-    rows = task_of(split.card)._at(split.samples, np.arange(len(split.samples)))
-    return rows.astype(np.float64)
+def data(load):
+    return load()
 
 
 def total_of_variables(errors):
@@ -65,7 +50,7 @@ def test_samples_have_grid_and_mesh(data):
     assert torch.bincount(receivers[down], minlength=POINTS)[:POINTS].unique().tolist() == [3]
 
 
-def test_the_loss_is_that_of_section_3_4(task, data):
+def test_the_loss_is_that_of_section_3_4(task, data, states):
     batch = next(iter(data.train.batches(3)))
     torch.manual_seed(0)
     predicted = torch.randn(3 * NODES, 83) * 0.1
@@ -103,7 +88,7 @@ def test_mesh_nodes_do_not_count(task, data):
     assert task.predict({"change": predicted.flatten(0, 1)}, batch)["change"].abs().max() == 0
 
 
-def test_models_standardise_by_the_states_of_grid_points(task, data):
+def test_models_standardise_by_the_states_of_grid_points(task, data, states):
     """Statistics of inputs and targets are NumPy's over the stored states of the samples, without the mesh's zeros."""
     batch = task.normalisation_batch(data.train)
     model = build_model(ModelConfig(processor="gin", layers=1, hidden=8), data.card.features, directed=True)
@@ -121,7 +106,7 @@ def test_models_standardise_by_the_states_of_grid_points(task, data):
     assert mesh.abs().max() < 10  # and the constant of mesh nodes is no outlier
 
 
-def test_scores_are_those_of_weather_scores(task, data):
+def test_scores_are_those_of_weather_scores(task, data, states):
     evaluator = task.evaluator(expected_graphs=2)
     (batch,) = data.test.batches(8)
     guess = torch.from_numpy(np.random.default_rng(0).standard_normal((2, POINTS, 83)).astype(np.float32))
@@ -181,7 +166,7 @@ def test_batches_of_updates_give_the_same_score(task, data):
         assert parts.compute()[name] == pytest.approx(value, rel=1e-6, abs=1e-9), name
 
 
-def test_floors_by_hand(task, data):
+def test_floors_by_hand(task, data, states):
     floors = task.floors(data.train.samples, data.test.samples) | task.solvers(data.test.samples)
     frames, train = states(data.test), states(data.train)
     truth = frames[2:]
@@ -225,7 +210,7 @@ def test_linear_regression_of_what_never_differs_is_finite():
     np.testing.assert_allclose(fitted.later(now), now + 3, atol=1e-9)
 
 
-def test_the_floor_of_linear_regression_reads_the_training_split_alone(task, data):
+def test_the_floor_of_linear_regression_reads_the_training_split_alone(task, data, states):
     floors = task.floors(data.train.samples, data.test.samples)
     train, test = states(data.train), states(data.test)
     usual = train.mean(axis=0)

@@ -27,24 +27,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def data(small, tmp_path, monkeypatch):
+def data(load):
     """Return splits of nine, four and four states, where rollouts of the training split have three steps."""
     options = {"latitudes": 16, "rollout": {"splits": ["train"], "steps": STEPS, "every": 2}}
-    card = small(task={"type": "forecast", "options": options})
-    monkeypatch.setitem(catalog().cards, card.id, card)
-    return Loader(card.id, root=tmp_path / "root", progress=False, workers=1).load()
-
-
-@pytest.fixture
-def task(data):
-    found = task_of(data.card)
-    found.read_training(data)
-    return found
-
-
-def frames(split):
-    rows = task_of(split.card)._at(split.samples, np.arange(len(split.samples)))
-    return rows.astype(np.float64)
+    return load(task={"type": "forecast", "options": options})
 
 
 def test_starts_leave_room_for_all_steps_and_stay_within_runs(data):
@@ -57,7 +43,7 @@ def test_starts_leave_room_for_all_steps_and_stay_within_runs(data):
     assert chosen.tolist() == [s for s in expected if (s - begins[int(runs[s])]) % 2 == 0] == [0, 2, 13]
 
 
-def test_every_step_sees_the_forecast_of_the_one_before(task, data):
+def test_every_step_sees_the_forecast_of_the_one_before(task, data, states):
     seen = []
 
     def model(batch):
@@ -67,7 +53,7 @@ def test_every_step_sees_the_forecast_of_the_one_before(task, data):
     further = task.further_batches(data.train, 8)
     (rollout,) = further.batches
     answers = task.answer(model, rollout)
-    before, hours = frames(data.train), data.train.samples.values["time"]
+    before, hours = states(data.train), data.train.samples.values["time"]
     assert further.samples == rollout.num_graphs == 2  # the third state has no room for six more
     for which, start in enumerate((0, 2)):
         state = before[start]
@@ -87,13 +73,13 @@ def test_every_step_sees_the_forecast_of_the_one_before(task, data):
     torch.testing.assert_close(rollout.batch.state, data.train.make_batch(np.array([0, 2])).state)
 
 
-def test_scores_of_lead_times_are_those_of_weather_scores(task, data):
+def test_scores_of_lead_times_are_those_of_weather_scores(task, data, states):
     def damped(batch):
         return (-0.02 * batch.state).reshape(-1, NODES, 83)[:, :POINTS]
 
     scores = score_split(damped, task, data.train, device=CPU)
     assert [name for name in scores if name != "train"] == ["train_h12", "train_h24", "train_h36"]
-    before = frames(data.train)
+    before = states(data.train)
     begins = np.array([0, 2])
     usual = before.mean(axis=0)
     for step in (1, 2, 3):
