@@ -22,6 +22,7 @@ class TextBatch:
         tokens: int64 ``[B, T - 1]``: the tokens of prompt and reference but for the last one; None until prepared.
         targets: int64 ``[B, T - 1]``: the next token of each, -100 unless it belongs to the reference.
         positions: int64 ``[B, T - 1]``: the position of each token; None if the model chooses them.
+        numbers: Numbers of the samples in their split; None where they are unknown.
     """
 
     prompts: Sequence[str]
@@ -30,6 +31,7 @@ class TextBatch:
     tokens: Tensor | None = None
     targets: Tensor | None = None
     positions: Tensor | None = None
+    numbers: Sequence[int] | None = None
 
     @property
     def num_graphs(self) -> int:

@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
@@ -15,6 +16,7 @@ from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
 from graphbench.evaluation.metrics.items import Items
+from graphbench.evaluation.metrics.tally import replicates, start_tallies
 from graphbench.evaluation.parts import Parts, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
@@ -36,13 +38,16 @@ class BaseEvaluator(ABC):
         scores: What floating-point predictions are.
         expected_graphs: Number of graphs that :meth:`compute` requires; None for any number.
         labellers: Names of the labellers behind the targets; graphs on which one failed are refused.
+        weights: Output -> weight in means over outputs; 1 where none is given.
     """
 
     labellers: tuple[str, ...] = ()
+    weights: Mapping[str, float] = MappingProxyType({})
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
     metrics: tuple[Metric, ...]
     _sums: Any
     _updates: int
+    _seed: int | None = None  # of replicates; None for none
 
     def __init__(self, scores: str | None, expected_graphs: int | None) -> None:
         scores = self.default_scores if scores is None else scores
@@ -106,11 +111,40 @@ class BaseEvaluator(ABC):
         """
         if not self._updates:
             raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
-        return self.finish(self._sums)
+        score = self.finish(self._sums)
+        score.replicates = replicates(self.primary_sums(self._sums), self.primary_value)
+        return score
 
     def reset(self) -> None:
         """Forget all updates."""
         self._sums, self._updates = self.start(), 0
+        if self._seed is not None:
+            start_tallies(self.primary_sums(self._sums).values(), self._seed)
+
+    def draw_replicates(self, seed: int) -> None:
+        """Forget all updates, and from here on compute bootstrap replicates of the primary metric as well.
+
+        ``Score.replicates`` of :meth:`compute` has them. Those of two evaluators with the same seed, which are given
+        the same samples in the same order, are paired: see :mod:`graphbench.evaluation.metrics.tally`.
+
+        Args:
+            seed: A whole number from 0 on.
+        """
+        self._seed = seed
+        self.reset()
+
+    def primary_sums(self, sums: Any) -> Mapping[str, Any]:
+        """Return output -> the sums behind the primary metric, of which there are replicates; here none.
+
+        Args:
+            sums: From :meth:`start`.
+        """
+        return {}
+
+    def primary_value(self, parts: Mapping[str, Any]) -> float:
+        """Return the primary metric of sums as :meth:`primary_sums` returns them: the weighted mean over outputs."""
+        weights = {name: self.weights.get(name, 1.0) for name in parts}
+        return sum(weights[name] * self.metrics[0].value(part) for name, part in parts.items()) / sum(weights.values())
 
     @abstractmethod
     def start(self) -> Any:
@@ -275,6 +309,10 @@ class FeatureEvaluator(BaseEvaluator):
         """Add predictions of whole graphs to the sums; where it raises, the sums stay as they were."""
         name = self.feature.name
         add_checked({name: sums}, {name: self.checked(sums, y_true, y_pred, batch)}, self.parts)
+
+    def primary_sums(self, sums: FeatureSums) -> Mapping[str, Any]:
+        """Return the sums behind the primary metric."""
+        return {self.feature.name: sums.accumulators[self.metrics[0].accumulator]}
 
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples by name, where they are defined."""

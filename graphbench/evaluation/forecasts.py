@@ -225,6 +225,14 @@ class ForecastEvaluator(BaseEvaluator):
             change,
         )
 
+    def primary_sums(self, sums: WeatherSums) -> Mapping[str, Any]:
+        """Return the sums behind the primary metric, where it follows from squared errors alone."""
+        return {"": sums} if self.primary_name == "mse" else {}
+
+    def primary_value(self, parts: Mapping[str, Any]) -> float:
+        """Return the sum over variables of their mean squared errors."""
+        return sum(self._of_variables(parts[""]).values())
+
     def finish(self, sums: WeatherSums) -> Score:
         """Return the score of sums to which forecasts were added."""
         self.check_graphs(sums.times)

@@ -89,6 +89,10 @@ class GeneratedEvaluator(BaseEvaluator):
             logger.warning("answer %d cannot be read and is worth 0: %s%s", sums.graphs + number, text, others)
         sums.add(judged)
 
+    def primary_sums(self, sums: JudgedSums) -> Mapping[str, Any]:
+        """Return the sums behind the primary metric."""
+        return {"": sums}
+
     def finish(self, sums: JudgedSums) -> Score:
         """Return the score of sums to which answers were added."""
         self.check_graphs(sums.graphs)

@@ -35,7 +35,7 @@ _DIGEST = "digest"  # key of the file, which is no part of the record
 PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
-_CURVE_POINT = re.compile(r"\[\s+(-?\d+),\s+(-?[\d.eE+-]+)\s+\]")
+_NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
@@ -87,6 +87,8 @@ class RunRecord(_Strict):
         scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
             stand under their own names (``n256``).
         graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
+        replicates: Split -> values of the primary metric under bootstrap weights of its samples, paired between records
+            of the same data; see :mod:`graphbench.evaluation.metrics.tally`. Older records have none.
         protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
         best_step: Step of the checkpoint that was scored; None when it is the last one.
         published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
@@ -118,6 +120,7 @@ class RunRecord(_Strict):
     curves: dict[str, list[tuple[int, float]]] = {}
     scores: dict[str, dict[str, float]]
     graphs_scored: dict[str, int] = {}
+    replicates: dict[str, list[float]] = {}
     protocol: str | None = None
     best_step: int | None = None
     published_reference: str | None = None
@@ -208,6 +211,7 @@ class RunRecord(_Strict):
             started=datetime.now(UTC),
             scores={name: dict(score) for name, score in scores.items()},
             graphs_scored=counts,
+            replicates=replicates_of(scores),
             protocol=card.protocol,
             notes=notes,
         )
@@ -249,10 +253,15 @@ class RunRecord(_Strict):
         return folder / f"{self.model}-{self.config_hash}-seed{self.seed}{draw_suffix(self.data_seed)}.json"
 
     def to_json(self) -> str:
-        """Return the record as indented JSON, one point of a curve per line, with a digest of its content."""
+        """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
         content = self.model_dump(mode="json", by_alias=True)
         text = json.dumps({**content, _DIGEST: _digest(content)}, indent=1, allow_nan=False)
-        return _CURVE_POINT.sub(r"[\1, \2]", text) + "\n"
+        return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
+
+
+def replicates_of(scores: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return split -> replicates of its primary metric, of the scores that have them."""
+    return {name: list(s.replicates) for name, s in scores.items() if isinstance(s, Score) and s.replicates}
 
 
 def not_stated(steps: int | None, batch_size: int | None) -> str:

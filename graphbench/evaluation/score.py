@@ -20,6 +20,7 @@ class Score(Mapping[str, float]):
         graphs: Number of graphs covered; None if the graphs were not given.
         undefined: Metric -> why it has no value for these targets; such metrics are left out.
         failures: Reason -> number of answers that are wrong for it, for tasks whose answers are judged.
+        replicates: Values of the primary metric under bootstrap weights of the samples; empty unless they were drawn.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Score(Mapping[str, float]):
         self.graphs = graphs
         self.undefined = dict(undefined or {})
         self.failures = dict(failures or {})
+        self.replicates: tuple[float, ...] = ()
 
     @property
     def primary(self) -> float:

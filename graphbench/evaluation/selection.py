@@ -15,12 +15,8 @@ from graphbench.evaluation.evaluator import BaseEvaluator, targets_of
 from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.inputs import ScoreScale, Table, as_array, check_finite, refuse
 from graphbench.evaluation.metrics import METRICS, metric
-from graphbench.evaluation.metrics.selection import (
-    Floats,
-    SelectedInstances,
-    SelectionSums,
-    mean_closed_gap,
-)
+from graphbench.evaluation.metrics.selection import SelectedInstances, SelectionSums, mean_closed_gap
+from graphbench.evaluation.metrics.tally import Floats
 from graphbench.evaluation.score import Score
 
 _LARGEST = 1e140  # of costs: their sums stay finite
@@ -197,6 +193,10 @@ class SelectionEvaluator(BaseEvaluator):
         choices = self._choices(y_pred, len(costs))
         overhead = self._own_overhead(graphs) if overhead is None else overhead
         sums.add(SelectedInstances(costs, choices, _checked_overhead(overhead, len(costs))))
+
+    def primary_sums(self, sums: SelectionSums) -> Mapping[str, Any]:
+        """Return the sums behind the primary metric."""
+        return {"": sums}
 
     def finish(self, sums: SelectionSums) -> Score:
         """Return the score of sums to which choices were added."""

@@ -135,6 +135,11 @@ class OutputsEvaluator(SeveralOutputs):
         """Return the score of all outputs."""
         return self._joined({name: part.finish(sums[name]) for name, part in self.parts.items()})
 
+    def primary_sums(self, sums: dict[str, FeatureSums]) -> Mapping[str, Any]:
+        """Return output -> the sums behind the primary metric."""
+        kind = self.metrics[0].accumulator
+        return {name: own.accumulators[kind] for name, own in sums.items() if kind in own.accumulators}
+
     def groups(self) -> dict[str, Score]:
         """Return the scores of parts of the samples by name, where they are defined."""
         sums = {name: {out: own.parts[name] for out, own in self._sums.items()} for name in self.scored_parts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -179,6 +179,10 @@ class SolutionEvaluator(BaseEvaluator):
             _reference(graphs, name, len(objectives)) for name in (self.problem.value, self.problem.bound)
         )
         sums.add(SolvedGraphs(objectives, self.problem.maximise, labels, bounds, seconds))
+
+    def primary_sums(self, sums: SolutionSums) -> Mapping[str, Any]:
+        """Return the sums behind the primary metric."""
+        return {"": sums}
 
     def finish(self, sums: SolutionSums) -> Score:
         """Return the score of sums to which solutions were added."""

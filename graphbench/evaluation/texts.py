@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,9 @@ class TextEvaluator(FeatureEvaluator):
     def add(self, sums: Any, y_true: Any, y_pred: Any, batch: Any = None) -> None:
         """Add the answers to some prompts to the sums; where it raises, the sums stay as they were."""
         references, sizes = self._references(y_true, batch)
-        super().add(sums, references, y_pred)
+        items, graphs = self.checked(sums, references, y_pred, None)
+        numbers = getattr(y_true, "numbers", None)
+        sums.add(items if numbers is None else replace(items, samples=np.asarray(numbers)), graphs)
         for size in np.unique(sizes) if sizes is not None else ():
             own = np.flatnonzero(np.asarray(sizes) == size).tolist()
             part = sums.by_size.setdefault(int(size), FeatureSums(self.metrics))

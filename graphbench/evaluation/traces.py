@@ -28,6 +28,7 @@ from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.metrics import Metric
 from graphbench.evaluation.metrics.items import Items
+from graphbench.evaluation.metrics.tally import has_tally
 from graphbench.evaluation.outputs import MASKED, checked_outputs, outputs_of
 from graphbench.evaluation.score import Score
 from graphbench.evaluation.several import SeveralOutputs
@@ -82,11 +83,18 @@ class TraceEvaluator(SeveralOutputs):
             expected, found = pairs[feature.name]
             metrics = self.metrics_of.get(feature.name, ())
             if metrics:
-                items = _items(feature, expected, found, any(m.needs_graphs for m in metrics))
-                for accumulator in sums.accumulators[feature.name].values():
+                own = sums.accumulators[feature.name].values()
+                with_samples = any(m.needs_graphs for m in metrics) or any(has_tally(sums_) for sums_ in own)
+                items = _items(feature, expected, found, with_samples)
+                for accumulator in own:
                     accumulator.add(items)
             sums.items += expected.size
         sums.graphs += len(pairs[self.outputs[0].name][0])
+
+    def primary_sums(self, sums: _Sums) -> Mapping[str, Any]:
+        """Return output -> the sums behind the primary metric."""
+        kind = self.metrics[0].accumulator
+        return {name: own[kind] for name, own in sums.accumulators.items() if kind in own}
 
     def finish(self, sums: _Sums) -> Score:
         """Return the score of all outputs."""

@@ -398,7 +398,10 @@ class Task(ABC):
             split: The split, with its labels.
             scores: What floating-point predictions are.
         """
+        from graphbench.evaluation.metrics.tally import replicate_seed
+
         evaluator = self.evaluator(scores=scores, expected_graphs=len(split))
+        evaluator.draw_replicates(replicate_seed(self.card.address, split.split))
         for batch, predictions in self.read_predictions(path, split, scores):
             evaluator.update(batch, predictions)
         return named_scores(split.split, evaluator)

@@ -71,8 +71,8 @@ class Prompts:
         from graphbench.data.text_batch import TextBatch
 
         numbers = [int(i) for i in chosen]
-        columns = (self.prompts, self.references, self.sizes)
-        return TextBatch(*([column[i] for i in numbers] for column in columns))  # type: ignore[arg-type]
+        prompts, references = ([column[i] for i in numbers] for column in (self.prompts, self.references))
+        return TextBatch(prompts, references, [self.sizes[i] for i in numbers], numbers=numbers)
 
 
 @dataclass(frozen=True)

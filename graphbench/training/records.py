@@ -16,7 +16,7 @@ from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
 from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.machine import hardware
-from graphbench.evaluation.results import Budget, RunRecord, read_record
+from graphbench.evaluation.results import Budget, RunRecord, read_record, replicates_of
 from graphbench.evaluation.score import Score
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
@@ -70,6 +70,7 @@ def record_of(
         **weights,
         scores=results["scores"],
         graphs_scored=results["graphs_scored"],
+        replicates=results["replicates"],
         data_hashes={**{name: split.content_hash for name, split in run.stored.items()}, **results["data_hashes"]},
         model=config.model_name,
         config=(config.model_copy(update={"dataset": id_}) if several else config).to_dict(),
@@ -102,6 +103,7 @@ def _merged_results(
     found: dict[str, dict[str, Any]] = {
         "scores": {name: score.to_dict() for name, score in scores.items()},
         "graphs_scored": {**{name: split.stored_graphs for name, split in splits.items()}, **sized},
+        "replicates": replicates_of(scores),
         "data_hashes": {name: split.content_hash for name, split in splits.items()},
     }
     if earlier is None:

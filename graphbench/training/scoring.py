@@ -15,6 +15,7 @@ from torch import nn
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.progress import progress_bar
+from graphbench.evaluation.metrics.tally import replicate_seed
 from graphbench.models.base import TaskModel, largest_batch
 from graphbench.tasks.base import FurtherBatches, Task, named_scores
 from graphbench.training.failures import is_out_of_memory, out_of_memory
@@ -123,6 +124,8 @@ def score_split(
 
     def score(size: int) -> dict[str, Score]:
         evaluator = task.evaluator(scores=scores)
+        if not selecting:
+            evaluator.draw_replicates(replicate_seed(task.card.address, dataset.split))
         generator = torch.Generator().manual_seed(task.validation_seed) if selecting else None
         label = f"scoring {name or dataset.split}"
         further = FurtherBatches(0, ()) if selecting else task.further_batches(dataset, size)

@@ -11,11 +11,13 @@ import pytest
 
 import graphbench
 from graphbench.cli import main
+from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import EvaluationError, ResultError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.generation import ensure_split
 from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import RunRecord, load_records, save_record
+from graphbench.evaluation.metrics.tally import LEAST_SAMPLES
+from graphbench.evaluation.results import RunRecord, load_records, read_record, save_record
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import published_samples
@@ -78,6 +80,23 @@ def test_what_predict_writes_scores_as_the_run_does(name, tmp_path, root, capsys
             assert found[split][metric] == pytest.approx(score[metric], abs=1e-9), (split, metric)
             # the record was written on another machine, whose last bits may differ
             assert found[split][metric] == pytest.approx(record["scores"][split][metric], abs=0.02), (split, metric)
+
+
+@pytest.mark.parametrize("name", ["mst_gin", "clrs_bfs_mpnn", "co_mis", "clrs_text_bfs"])
+def test_replicates_of_files_are_paired_with_those_of_the_run(name, tmp_path, root, capsys):
+    shutil.copytree(RUNS / name, tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "record.json").read_text())
+    limit = LEAST_SAMPLES + 4
+    run(capsys, "predict", tmp_path / "run", "--split", "test", "--device", "cpu", "--root", root, "--limit", limit)
+    path = tmp_path / "run" / "predictions"
+    found, _ = score_predictions(record["dataset"], None, path, limit=limit, root=root)
+    own = evaluate_run(tmp_path / "run", ("test",), root=root, limit=limit, device="cpu", progress=False)
+    assert len(set(own["test"].replicates)) > 1 or name == "clrs_text_bfs"  # its answers are all wrong
+    assert found["test"].replicates == pytest.approx(own["test"].replicates, abs=1e-6)
+    splits = graphbench.Loader(record["dataset"], root=root, limit=limit).load(["test"])
+    kept = RunRecord.from_scores({"test": splits["test"]}, {"test": found["test"]}, model="mine")
+    again = read_record(save_record(kept, tmp_path / "records"))
+    assert again.replicates == {"test": list(found["test"].replicates)}
 
 
 def test_predictions_are_written_in_the_order_of_the_split(root):

@@ -6,12 +6,13 @@ the result never depends on how the items were split into updates. Counts are ex
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.evaluation.metrics.items import Items
+from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 
 class Accumulator(Protocol):
@@ -23,6 +24,8 @@ class Accumulator(Protocol):
 
 class BinaryCounts:
     """True and false positives and negatives over all items."""
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -37,10 +40,27 @@ class BinaryCounts:
         self.false_positive += predicted - hits
         self.false_negative += actual - hits
         self.true_negative += items.truth.size - predicted - actual + hits
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        truth, predicted = items.truth, items.predicted
+        flags = (truth & predicted, ~truth & predicted, truth & ~predicted, ~truth & ~predicted)
+        return np.stack([items.count_per_graph(flag) for flag in flags], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such counts with other totals."""
+        found = type(self)()
+        found.true_positive, found.false_positive, found.false_negative, found.true_negative = totals.tolist()
+        return found
 
 
 class RightCounts:
     """Items predicted exactly, and all items."""
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -50,10 +70,28 @@ class RightCounts:
         """Take one update of bool or integer arrays."""
         self.right += int(np.count_nonzero(items.truth == items.predicted))
         self.total += items.truth.size
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        right = items.truth == items.predicted
+        return np.stack([items.count_per_graph(flags) for flags in (right, np.ones_like(right))], axis=1).astype(
+            np.float64
+        )
+
+    def like(self, totals: Floats) -> Self:
+        """Return such counts with other totals."""
+        found = type(self)()
+        found.right, found.total = totals.tolist()
+        return found
 
 
 class OutputSums:
     """The sums behind the score of an algorithm's output: hits and misses of masks, or right items."""
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -70,6 +108,26 @@ class OutputSums:
         else:
             self.part += int(np.count_nonzero(truth == predicted))
             self.whole += truth.size
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        truth, predicted = items.truth, items.predicted
+        if truth.dtype.kind == "b":
+            part = 2 * items.count_per_graph(truth & predicted)
+            whole = items.count_per_graph(truth) + items.count_per_graph(predicted)
+        else:
+            part, whole = (items.count_per_graph(flags) for flags in (truth == predicted, np.ones(truth.shape, bool)))
+        return np.stack([part, whole], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such sums with other totals."""
+        found = type(self)()
+        found.of_mask = self.of_mask
+        found.part, found.whole = totals.tolist()
+        return found
 
     @property
     def value(self) -> float:
@@ -82,6 +140,8 @@ class OutputSums:
 class GraphRightCounts:
     """Graphs all of whose items are predicted exactly, and all graphs."""
 
+    tally: Tally | None = None
+
     def __init__(self) -> None:
         """Start from zero."""
         self.right = self.total = 0
@@ -91,10 +151,26 @@ class GraphRightCounts:
         wrong = items.count_per_graph(items.truth != items.predicted)
         self.right += int(np.count_nonzero(wrong == 0))
         self.total += items.num_graphs
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        right = items.count_per_graph(items.truth != items.predicted) == 0
+        return np.stack([right, np.ones(len(right))], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such counts with other totals."""
+        found = type(self)()
+        found.right, found.total = totals.tolist()
+        return found
 
 
 class GraphF1Sum:
     """Sum of the graphs' own F1 scores, and the number of graphs."""
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -103,11 +179,27 @@ class GraphF1Sum:
 
     def add(self, items: Items) -> None:
         """Take one update of bool arrays with known graphs."""
-        doubled_hits = 2 * items.count_per_graph(items.truth & items.predicted)
-        marked = items.count_per_graph(items.truth) + items.count_per_graph(items.predicted)
-        scores = np.where(marked == 0, 1.0, doubled_hits / np.maximum(marked, 1))
+        scores = _f1_of_graphs(items)
         self.sum += float(scores.sum())
         self.total += items.num_graphs
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        scores = _f1_of_graphs(items)
+        return np.stack([scores, np.ones(len(scores))], axis=1)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such sums with other totals."""
+        found = type(self)()
+        found.sum, found.total = totals.tolist()
+        return found
+
+
+def _f1_of_graphs(items: Items) -> Floats:
+    doubled_hits = 2 * items.count_per_graph(items.truth & items.predicted)
+    marked = items.count_per_graph(items.truth) + items.count_per_graph(items.predicted)
+    return np.where(marked == 0, 1.0, doubled_hits / np.maximum(marked, 1))
 
 
 class Confusion:
@@ -128,12 +220,15 @@ class ErrorSums:
     """Per column: sums of absolute and squared errors, and the spread of the targets.
 
     The squared deviations from the mean are merged by the pairwise update of Chan, Golub and LeVeque (1983), which
-    does not cancel when the mean is large.
+    does not cancel when the mean is large. Those of a tally are taken from the first target, for the same reason.
     """
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
         self.rows = 0
+        self._origin: NDArray[np.float64] | None = None
         self.absolute: NDArray[np.float64] = np.zeros(0)
         self.squared: NDArray[np.float64] = np.zeros(0)
         self.mean: NDArray[np.float64] = np.zeros(0)
@@ -157,6 +252,29 @@ class ErrorSums:
         self.lowest = np.minimum(self.lowest, truth.min(axis=0))
         self.highest = np.maximum(self.highest, truth.max(axis=0))
         self.rows = total
+        tallied(self, items, items.samples)
+
+    def shares(self, items: Items) -> Floats | None:
+        """Return what each graph adds; None where the graphs are unknown."""
+        if items.graph is None:
+            return None
+        truth, error = _columns(items.truth), _columns(items.predicted) - _columns(items.truth)
+        self._origin = truth[0].copy() if self._origin is None else self._origin
+        moved = truth - self._origin
+        each = np.concatenate(
+            [np.ones((len(truth), 1)), np.abs(error), np.square(error), moved, np.square(moved)], axis=1
+        )
+        return items.sum_per_graph(each)
+
+    def like(self, totals: Floats) -> Self:
+        """Return such sums with other totals; lowest and highest targets stay."""
+        found = type(self)()
+        found.rows = totals[0]
+        found.absolute, found.squared, moved, moved_squared = np.split(totals[1:], 4)
+        found.mean = moved / totals[0]
+        found.deviation = moved_squared - totals[0] * np.square(found.mean)
+        found.lowest, found.highest = self.lowest, self.highest
+        return found
 
 
 class Pairs:

@@ -20,6 +20,8 @@ class Items:
         graph: int64 ``[items]``, the graph of each row, numbered 0, 1, ... without gaps; None if unknown.
         num_graphs: Number of graphs with at least one item; 0 if unknown.
         classes: Number of classes of a categorical feature, else 0.
+        samples: int64 ``[num_graphs]``, the numbers of the graphs in their split; None where they follow those of the
+            update before.
     """
 
     truth: NDArray[Any]
@@ -27,6 +29,7 @@ class Items:
     graph: NDArray[np.int64] | None = None
     num_graphs: int = 0
     classes: int = 0
+    samples: NDArray[np.int64] | None = None
 
     def count_per_graph(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return how many true flags each graph holds, int64 ``[num_graphs]``; ``flags`` is shaped as ``truth``."""
@@ -34,3 +37,15 @@ class Items:
             raise RuntimeError("the rows' graphs are unknown")
         rows = flags if flags.ndim == 1 else flags.sum(axis=1)
         return np.bincount(self.graph, weights=rows, minlength=self.num_graphs).astype(np.int64)
+
+    def sum_per_graph(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the sums of the values of each graph's rows, float64 ``[num_graphs, K]``.
+
+        Args:
+            values: ``[items]`` (K = 1) or ``[items, K]``.
+        """
+        if self.graph is None:
+            raise RuntimeError("the rows' graphs are unknown")
+        columns = values.reshape(len(values), -1).T
+        sums = [np.bincount(self.graph, weights=column, minlength=self.num_graphs) for column in columns]
+        return np.stack(sums, axis=1)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
 from graphbench.core.errors import EvaluationError
 from graphbench.data.judges import Judgement
+from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 
 class JudgedSums:
@@ -20,12 +22,14 @@ class JudgedSums:
         parts: Name of a part of the samples -> the sums over it.
     """
 
+    tally: Tally | None = None
+
     def __init__(self) -> None:
         """Start from zero."""
         self.graphs = 0
         self.failures: Counter[str] = Counter()
         self.parts: dict[str, JudgedSums] = {}
-        self._totals: dict[str, tuple[float, int]] = {}
+        self._totals: dict[str, tuple[float, float]] = {}
 
     def add(self, judged: Judgement) -> None:
         """Take one update."""
@@ -33,6 +37,19 @@ class JudgedSums:
         names = np.asarray(judged.groups)
         for name in np.unique(names).tolist() if len(names) else ():
             self.parts.setdefault(str(name), JudgedSums())._add(judged, names == name)
+        tallied(self, judged)
+
+    def shares(self, judged: Judgement) -> Floats | None:
+        """Return what each answer adds: its values, and whether it has them."""
+        values = np.stack([judged.values[name] for name in sorted(judged.values)], axis=1)
+        return np.concatenate([np.nan_to_num(values), ~np.isnan(values)], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return the sums of such values with other totals."""
+        found = type(self)()
+        names = sorted(self._totals)
+        found._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
+        return found
 
     def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
         self.graphs += int(np.count_nonzero(chosen))

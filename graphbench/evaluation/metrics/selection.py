@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import EvaluationError
-
-Floats = NDArray[np.float64]
+from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 TIED = 1e-9  # relative difference up to which two mean training costs count as equal
 _NO_GAP = 1e-12  # share of the single best algorithm's cost below which the gap is rounding
@@ -42,6 +42,8 @@ class SelectionSums:
         train_costs: Mean cost of every algorithm on the training split, float64 ``[K]``; None where it is unknown.
     """
 
+    tally: Tally | None = None
+
     def __init__(self) -> None:
         """Start from zero."""
         self.graphs = self.right = 0
@@ -60,6 +62,21 @@ class SelectionSums:
         self.right += int(np.count_nonzero(own == best))
         total = costs.sum(axis=0)
         self.costs = total if self.costs is None else self.costs + total
+        tallied(self, selected)
+
+    def shares(self, selected: SelectedInstances) -> Floats | None:
+        """Return what each instance adds."""
+        costs, best = selected.costs, selected.costs.min(axis=1)
+        own = costs[np.arange(len(costs)), selected.choices]
+        each = np.stack([np.ones(len(costs)), own + selected.overhead, best, own == best], axis=1)
+        return np.concatenate([each, costs], axis=1)
+
+    def like(self, totals: Floats) -> Self:
+        """Return the sums of such choices with other totals."""
+        found = type(self)()
+        found.graphs, found.chosen, found.best, found.right = totals[:4].tolist()
+        found.costs, found.train_costs = totals[4:], self.train_costs
+        return found
 
 
 def mean_cost(sums: SelectionSums) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import EvaluationError
+from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 _Ints = NDArray[np.int64]
 
@@ -33,6 +35,8 @@ class SolvedGraphs:
 
 class SolutionSums:
     """Sums over graphs of objectives, of their ratios to labels and bounds, and of seconds."""
+
+    tally: Tally | None = None
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -67,6 +71,17 @@ class SolutionSums:
         if solved.seconds is not None:
             self.timed += len(solved.values)
             self.seconds += solved.seconds
+        tallied(self, solved)
+
+    def shares(self, solved: SolvedGraphs) -> Floats | None:
+        """Return what each graph adds to the objective and to the number of graphs; other means have no replicates."""
+        return np.stack([solved.values, np.ones(len(solved.values))], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return the sums of such objectives with other totals."""
+        found = type(self)()
+        found.objective, found.graphs = totals.tolist()
+        return found
 
 
 def mean_objective(sums: SolutionSums) -> float:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.weather.weights import latitude_weights
-
-Floats = NDArray[np.float64]
+from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 _ROUNDING = 1e-12  # square of the relative error of sums of float32
 
@@ -26,6 +26,8 @@ class WeatherSums:
     Attributes:
         times: Number of forecasts.
     """
+
+    tally: Tally | None = None
 
     def __init__(self, channels: int = 1, latitudes: ArrayLike = (-45.0, 45.0)) -> None:
         self.weights = latitude_weights(latitudes, kind="area")
@@ -63,6 +65,18 @@ class WeatherSums:
         self.points = actual.shape[1] * actual.shape[2]
         if climatology is not None:
             self._correlate(predicted, actual, climatology.reshape(shape))
+        tallied(self, error)
+
+    def shares(self, error: NDArray[Any]) -> Floats | None:
+        """Return what each forecast adds to the squared errors of the channels, and to the number of forecasts."""
+        squares = np.einsum("tolc,tolc->tc", error, error)
+        return np.concatenate([squares, np.ones((len(error), 1))], axis=1)
+
+    def like(self, totals: Floats) -> Self:
+        """Return the sums of forecasts with other squared errors; only :attr:`mse` follows from them."""
+        found = copy(self)
+        found._squares, found.times = totals[:-1], totals[-1]
+        return found
 
     def _correlate(self, predicted: Floats, actual: Floats, usual: NDArray[Any]) -> None:
         """Add the correlations of anomalies; fields without an anomaly beyond rounding have none."""
