@@ -234,9 +234,9 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
         rows.append(
             (
                 labels[runs] + runs.mark,
-                _mean(runs.measure("parameters"), _parameters),
+                _mean(runs.measure("parameters"), parameters_text),
                 _mean(runs.measure("wall_seconds"), duration),
-                _mean(runs.measure("peak_memory_bytes"), _bytes),
+                _mean(runs.measure("peak_memory_bytes"), bytes_text),
                 _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}".format),
                 _mean(runs.measure("latency_ms"), "{:.3g} ms".format),
                 _mean(runs.measure("latency_ms_batched"), "{:.3g} ms".format),
@@ -384,9 +384,11 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
     return ABSENT if stat is None else text(stat.mean)
 
 
-def _parameters(count: float) -> str:
+def parameters_text(count: float) -> str:
+    """Return a number of parameters, in millions from a million on."""
     return f"{count / 1e6:.2f} M" if count >= 1e6 else f"{count:,.0f}"
 
 
-def _bytes(count: float) -> str:
+def bytes_text(count: float) -> str:
+    """Return an amount of memory in MiB or GiB."""
     return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,172 @@
+"""Means over the datasets of a domain and of the whole suite: of ranks and of normalised scores, never of raw scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from graphbench.reports.labels import named
+from graphbench.reports.leaderboard.boards import Tables
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Kind, Pair, Row, UnitScore
+from graphbench.reports.leaderboard.references import anchors
+from graphbench.reports.leaderboard.statistics import rank
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+SUITE = "suite"
+LOWEST, HIGHEST = -1.0, 2.0  # bounds of normalised scores, so that no dataset with close anchors decides a mean
+MOST_COMPARED = 12  # models of a group that are compared in pairs
+MISSING = 0.0  # what a dataset without a score counts: as much as the best trivial predictor
+
+
+def normalised(score: float, worst: float, best: float) -> float:
+    """Return a score between two anchors, 0 at the first and 1 at the second, cut at -1 and 2."""
+    return min(max((score - worst) / (best - worst), LOWEST), HIGHEST)
+
+
+def groups_of(tables: Tables) -> list[Group]:
+    """Return the suite and every domain, per kind of budget, where there is anything to sum up.
+
+    Args:
+        tables: All tables; those of the test split that count in means are used.
+    """
+    found = []
+    for kind in KINDS:
+        own = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
+        scores = _scores_by_model(own, tables.cards)
+        domains = sorted({board.domain for board in own})
+        if len(domains) > 1:
+            found.append(_group(SUITE, kind, own, scores, tables))
+        found += [_group(name, kind, [b for b in own if b.domain == name], scores, tables) for name in domains]
+    return sorted(found, key=lambda group: (group.name != SUITE, group.name, list(KINDS).index(group.kind)))
+
+
+def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
+    """Return (unit, label) -> name under which a row counts in means over datasets.
+
+    It is the name of the configuration, with its protocol. Where one dataset has several configurations of a name, the
+    one whose setup has the most datasets of the domain keeps it, unmodified ones before others; the others have the
+    digits of their setup behind their names.
+    """
+    spread: Counter[tuple[str, str, str]] = Counter()
+    for board in boards:
+        spread.update({(board.domain, row.model, row.setup_hash) for row in board.rows})
+    names: dict[tuple[str, str], str] = {}
+    for board in boards:
+        taken: dict[str, int] = {}
+        for row in sorted(board.rows, key=lambda r: _claim(r, spread[board.domain, r.model, r.setup_hash])):
+            plain = named(row.model, board.protocol)
+            name = plain if plain not in taken else f"{plain} [{row.setup_hash}]"
+            if name in taken:  # the same setup on data that training reads in two forms
+                name = f"{plain} [{row.config_hash}]"
+            taken[name] = 1
+            names[board.unit, row.label] = name
+    return names
+
+
+def _claim(row: Row, datasets: int) -> tuple[bool, int, str, str]:
+    return row.own_settings, -datasets, row.setup_hash, row.config_hash
+
+
+def _scores_by_model(boards: Sequence[Board], cards: Mapping[str, Card]) -> dict[str, dict[str, UnitScore]]:
+    """Return model -> unit -> score."""
+    names = group_names(boards)
+    found: dict[str, dict[str, UnitScore]] = {}
+    for board in boards:
+        ends = anchors(cards[board.dataset]) if board.references else None
+        for row in board.rows:
+            value = None if ends is None else normalised(row.mean, *ends)
+            score = UnitScore(board.unit, row.label, row.mean, value)
+            found.setdefault(names[board.unit, row.label], {})[board.unit] = score
+    return found
+
+
+def _group(
+    name: str,
+    kind: Kind,
+    boards: Sequence[Board],
+    scores: Mapping[str, Mapping[str, UnitScore]],
+    tables: Tables,
+) -> Group:
+    units = tuple(board.unit for board in boards)
+    domains = {board.unit: board.domain for board in boards}
+    own = {model: {u: s for u, s in found.items() if u in domains} for model, found in scores.items()}
+    own = {model: found for model, found in own.items() if found}
+    anchored = {unit for found in own.values() for unit, score in found.items() if score.normalised is not None}
+    ranks = _mean_ranks([found for found in own.values() if len(found) == len(units)], boards, tables)
+    order = iter(ranks)
+    rows = []
+    for model, found in own.items():
+        complete = len(found) == len(units)
+        mean_rank = next(order) if complete and ranks else None
+        values = {u: s.normalised for u, s in found.items() if s.normalised is not None}
+        rows.append(
+            GroupRow(
+                model=model,
+                scores=tuple(found[unit] for unit in units if unit in found),
+                missing=tuple(unit for unit in units if unit not in found),
+                mean_normalised=_mean({u: values.get(u, MISSING) for u in anchored}, domains),
+                mean_normalised_own=_mean(values, domains),
+                mean_rank=mean_rank,
+                rank=None if mean_rank is None else 1 + sum(other < mean_rank - 1e-9 for other in ranks),
+            )
+        )
+    rows.sort(key=_order)
+    unanchored = tuple(unit for unit in units if unit not in anchored)
+    return Group(name, kind, units, unanchored, tuple(rows), _pairs(rows, boards, tables))
+
+
+def _order(row: GroupRow) -> tuple[bool, float, float, str]:
+    place = row.mean_rank if row.mean_rank is not None else float("inf")
+    return row.rank is None, place, -(row.mean_normalised if row.mean_normalised is not None else -9.0), row.model
+
+
+def _mean_ranks(
+    complete: Sequence[Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables
+) -> list[float]:
+    """Return the mean rank of every complete model among these; empty for fewer than two.
+
+    On a dataset a model's rank is the middle between its best and its worst one among the complete models.
+    """
+    if len(complete) < 2:
+        return []
+    middles: list[dict[str, float]] = [{} for _ in complete]
+    for board in boards:
+        samples = [tables.samples[board.unit, board.kind, found[board.unit].label] for found in complete]
+        for own, place in zip(middles, rank(samples, board.higher_is_better).ranks, strict=True):
+            own[board.unit] = place.middle
+    domains = {board.unit: board.domain for board in boards}
+    return [mean for own in middles if (mean := _mean(own, domains)) is not None]
+
+
+def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) -> tuple[Pair, ...]:
+    """Return the comparisons of the models that have the most datasets, on the datasets that each two share."""
+    most = sorted(rows, key=lambda row: -len(row.scores))[:MOST_COMPARED]
+    chosen = [row for row in rows if row in most]
+    by_unit = {board.unit: board for board in boards}
+    pairs = []
+    for i, first in enumerate(chosen):
+        own = {score.unit: score.label for score in first.scores}
+        for second in chosen[i + 1 :]:
+            both = [(own[s.unit], s.label, by_unit[s.unit]) for s in second.scores if s.unit in own]
+            places = [
+                rank([tables.samples[b.unit, b.kind, a], tables.samples[b.unit, b.kind, c]], b.higher_is_better).ranks
+                for a, c, b in both
+            ]
+            better, worse = (sum(place[j].best == 2 for place in places) for j in (1, 0))
+            if both:
+                pairs.append(Pair(first.model, second.model, len(both), better, worse))
+    return tuple(pairs)
+
+
+def _mean(values: Mapping[str, float], domains: Mapping[str, str]) -> float | None:
+    """Return the mean over domains of the means over the datasets of each; None if there is no value."""
+    if not values:
+        return None
+    parts: dict[str, list[float]] = {}
+    for unit, value in sorted(values.items()):
+        parts.setdefault(domains[unit], []).append(value)
+    means = [sum(own) / len(own) for own in parts.values()]
+    return sum(means) / len(means)

@@ -1,0 +1,240 @@
+"""Tables of ranked models from run records: which records share a table, and which of them are one model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphbench.core.errors import ResultError
+from graphbench.evaluation.aggregates import Aggregate, Stat, aggregate
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.results import RunRecord
+from graphbench.reports.labels import Labels
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, kind_of
+from graphbench.reports.leaderboard.references import references
+from graphbench.reports.leaderboard.statistics import Ranking, Sample, interval_of, rank
+from graphbench.reports.ood import dataset_card, ood_splits
+from graphbench.reports.published_files import card_of_files, is_of_files
+from graphbench.reports.tables import hardware_text
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+_SCORED = re.compile(r"\b(\w+) ([\d,]+) of [\d,]+")  # in notes of older records: "graphs scored: test 200 of 10,000"
+_SCORED_NOTE = "graphs scored: "
+_OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
+Place = tuple[str, str, str, Kind, Data]
+"""What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Runs of one model that were scored on the same samples."""
+
+    runs: Aggregate
+    records: tuple[RunRecord, ...]
+
+
+@dataclass(slots=True)
+class Tables:
+    """Tables, and what means over datasets need beside them.
+
+    Attributes:
+        boards: The tables.
+        cards: Address -> card of the datasets.
+        unknown: Datasets of records that have no card.
+        samples: (unit, kind, label) -> scores, of tables of the test split that count in means.
+    """
+
+    boards: list[Board]
+    cards: dict[str, Card]
+    unknown: list[str]
+    samples: dict[tuple[str, Kind, str], Sample]
+
+
+def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
+    """Return the tables of some records; those of datasets without a card are left out.
+
+    Args:
+        records: The records.
+        cards: Address -> card; the catalogue's where it has none.
+    """
+    results = aggregate(records)
+    tables = Tables([], {}, [], {})
+    for dataset in sorted({runs.dataset for runs in results}):
+        try:
+            own = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+        except ResultError:
+            tables.unknown.append(dataset)
+        else:
+            tables.cards[dataset] = own
+    groups: dict[tuple[str, bool], list[Aggregate]] = {}
+    for runs in results:
+        if runs.dataset in tables.cards:
+            groups.setdefault((runs.dataset, is_of_files(runs)), []).append(runs)
+    for (dataset, of_files), group in sorted(groups.items()):
+        card = tables.cards[dataset]
+        _add_boards(tables, card_of_files(card, group) if of_files else card, group)
+    return tables
+
+
+def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
+    places: dict[Place, list[_Entry]] = {}
+    for runs in results:
+        for split in ood_splits(card, [runs]):
+            for data, records in _by_data(runs, card, split).items():
+                place = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
+                places.setdefault(place, []).append(_Entry(runs, tuple(records)))
+    mains = _mains(card, places)
+    splits, kinds = ood_splits(card, results), list(KINDS)
+
+    def order(place: Place) -> tuple[object, ...]:
+        dataset, protocol, split, kind, data = place
+        main = mains.get(place[:4]) == data
+        return dataset, protocol, splits.index(split), kinds.index(kind), not main, -data.version, data.draw, data.hash
+
+    for place in sorted(places, key=order):
+        samples = [_sample(entry.records, place[2], card.metrics.primary) for entry in places[place]]
+        labels = Labels([entry.runs for entry in places[place]])
+        names = [labels[entry.runs] for entry in places[place]]
+        board = _board(card, place, places[place], samples, names, main=mains.get(place[:4]) == place[4])
+        tables.boards.append(board)
+        if board.main and board.split == TEST:
+            found = zip(names, samples, strict=True)
+            tables.samples.update({(board.unit, board.kind, name): sample for name, sample in found})
+
+
+def _by_data(runs: Aggregate, card: Card, split: str) -> dict[Data, list[RunRecord]]:
+    """Return the runs that have the primary metric on a split, by the samples that were scored."""
+    found: dict[Data, list[RunRecord]] = {}
+    for record in runs.records:
+        if card.metrics.primary in record.scores.get(split, {}):
+            found.setdefault(_data(record, card, split), []).append(record)
+    return found
+
+
+def _data(record: RunRecord, card: Card, split: str) -> Data:
+    graphs = graphs_scored(record, split)
+    spec = card.all_splits.get(split)
+    whole = graphs is None or spec is None or is_of_files(card) or graphs >= spec.count
+    base = next((name for name in record.data_hashes if split == name or split.startswith(f"{name}_")), "")
+    found = record.data_hashes.get(split) or record.data_hashes.get(base) or record.data_fingerprint
+    return Data(record.dataset_version, record.data_seed, found, graphs, whole)
+
+
+def graphs_scored(record: RunRecord, split: str) -> int | None:
+    """Return the number of graphs behind the scores of a split, which older records say in their notes; else None."""
+    if split in record.graphs_scored:
+        return record.graphs_scored[split]
+    if _SCORED_NOTE in record.notes:
+        for name, count in _SCORED.findall(record.notes.partition(_SCORED_NOTE)[2]):
+            if name == split:
+                return int(count.replace(",", ""))
+    return None
+
+
+def replicates_of(record: RunRecord, split: str) -> Sequence[float]:
+    """Return the primary metric under every bootstrap replicate of a split's graphs; empty where there are none."""
+    found: Mapping[str, Sequence[float]] = getattr(record, "replicates", {}) or {}
+    return found.get(split, ())
+
+
+def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
+    """Return which samples count in means over datasets, per dataset, protocol, split and kind."""
+    mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
+    for (*what, data), entries in places.items():
+        if data.version == card.version and data.draw == 0:
+            key: tuple[str, str, str, Kind] = tuple(what)  # type: ignore[assignment]
+            worth = (data.whole, len(entries), data.graphs or 0, data.hash)
+            if key not in mains or worth > mains[key][0]:
+                mains[key] = worth, data
+    return {key: data for key, (_, data) in mains.items()}
+
+
+def _board(
+    card: Card,
+    place: Place,
+    entries: Sequence[_Entry],
+    samples: Sequence[Sample],
+    names: Sequence[str],
+    *,
+    main: bool,
+) -> Board:
+    dataset, protocol, split, kind, data = place
+    metric = card.metrics.primary
+    higher = METRICS[metric].higher_is_better
+    ranking = rank(samples, higher)
+    rows = [_row(names[i], e, samples[i], ranking, i) for i, e in enumerate(entries)]
+    rows.sort(key=lambda row: (-row.mean if higher else row.mean, row.label))
+    measured_here = data.version == card.version and data.draw == 0
+    return Board(
+        dataset=dataset,
+        protocol=protocol or None,
+        title=card.title,
+        split=split,
+        metric=metric,
+        higher_is_better=higher,
+        kind=kind,
+        data=data,
+        main=main,
+        rows=tuple(rows),
+        references=references(card, dataset, protocol or None, split) if measured_here else (),
+        pairs_tested=ranking.pairs,
+    )
+
+
+def _sample(records: Sequence[RunRecord], split: str, metric: str) -> Sample:
+    replicates = [replicates_of(record, split) for record in records]
+    counts = {len(own) for own in replicates}
+    means: tuple[float, ...] = ()
+    if len(counts) == 1 and counts != {0}:
+        means = tuple(sum(values) / len(values) for values in zip(*replicates, strict=True))
+    values = tuple(record.scores[split][metric] for record in records)
+    return Sample(tuple(record.seed for record in records), values, means)
+
+
+def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int) -> Row:
+    first = entry.records[0]
+    return Row(
+        label=label,
+        model=first.model,
+        config_hash=entry.runs.config_hash,
+        setup_hash=first.setup_hash,
+        own_settings=_OWN_SETTINGS in first.budget.label,
+        seeds=sample.seeds,
+        values=sample.values,
+        mean=sample.mean,
+        interval=interval_of(sample),
+        rank=ranking.ranks[i].best,
+        worst_rank=ranking.ranks[i].worst,
+        against_best=ranking.against_best[i],
+        replicates=len(sample.replicates),
+        budget=first.budget.label or entry.runs.caveat,
+        cost=_cost(entry.records),
+        versions=_distinct(record.graphbench_version for record in entry.records),
+        notes=_distinct(record.notes for record in entry.records),
+    )
+
+
+def _cost(records: Sequence[RunRecord]) -> Cost:
+    def mean(name: str) -> float | None:
+        values = [value for record in records if (value := getattr(record, name)) is not None]
+        return Stat.of(values).mean if values else None
+
+    machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
+    return Cost(
+        parameters=mean("parameters"),
+        seconds=mean("wall_seconds"),
+        memory_bytes=mean("peak_memory_bytes"),
+        graphs_per_second=mean("throughput_graphs_per_s"),
+        latency_ms=mean("latency_ms"),
+        devices=machines,
+    )
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+

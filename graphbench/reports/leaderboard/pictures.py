@@ -1,0 +1,110 @@
+"""Pictures of the leaderboard: means over datasets as a figure, and every score on the scale of its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphbench.reports.leaderboard.aggregation import HIGHEST, LOWEST
+from graphbench.reports.leaderboard.model import Board, Group
+from graphbench.reports.plots import COLOURS, INK, add_legend, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST = 16  # models of a figure
+_ROW = 0.27  # inches
+_WIDTH, _HEIGHT, _MARGIN = 150.0, 18.0, 6.0  # of a strip
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Places of a row's score within a strip, in its own units.
+
+    Attributes:
+        mean: Place of the mean.
+        interval: Places of the ends of its interval; None without one.
+    """
+
+    mean: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale of a table: a strip per row, and marks for the references.
+
+    Attributes:
+        low: Score at the left end.
+        high: Score at the right end.
+        strips: One per row of the table.
+        marks: (kind, place) of every reference within the scale.
+    """
+
+    low: float
+    high: float
+    strips: tuple[Strip, ...]
+    marks: tuple[tuple[str, float], ...]
+    width: float = _WIDTH
+    height: float = _HEIGHT
+
+
+def scale_of(board: Board) -> Scale:
+    """Return the scale of a table, from its lowest to its highest score, intervals and references included."""
+    ends = [end for row in board.rows if row.interval for end in (row.interval.low, row.interval.high)]
+    values = [*(row.mean for row in board.rows), *ends, *(r.value for r in board.references)]
+    low, high = min(values), max(values)
+
+    def place(value: float) -> float:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(_MARGIN + share * (_WIDTH - 2 * _MARGIN), 2)
+
+    strips = tuple(
+        Strip(place(row.mean), (place(row.interval.low), place(row.interval.high)) if row.interval else None)
+        for row in board.rows
+    )
+    return Scale(low, high, strips, tuple((r.kind, place(r.value)) for r in board.references))
+
+
+def group_figure(group: Group) -> Figure | None:
+    """Return the figure of a group's models: normalised scores per dataset and their mean, and the mean ranks.
+
+    None where no dataset has normalised scores. The models are those that come first in the group's table.
+    """
+    rows = [row for row in group.rows if row.mean_normalised is not None][:_MOST]
+    if not rows:
+        return None
+    ranked = [row for row in rows if row.mean_rank is not None]
+    names = [f"{row.model}  {len(row.scores)}/{len(group.units)}" for row in rows]
+    size = (9.6 if ranked else 7.2, max(1.9, 1.15 + _ROW * len(rows)))
+    figure, panels = new_figure(2 if ranked else 1, size)
+    places = range(len(rows))
+    first = panels[0]
+    for place, row in zip(places, rows, strict=True):
+        own = [score.normalised for score in row.scores if score.normalised is not None]
+        first.plot(
+            own, [place] * len(own), linestyle="", marker="o", markersize=4.5, color=COLOURS[0], alpha=0.4,
+            label="a dataset",
+        )  # fmt: skip
+    means = [row.mean_normalised for row in rows]
+    first.plot(means, places, linestyle="", marker="D", markersize=6, color=COLOURS[1], label="mean, missing as 0")
+    first.axvline(0, color=INK, linewidth=0.9, linestyle=":", label="best trivial")
+    first.axvline(1, color=INK, linewidth=0.9, linestyle="--", label="best known")
+    first.set_xlabel(f"normalised score, cut at {LOWEST:g} and {HIGHEST:g}")
+    _name_rows(first, names)
+    if ranked:
+        second = panels[1]
+        values = [row.mean_rank for row in ranked]
+        second.barh([rows.index(row) for row in ranked], values, height=0.55, color=COLOURS[2])
+        second.set_xlabel("mean rank among complete models")
+        second.set_xlim(left=0)
+        _name_rows(second, [""] * len(rows))
+    add_legend(figure, panels)
+    return figure
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,77 @@
+"""The rules of the leaderboard in words: one text for all pages."""
+
+from __future__ import annotations
+
+from graphbench.reports.leaderboard.aggregation import HIGHEST, LOWEST, MOST_COMPARED
+
+RULES: tuple[tuple[str, str], ...] = (
+    (
+        "Tables",
+        "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, scored "
+        "on the same samples: same version and draw of the dataset, same content hash, same number of graphs. A row "
+        "holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs, trained "
+        "on less than the published budget, and runs whose budget is not stated have tables of their own. Scores on "
+        "other draws, older versions or fewer graphs stand in tables of their own, too, and do not count in means "
+        "over datasets.",
+    ),
+    (
+        "Scores",
+        "The mean of the primary metric over the seeds. From two seeds on, the 95 % interval is Student's t interval "
+        "of the mean; for a single seed whose record holds bootstrap replicates, it goes from their 2.5 % to their "
+        "97.5 % quantile and says nothing about other seeds. Without replicates a single seed has no interval.",
+    ),
+    (
+        "Tests",
+        "Over seeds: Student's t-test of the paired differences where two models have the same seeds, Welch's t-test "
+        "elsewhere; both assume scores over seeds that are independent and nearly normal, and take the test samples "
+        "as given. Over test samples: the paired bootstrap. Replicate r gives every graph the same weight for all "
+        "models; the difference of the means, divided by the standard deviation of its replicates, is compared with "
+        "the normal distribution. It assumes independent graphs and takes the trained models as given. Where both "
+        "tests are available two models are separated only if both say so: the larger p-value counts. The p-values "
+        "of all pairs of a table are corrected by Holm's method, so the chance that a table separates any two models "
+        "that do not differ is at most 5 %. Without a test nothing is claimed: one seed and no bootstrap are not "
+        "separable.",
+    ),
+    (
+        "Ranks",
+        "The rank of a model is 1 plus the number of models that are significantly better. Where models are not all "
+        "separated a range is shown: 1-3 means that the model may be anywhere from first to third. Models are listed "
+        "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that "
+        "it is worse.",
+    ),
+    (
+        "References",
+        "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
+        "ranked. Published scores are those of the same protocol; they may be of other samples than ours.",
+    ),
+    (
+        "Means over datasets",
+        "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
+        "is 0 for the best trivial predictor and 1 for the best known score: that of the best reference solver where "
+        "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). It "
+        f"is cut at {LOWEST:g} and {HIGHEST:g}, so that no dataset whose anchors are close decides a mean. Datasets "
+        "without anchors have none and are named. A dataset that a model has no score on counts 0 in its mean, as much "
+        "as the best trivial predictor; the mean over its own datasets stands beside. Every dataset of a domain counts "
+        "the same, and in the suite every domain.",
+    ),
+    (
+        "Mean ranks",
+        "Only models with a score on every dataset of a group are ranked in it, among each other; on a dataset each "
+        "has the middle of its range of ranks. Others are listed with the number of their datasets. Each two of "
+        f"the {MOST_COMPARED} models with the most datasets are compared on the datasets that both have, by the same "
+        "tests at 5 % a dataset, without correction over datasets.",
+    ),
+    (
+        "Models",
+        "In means over datasets a model is what its configuration is called; its settings may differ from dataset to "
+        "dataset, as the configuration's file says. Where a dataset has several configurations of a name, the one "
+        "with the most datasets keeps the name, unmodified ones first, and the others have digits behind it.",
+    ),
+    (
+        "Cost",
+        "Means over the runs of a row, on the devices named beside them. Training time leaves data generation out; "
+        "peak memory is that of the process, or of the GPU where one was used. Times of different devices are not "
+        "comparable.",
+    ),
+)
+"""(heading, text) of every rule."""

@@ -1,0 +1,243 @@
+"""Tables and means as rows of text, the same for HTML, Markdown and the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphbench.core.words import counted, duration
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Data, Group, GroupRow, Leaderboard, Reference, Row
+from graphbench.reports.leaderboard.statistics import STUDENT, Comparison
+from graphbench.reports.pages import ABSENT, Grid
+from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
+
+_DIGITS = 8  # of hashes
+_LEAST_P = 0.001
+HEADS = (
+    "rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time",
+    "peak memory", "graphs/s", "device", "budget", "graphbench",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The tables of one dataset and protocol.
+
+    Attributes:
+        unit: Address and protocol.
+        anchor: Its anchor in a page.
+        title: Title of the dataset.
+        head: The metric with its direction.
+        tables: Tables of the test split that count in means, one per kind of budget.
+        others: Tables of the test split on other samples.
+        away: (heading, grid) of the other splits, per kind.
+    """
+
+    unit: str
+    anchor: str
+    title: str
+    head: str
+    tables: tuple[Board, ...]
+    others: tuple[Board, ...]
+    away: tuple[tuple[str, Grid], ...]
+
+
+def sections(leaderboard: Leaderboard, domain: str) -> list[Section]:
+    """Return the tables of a domain by dataset and protocol."""
+    units: dict[str, list[Board]] = {}
+    for board in leaderboard.boards:
+        if board.domain == domain:
+            units.setdefault(board.unit, []).append(board)
+    return [_section(unit, boards) for unit, boards in units.items()]
+
+
+def _section(unit: str, boards: Sequence[Board]) -> Section:
+    away = []
+    for kind, name in KINDS.items():
+        own = [board for board in boards if board.kind == kind and board.main]
+        if grid := away_grid(own):
+            away.append((name, grid))
+    return Section(
+        unit=unit,
+        anchor=anchor(unit),
+        title=boards[0].title,
+        head=metric_head(boards[0].metric),
+        tables=tuple(board for board in boards if board.split == TEST and board.main),
+        others=tuple(board for board in boards if board.split == TEST and not board.main),
+        away=tuple(away),
+    )
+
+
+def anchor(text: str) -> str:
+    """Return a text with a dash for everything but letters and digits."""
+    return "-".join("".join(c if c.isalnum() and c.isascii() else " " for c in text).split())
+
+
+def row_cells(row: Row, board: Board) -> tuple[str, ...]:
+    """Return the cells of a model's row, in the order of ``HEADS``."""
+    return (
+        rank_text(row.rank, row.worst_rank),
+        row.label,
+        number(row.mean),
+        interval_text(row),
+        seeds_text(row.seeds),
+        against_text(row, board),
+        *cost_cells(row),
+        "; ".join(row.cost.devices) or ABSENT,
+        row.budget,
+        ", ".join(row.versions) or ABSENT,
+    )
+
+
+def reference_cells(reference: Reference) -> tuple[str, str, str, str]:
+    """Return name, kind, score and origin of a reference."""
+    return reference.name, reference.kind, score_text(reference.value, reference.std), reference.basis
+
+
+def rank_text(best: int, worst: int) -> str:
+    """Return a range of ranks: ``2``, or ``1-3`` with a dash between."""
+    return str(best) if best == worst else f"{best}{ABSENT}{worst}"
+
+
+def interval_text(row: Row) -> str:
+    """Return an interval, and over what it is."""
+    if row.interval is None:
+        return ABSENT
+    over = "seeds" if row.interval.method == STUDENT else "test samples"
+    return f"{number(row.interval.low)} to {number(row.interval.high)} ({over})"
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Return how many seeds, and which: ``3 (0, 1, 2)``."""
+    shown = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
+    return f"{len(seeds)} ({shown})"
+
+
+def against_text(row: Row, board: Board) -> str:
+    """Return what the tests say of a model and the one of the best mean."""
+    found = row.against_best
+    if found is None:
+        return "best mean"
+    if found.p is None:
+        single = len(row.seeds) == 1 or len(board.rows[0].seeds) == 1
+        return f"not separable: {'one seed' if single else 'other seeds'}, no bootstrap"
+    said = "worse" if found.differs else "not separable"
+    return f"{said}, p {_p_text(found.p)} ({tests_text(found)})"
+
+
+def tests_text(found: Comparison) -> str:
+    """Return the tests of a comparison: ``paired t``, ``Welch``, ``bootstrap``, or two of them."""
+    names = {"paired": ["paired t"], "welch": ["Welch"]}.get(found.seeds_test, [])
+    return " and ".join([*names, *(["bootstrap"] if found.bootstrap_p is not None else [])])
+
+
+def _p_text(p: float) -> str:
+    return f"< {_LEAST_P:g}" if p < _LEAST_P else f"= {p:.2g}"
+
+
+def cost_cells(row: Row) -> tuple[str, str, str, str]:
+    """Return parameters, training time, peak memory and graphs per second."""
+    cost = row.cost
+    return (
+        ABSENT if cost.parameters is None else parameters_text(cost.parameters),
+        ABSENT if cost.seconds is None else duration(cost.seconds),
+        ABSENT if cost.memory_bytes is None else bytes_text(cost.memory_bytes),
+        ABSENT if cost.graphs_per_second is None else f"{cost.graphs_per_second:,.0f}",
+    )
+
+
+def data_text(data: Data) -> str:
+    """Return the samples of a table in words."""
+    graphs = "" if data.graphs is None else f"{counted(data.graphs, 'graph')}{'' if data.whole else ', a part of the split'}"
+    parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else "", graphs]
+    parts.append(f"data {data.hash[:_DIGITS]}" if data.hash else "")
+    return ", ".join(part for part in parts if part)
+
+
+def away_grid(boards: Sequence[Board]) -> Grid | None:
+    """Return the scores on all splits of one dataset and kind, models and references as rows; None for test alone.
+
+    A rank stands in brackets behind a score where a test separates any two models of the split.
+    """
+    splits = [board.split for board in boards]
+    if not any(split != TEST for split in splits):
+        return None
+    names: dict[str, str] = {}
+    for board in boards:
+        for row in board.rows:
+            names.setdefault(row.config_hash, row.label)
+    rows = []
+    for config, label in names.items():
+        rows.append((label, *(_score_cell(board, config) for board in boards)))
+    found = {(r.kind, r.name): None for board in boards for r in board.references}
+    for kind, name in found:
+        own = [next((r for r in b.references if (r.kind, r.name) == (kind, name)), None) for b in boards]
+        rows.append((f"{name} ({kind})", *(ABSENT if r is None else number(r.value) for r in own)))
+    return Grid((f"model ({metric_head(boards[0].metric)})", *splits), tuple(rows))
+
+
+def _score_cell(board: Board, config: str) -> str:
+    row = next((row for row in board.rows if row.config_hash == config), None)
+    if row is None:
+        return ABSENT
+    separated = any(other.rank > 1 for other in board.rows)
+    return number(row.mean) + (f" [{rank_text(row.rank, row.worst_rank)}]" if separated else "")
+
+
+def group_grid(group: Group) -> Grid:
+    """Return the models of a group."""
+    count = len(group.units)
+    return Grid(
+        ("rank", "model", "datasets", "mean rank", "normalised, missing as 0", "normalised, own datasets"),
+        tuple(
+            (
+                ABSENT if row.rank is None else str(row.rank),
+                row.model,
+                f"{len(row.scores)} of {count}",
+                ABSENT if row.mean_rank is None else f"{row.mean_rank:.2f}",
+                _two_digits(row.mean_normalised),
+                _two_digits(row.mean_normalised_own),
+            )
+            for row in group.rows
+        ),
+    )
+
+
+def _two_digits(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.3f}"
+
+
+def group_notes(group: Group) -> list[str]:
+    """Return what must be known to read a group: who is ranked, what is missing."""
+    complete = sum(row.rank is not None for row in group.rows)
+    datasets = counted(len(group.units), "dataset")
+    notes = []
+    if not complete:
+        notes.append(f"No two models have a score on all of the {datasets}, so none is ranked.")
+    elif complete < len(group.rows):
+        notes.append(f"{complete} models have a score on all of the {datasets} and are ranked among each other.")
+    if group.without_anchors:
+        notes.append(f"Without normalised scores: {', '.join(group.without_anchors)}.")
+    return notes
+
+
+def missing_text(row: GroupRow) -> str:
+    """Return the datasets that a model has no score on; empty where it has all."""
+    return f"{row.model}: no score on {', '.join(row.missing)}" if row.missing else ""
+
+
+def pair_grid(group: Group) -> Grid | None:
+    """Return the models of a group against each other; None where no two share a dataset.
+
+    A cell reads ``better/tied/worse``, of the row's model on the datasets that both have.
+    """
+    cells: dict[tuple[str, str], str] = {}
+    for pair in group.pairs:
+        tied = pair.shared - pair.better - pair.worse
+        cells[pair.first, pair.second] = f"{pair.better}/{tied}/{pair.worse}"
+        cells[pair.second, pair.first] = f"{pair.worse}/{tied}/{pair.better}"
+    names = [row.model for row in group.rows if any(row.model in pair for pair in cells)]
+    if not names:
+        return None
+    rows = tuple((own, *(cells.get((own, other), ABSENT) for other in names)) for own in names)
+    return Grid(("better/tied/worse than", *names), rows)
