@@ -21,6 +21,7 @@ from graphbench import __version__
 from graphbench.cli import INTERRUPTED, INTERRUPTED_CODE
 from graphbench.cli.export import export
 from graphbench.cli.labels import labels
+from graphbench.cli.leaderboard import leaderboard, results
 from graphbench.cli.options import (
     Cluster,
     DataSeed,
@@ -226,7 +227,7 @@ def verify(
         raise typer.Exit(1)
 
 
-for command in (train, evaluate, predict, tune, report, portfolio, export):
+for command in (train, evaluate, predict, tune, report, results, leaderboard, portfolio, export):
     app.command()(command)
 app.add_typer(labels, name="labels")
 

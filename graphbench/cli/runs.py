@@ -1,9 +1,9 @@
-"""Training, scoring of runs and reporting, as the command line asks for them."""
+"""Training, scoring of runs, and records for reports, as the command line asks for them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graphbench.evaluation.results import RunRecord
     from graphbench.training.run import RunResult
 
 
@@ -96,8 +97,40 @@ def write_report(selector: Sequence[str] | None, records: Path | None, output: P
     from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
-    found = [r for r in load_records("*", records) if {r.dataset, *_ids_of(r.dataset)} & chosen]
+    found = [r for r in load_records("*", records) if is_chosen(r.dataset, chosen)]
     return build_report(found, output, title=title)
+
+
+def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path], *, baselines: bool) -> list[RunRecord]:
+    """Return the records of the chosen datasets in some folders; without any, those of the package.
+
+    Args:
+        selector: Datasets; None for all, also those that have no card.
+        folders: Folders of records.
+        baselines: Whether the package's records are added.
+
+    Raises:
+        ResultError: If there is none.
+    """
+    from graphbench.core.errors import ResultError
+    from graphbench.evaluation.results import load_records, results_dir
+
+    places = list(dict.fromkeys([*folders, *([results_dir()] if baselines or not folders else [])]))
+    chosen = set(list_datasets(selector)) if selector else None
+    records = [record for place in places for record in load_records("*", place)]
+    found = [record for record in records if chosen is None or is_chosen(record.dataset, chosen)]
+    if not found:
+        where = " and ".join(map(str, places))
+        what = f"of {', '.join(selector)} " if selector else ""
+        raise ResultError(
+            f"there are no records {what}in {where}; `graphbench train DATASET --records FOLDER` writes some"
+        )
+    return found
+
+
+def is_chosen(dataset: str, chosen: Collection[str]) -> bool:
+    """Return whether the address of a record is chosen; an id alone stands for all its tasks and views."""
+    return any(name in chosen for name in (dataset, *_ids_of(dataset)))
 
 
 def _ids_of(address: str) -> set[str]:

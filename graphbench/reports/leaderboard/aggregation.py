@@ -1,4 +1,4 @@
-"""Means over the datasets of a domain and of the whole suite: of ranks and of normalised scores, never of raw scores."""
+"""Means over the datasets of a domain and of the suite: of ranks and of normalised scores, never of raw scores."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ def _order(row: GroupRow) -> tuple[bool, float, float, str]:
     return row.rank is None, place, -(row.mean_normalised if row.mean_normalised is not None else -9.0), row.model
 
 
-def _mean_ranks(
-    complete: Sequence[Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables
-) -> list[float]:
+def _mean_ranks(complete: Sequence[Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables) -> list[float]:
     """Return the mean rank of every complete model among these; empty for fewer than two.
 
     On a dataset a model's rank is the middle between its best and its worst one among the complete models.

@@ -34,6 +34,7 @@ class _Entry:
     """Runs of one model that were scored on the same samples."""
 
     runs: Aggregate
+    setup_hash: str
     records: tuple[RunRecord, ...]
 
 
@@ -83,10 +84,11 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
     places: dict[Place, list[_Entry]] = {}
     for runs in results:
+        setup = runs.records[0].setup_hash
         for split in ood_splits(card, [runs]):
             for data, records in _by_data(runs, card, split).items():
                 place = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
-                places.setdefault(place, []).append(_Entry(runs, tuple(records)))
+                places.setdefault(place, []).append(_Entry(runs, setup, tuple(records)))
     mains = _mains(card, places)
     splits, kinds = ood_splits(card, results), list(KINDS)
 
@@ -201,7 +203,7 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int) ->
         label=label,
         model=first.model,
         config_hash=entry.runs.config_hash,
-        setup_hash=first.setup_hash,
+        setup_hash=entry.setup_hash,
         own_settings=_OWN_SETTINGS in first.budget.label,
         seeds=sample.seeds,
         values=sample.values,
@@ -236,5 +238,3 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text))
-
-

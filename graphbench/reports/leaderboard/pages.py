@@ -81,11 +81,17 @@ def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
     if kind in FORMATS and not output.is_dir():
         return {kind: output}
     if kind.isalpha() and not output.is_dir():
-        raise ResultError(f"{output} ends in .{kind}; a leaderboard is a folder, or a file ending in .html, .md or .json")
+        raise ResultError(
+            f"{output} ends in .{kind}; a leaderboard is a folder, or a file ending in .html, .md or .json"
+        )
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
         raise ResultError(f"unknown leaderboard format {unknown or 'none'}; choose from {', '.join(FORMATS)}")
-    return {name: output / ("index.html" if name == "html" else f"leaderboard.{name}") for name in FORMATS if name in formats}
+    return {
+        name: output / ("index.html" if name == "html" else f"leaderboard.{name}")
+        for name in FORMATS
+        if name in formats
+    }
 
 
 def _rendered(kind: str, found: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST = 16  # models of a figure
 _ROW = 0.27  # inches
+_REACH = 1.5  # how far references may lie from the models, in widths of the range of these
 _WIDTH, _HEIGHT, _MARGIN = 150.0, 18.0, 6.0  # of a strip
 
 
@@ -32,6 +33,21 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """A reference's place within a strip.
+
+    Attributes:
+        kind: Kind of the reference.
+        place: Its place; the end of the strip where it lies beyond.
+        beyond: -1 or 1 where it lies beyond the left or right end, else 0.
+    """
+
+    kind: str
+    place: float
+    beyond: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scale:
     """The scale of a table: a strip per row, and marks for the references.
 
@@ -39,32 +55,38 @@ class Scale:
         low: Score at the left end.
         high: Score at the right end.
         strips: One per row of the table.
-        marks: (kind, place) of every reference within the scale.
+        marks: One per reference of the table.
+        width: Width of a strip.
+        height: Height of a strip.
     """
 
     low: float
     high: float
     strips: tuple[Strip, ...]
-    marks: tuple[tuple[str, float], ...]
+    marks: tuple[Mark, ...]
     width: float = _WIDTH
     height: float = _HEIGHT
 
 
 def scale_of(board: Board) -> Scale:
-    """Return the scale of a table, from its lowest to its highest score, intervals and references included."""
+    """Return the scale of a table: all scores and intervals, and references that are not far from them."""
     ends = [end for row in board.rows if row.interval for end in (row.interval.low, row.interval.high)]
-    values = [*(row.mean for row in board.rows), *ends, *(r.value for r in board.references)]
-    low, high = min(values), max(values)
+    own = [*(row.mean for row in board.rows), *ends]
+    reach = _REACH * (max(own) - min(own))
+    found = [r.value for r in board.references]
+    near = [v for v in found if not reach or min(own) - reach <= v <= max(own) + reach]
+    low, high = min(own + near), max(own + near)
 
     def place(value: float) -> float:
         share = (value - low) / (high - low) if high > low else 0.5
-        return round(_MARGIN + share * (_WIDTH - 2 * _MARGIN), 2)
+        return round(_MARGIN + min(max(share, 0.0), 1.0) * (_WIDTH - 2 * _MARGIN), 2)
 
     strips = tuple(
         Strip(place(row.mean), (place(row.interval.low), place(row.interval.high)) if row.interval else None)
         for row in board.rows
     )
-    return Scale(low, high, strips, tuple((r.kind, place(r.value)) for r in board.references))
+    marks = tuple(Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) for r in board.references)
+    return Scale(low, high, strips, marks)
 
 
 def group_figure(group: Group) -> Figure | None:

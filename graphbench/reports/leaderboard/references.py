@@ -28,10 +28,10 @@ def references(card: Card, dataset: str, protocol: str | None, split: str) -> tu
     metric = card.metrics.primary
     found = []
     if floor := best_floor(card, split, metric):
-        found.append(Reference("trivial", _in_words(floor[0]), floor[1], None, "best trivial predictor"))
+        found.append(Reference("trivial", _in_words(floor[0]), floor[1], None, "the best of the trivial predictors"))
     for name, scores in card.solvers.get(split, {}).items():
         if metric in scores:
-            found.append(Reference("solver", _in_words(name), scores[metric], None, "reference solver"))
+            found.append(Reference("solver", _in_words(name), scores[metric], None, "knows the task"))
     for score in _published(card, dataset, split):
         if score.value is not None and (score.protocol == protocol or score.for_all_models):
             name = named(_in_words(score.model), score.protocol)

@@ -1,9 +1,9 @@
 """Intervals of mean scores, tests of the difference of two models, and the ranks that follow from them.
 
-Two sources of chance are tested apart. Over seeds: Student's t test of paired differences where two models have the same
-seeds, Welch's test elsewhere. Over test samples: the bootstrap, whose replicates are paired because the weights of the
-graphs in replicate *r* are the same for all models. Where both tests are available a difference must pass both, so the
-larger p-value counts (an intersection-union test); p-values of all pairs in a table are corrected by Holm's method.
+Two sources of chance are tested apart. Over seeds: Student's t-test of the paired differences where two models have the
+same seeds, Welch's test elsewhere. Over test samples: the bootstrap, whose replicates are paired because the weights of
+the graphs in replicate *r* are the same for all models. Where both tests are available a difference must pass both, so
+the larger p-value counts (an intersection-union test); p-values of all pairs in a table are corrected by Holm's method.
 """
 
 from __future__ import annotations

@@ -148,7 +148,9 @@ def cost_cells(row: Row) -> tuple[str, str, str, str]:
 
 def data_text(data: Data) -> str:
     """Return the samples of a table in words."""
-    graphs = "" if data.graphs is None else f"{counted(data.graphs, 'graph')}{'' if data.whole else ', a part of the split'}"
+    graphs = (
+        "" if data.graphs is None else f"{counted(data.graphs, 'graph')}{'' if data.whole else ', a part of the split'}"
+    )
     parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else "", graphs]
     parts.append(f"data {data.hash[:_DIGITS]}" if data.hash else "")
     return ", ".join(part for part in parts if part)
@@ -185,25 +187,21 @@ def _score_cell(board: Board, config: str) -> str:
 
 
 def group_grid(group: Group) -> Grid:
-    """Return the models of a group."""
-    count = len(group.units)
-    return Grid(
-        ("rank", "model", "datasets", "mean rank", "normalised, missing as 0", "normalised, own datasets"),
-        tuple(
-            (
-                ABSENT if row.rank is None else str(row.rank),
-                row.model,
-                f"{len(row.scores)} of {count}",
-                ABSENT if row.mean_rank is None else f"{row.mean_rank:.2f}",
-                _two_digits(row.mean_normalised),
-                _two_digits(row.mean_normalised_own),
-            )
-            for row in group.rows
-        ),
-    )
+    """Return the models of a group, with their ranks where any is ranked."""
+    count, ranked = len(group.units), any(row.rank is not None for row in group.rows)
+    heads = ("model", "datasets", "normalised score, missing as 0", "on its own datasets")
+    rows = []
+    for row in group.rows:
+        rank = ABSENT if row.rank is None else str(row.rank)
+        mean_rank = ABSENT if row.mean_rank is None else f"{row.mean_rank:.2f}"
+        datasets = f"{len(row.scores)} of {count}"
+        means = _three_digits(row.mean_normalised), _three_digits(row.mean_normalised_own)
+        cells = (row.model, datasets, *means)
+        rows.append((row.model, rank, mean_rank, *cells[1:]) if ranked else cells)
+    return Grid((heads[0], "rank", "mean rank", *heads[1:]) if ranked else heads, tuple(rows))
 
 
-def _two_digits(value: float | None) -> str:
+def _three_digits(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.3f}"
 
 

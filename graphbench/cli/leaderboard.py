@@ -1,0 +1,137 @@
+"""The commands ``leaderboard`` and ``results``: what stored records say."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphbench.cli.options import Json
+
+_SHOWN = ("dataset", "model", "split", "metric", "value", "seed", "steps", "budget")
+_BUDGETS = {True: "small", False: "full", None: "not stated"}
+
+Selector = Annotated[
+    list[str] | None, typer.Argument(help="Datasets to include (ids, aliases, groups, globs).", show_default="all")
+]
+
+
+def leaderboard(
+    selector: Selector = None,
+    records: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of run records; may be repeated.", show_default="the package's baselines/results"),
+    ] = None,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Add the package's records to those of `--records`.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder to write to, or a single .html, .md or .json file.")] = Path(
+        "leaderboard"
+    ),
+    title: Annotated[str, typer.Option(help="Heading of the pages.")] = "GraphBench leaderboard",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the leaderboard as JSON and write no pages.")] = False,
+) -> None:
+    """Rank models by run records: self-contained HTML pages, Markdown and JSON.
+
+    Per dataset and split, models are ranked by their means over seeds; models that no paired test separates share their
+    ranks. Small runs, and runs whose budget is not stated, have tables of their own. Means over a domain and over the
+    suite are those of ranks and of normalised scores.
+    """
+    from graphbench.cli.runs import leaderboard_records
+    from graphbench.reports.leaderboard import build_leaderboard, leaderboard_of, to_json
+
+    found = leaderboard_records(selector, records or [], baselines=baselines)
+    if as_json:
+        typer.echo(to_json(leaderboard_of(found)), nl=False)
+        return
+    for path in build_leaderboard(found, output, title=title):
+        typer.echo(f"wrote {path}")
+
+
+def results(
+    selector: Selector = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Name or glob of models; may be repeated.", show_default="all")
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name or glob of splits, `*` for all; may be repeated.", show_default="test; for CSV and JSON all"
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name or glob of metrics, `*` for all, or `primary`, the one that models are ranked by; may be "
+            "repeated.",
+            show_default="primary; for CSV and JSON all",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Only runs with a `full`, a `small` or an `unstated` budget.", show_default="all"),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Sort by a column of the CSV.", show_default="dataset, model and seed"),
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Sort descending.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with all columns.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print stored records as a table, CSV or JSON, one row per record, split and metric.
+
+    `graphbench.results()` gives the same as a pandas table.
+    """
+    from graphbench.catalog.names import list_datasets
+    from graphbench.cli.printing import print_json
+    from graphbench.cli.runs import is_chosen
+    from graphbench.evaluation.results_table import COLUMNS, PRIMARY, as_rows
+
+    if as_csv and as_json:
+        raise typer.BadParameter("--csv and --json are two forms; choose one")
+    everything = as_csv or as_json
+    filters: dict[str, Any] = {
+        "model": model or "*",
+        "split": split or ("*" if everything else "test"),
+        "metric": metric or ("*" if everything else PRIMARY),
+        "budget": budget,
+    }
+    chosen = set(list_datasets(selector)) if selector else None
+    rows = as_rows("*", records, **filters, sort=sort, reverse=reverse)
+    rows = [row for row in rows if chosen is None or is_chosen(row["dataset"], chosen)]
+    if as_json:
+        print_json(rows)
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        _print_rows(rows)
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    from graphbench.cli.printing import new_table, print_line, print_table
+    from graphbench.cli.show_scores import score_text
+    from graphbench.core.words import counted
+
+    if not rows:
+        print_line("no record fits; `graphbench results --split '*' --metric '*'` shows all")
+        return
+    table = new_table(*_SHOWN, right=("value", "seed", "steps"))
+    arrows = {True: " \u2191", False: " \u2193", None: ""}
+    for row in rows:
+        draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
+        metric = row["metric"] + arrows[row["higher_is_better"]]
+        steps = "-" if row["steps"] is None else f"{row['steps']:,}"
+        names = (row["dataset"], row["model"], row["split"], metric)
+        table.add_row(*names, score_text(row["value"]), f"{row['seed']}{draw}", steps, _BUDGETS[row["small"]])
+    print_table(table)
+    print_line(f"\n{counted(len(rows), 'row')}; --csv and --json print all columns", "dim")

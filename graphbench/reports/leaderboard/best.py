@@ -1,0 +1,90 @@
+"""The best score of every dataset, for pages about datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphbench.evaluation.results import RunRecord, load_records
+from graphbench.reports.leaderboard.boards import tables_of
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Kind, Reference, Row
+
+
+@dataclass(frozen=True, slots=True)
+class BestScore:
+    """The best model of a dataset's test split, beside what it is compared with.
+
+    Attributes:
+        dataset: Address of the dataset.
+        protocol: Which data was trained on, where a benchmark has several ways.
+        metric: The primary metric.
+        higher_is_better: Its direction.
+        kind: Kind of budget: ``full`` where a model has one, else ``small``, else ``unstated``.
+        row: The model with the best mean, its interval, rank and cost.
+        shared: Number of models that may be the best, as far as tests tell; at least 1.
+        references: Trivial predictor, solvers and published scores, best first.
+    """
+
+    dataset: str
+    protocol: str | None
+    metric: str
+    higher_is_better: bool
+    kind: Kind
+    row: Row
+    shared: int
+    references: tuple[Reference, ...]
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.row.label
+
+    @property
+    def mean(self) -> float:
+        """Its mean score over the seeds."""
+        return self.row.mean
+
+    @property
+    def trivial(self) -> Reference | None:
+        """The best trivial predictor, or None if none was measured."""
+        return next((r for r in self.references if r.kind == "trivial"), None)
+
+    @property
+    def solver(self) -> Reference | None:
+        """The best reference solver, or None if there is none."""
+        return next((r for r in self.references if r.kind == "solver"), None)
+
+
+def best(
+    selector: str | Sequence[str] = "*",
+    root: str | Path | None = None,
+    *,
+    records: Iterable[RunRecord] | None = None,
+) -> dict[str, list[BestScore]]:
+    """Return address -> the best score of every protocol, of datasets that have records of the current version.
+
+    Args:
+        selector: A dataset address or glob, or several; ``"*"`` takes all.
+        root: Folder searched for records, at any depth; ``baselines/results`` when None.
+        records: The records themselves, in place of a folder.
+
+    Raises:
+        ResultError: If the folder does not exist or a record in it is malformed.
+    """
+    chosen = load_records(selector, root) if records is None else records
+    boards: dict[tuple[str, str], Board] = {}
+    kinds = list(KINDS)
+    for board in tables_of(chosen).boards:
+        key = board.dataset, board.protocol or ""
+        if board.split == TEST and board.main:
+            other = boards.get(key)
+            if other is None or kinds.index(board.kind) < kinds.index(other.kind):
+                boards[key] = board
+    found: dict[str, list[BestScore]] = {}
+    for (dataset, _), board in boards.items():
+        shared = sum(row.rank == 1 for row in board.rows)
+        about = (board.metric, board.higher_is_better, board.kind)
+        score = BestScore(dataset, board.protocol, *about, board.rows[0], shared, board.references)
+        found.setdefault(dataset, []).append(score)
+    return found
