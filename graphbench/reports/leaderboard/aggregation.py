@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 SUITE = "suite"
-LOWEST, HIGHEST = -1.0, 2.0  # bounds of normalised scores, so that no dataset with close anchors decides a mean
+LOWEST, HIGHEST = 0.0, 2.0  # bounds of normalised scores: leaving a dataset out never raises a mean, none decides it
 MOST_COMPARED = 12  # models of a group that are compared in pairs
 MISSING = 0.0  # what a dataset without a score counts: as much as the best trivial predictor
 
 
 def normalised(score: float, worst: float, best: float) -> float:
-    """Return a score between two anchors, 0 at the first and 1 at the second, cut at -1 and 2."""
+    """Return a score between two anchors, 0 at the first and 1 at the second, cut at 0 and 2."""
     return min(max((score - worst) / (best - worst), LOWEST), HIGHEST)
 
 

@@ -18,6 +18,7 @@ from graphbench.reports.leaderboard.statistics import Ranking, Sample, interval_
 from graphbench.reports.ood import dataset_card, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -180,6 +181,7 @@ def _board(
         higher_is_better=higher,
         kind=kind,
         data=data,
+        samples=task_of(card).samples,
         main=main,
         rows=tuple(rows),
         references=references(card, dataset, protocol or None, split) if measured_here else (),

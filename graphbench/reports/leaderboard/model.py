@@ -142,6 +142,7 @@ class Board:
         higher_is_better: Its direction.
         kind: Kind of budget.
         data: The samples.
+        samples: What a sample is called, in the plural.
         main: Whether it counts in means over datasets: of one split and kind the table of the current version's
             canonical draw with the whole split, else with the most models, else with the most graphs.
         rows: The models, the best mean first.
@@ -157,6 +158,7 @@ class Board:
     higher_is_better: bool
     kind: Kind
     data: Data
+    samples: str
     main: bool
     rows: tuple[Row, ...]
     references: tuple[Reference, ...]

@@ -113,7 +113,7 @@ def group_figure(group: Group) -> Figure | None:
     first.plot(means, places, linestyle="", marker="D", markersize=6, color=COLOURS[1], label="mean, missing as 0")
     first.axvline(0, color=INK, linewidth=0.9, linestyle=":", label="best trivial")
     first.axvline(1, color=INK, linewidth=0.9, linestyle="--", label="best known")
-    first.set_xlabel(f"normalised score, cut at {LOWEST:g} and {HIGHEST:g}")
+    first.set_xlabel(f"normalised score, between {LOWEST:g} and {HIGHEST:g}")
     _name_rows(first, names)
     if ranked:
         second = panels[1]

@@ -8,11 +8,11 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "Tables",
         "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, "
-        "scored on the same samples: same version and draw of the dataset, same content hash, same number of graphs. A "
-        "row holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs, trained "
-        "on less than the published budget, and runs whose budget is not stated have tables of their own. Scores on "
-        "other draws, older versions or fewer graphs stand in tables of their own, too, and do not count in means "
-        "over datasets.",
+        "scored on the same samples: same version and draw of the dataset, same content hash, same number of graphs. "
+        "A row holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs, "
+        "trained on less than the published budget, and runs whose budget is not stated have tables of their own. "
+        "Scores on other draws, older versions or fewer graphs stand in tables of their own, too, and do not count "
+        "in means over datasets.",
     ),
     (
         "Scores",
@@ -36,8 +36,8 @@ RULES: tuple[tuple[str, str], ...] = (
         "Ranks",
         "The rank of a model is 1 plus the number of models that are significantly better. Where models are not all "
         "separated a range is shown: 1-3 means that the model may be anywhere from first to third. Models are listed "
-        "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that "
-        "it is worse.",
+        "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that it "
+        "is worse.",
     ),
     (
         "References",
@@ -49,16 +49,16 @@ RULES: tuple[tuple[str, str], ...] = (
         "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
         "is 0 for the best trivial predictor and 1 for the best known score: that of the best reference solver where "
         "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). It "
-        f"is cut at {LOWEST:g} and {HIGHEST:g}, so that no dataset whose anchors are close decides a mean. Datasets "
-        "without anchors have none and are named. A dataset that a model has no score on counts 0 in its mean, as much "
-        "as the best trivial predictor; the mean over its own datasets stands beside. Every dataset of a domain counts "
-        "the same, and in the suite every domain.",
+        f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
+        "anchors are close decides a mean. Datasets without anchors have none and are named. A dataset that a model "
+        "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
+        "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain.",
     ),
     (
         "Mean ranks",
         "Only models with a score on every dataset of a group are ranked in it, among each other; on a dataset each "
-        "has the middle of its range of ranks. Others are listed with the number of their datasets. Each two of "
-        f"the {MOST_COMPARED} models with the most datasets are compared on the datasets that both have, by the same "
+        "has the middle of its range of ranks. Others are listed with the number of their datasets. Each two of the "
+        f"{MOST_COMPARED} models with the most datasets are compared on the datasets that both have, by the same "
         "tests at 5 % a dataset, without correction over datasets.",
     ),
     (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphbench.core.words import counted, duration
-from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Data, Group, GroupRow, Leaderboard, Reference, Row
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Leaderboard, Reference, Row
 from graphbench.reports.leaderboard.statistics import STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
@@ -146,13 +146,14 @@ def cost_cells(row: Row) -> tuple[str, str, str, str]:
     )
 
 
-def data_text(data: Data) -> str:
+def data_text(board: Board) -> str:
     """Return the samples of a table in words."""
-    graphs = (
-        "" if data.graphs is None else f"{counted(data.graphs, 'graph')}{'' if data.whole else ', a part of the split'}"
-    )
-    parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else "", graphs]
-    parts.append(f"data {data.hash[:_DIGITS]}" if data.hash else "")
+    data = board.data
+    parts = [f"version {data.version}", f"draw {data.draw}" if data.draw else ""]
+    if data.graphs is not None:
+        parts.append("1 sample" if data.graphs == 1 else f"{data.graphs:,} {board.samples}")
+    parts.append("" if data.whole else "a part of the split")
+    parts.append(f"content {data.hash[:_DIGITS]}" if data.hash else "")
     return ", ".join(part for part in parts if part)
 
 
@@ -220,8 +221,12 @@ def group_notes(group: Group) -> list[str]:
 
 
 def missing_text(row: GroupRow) -> str:
-    """Return the datasets that a model has no score on; empty where it has all."""
-    return f"{row.model}: no score on {', '.join(row.missing)}" if row.missing else ""
+    """Return the datasets that a model has no score on, or those alone that it has; empty where it has all."""
+    if not row.missing:
+        return ""
+    if len(row.missing) > len(row.scores):
+        return f"{row.model}: scores on {', '.join(score.unit for score in row.scores)} alone"
+    return f"{row.model}: no score on {', '.join(row.missing)}"
 
 
 def pair_grid(group: Group) -> Grid | None:
