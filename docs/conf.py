@@ -26,6 +26,7 @@ extensions = [
     "beside_published",
     "command_line",
     "benchmark_tables",
+    "leaderboard_page",
     "mathtext_formulas",
 ]
 exclude_patterns = ["_build", "jupyter_execute", "examples", "**.ipynb_checkpoints"]

@@ -131,7 +131,12 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
         metric = row["metric"] + arrows[row["higher_is_better"]]
         steps = "-" if row["steps"] is None else f"{row['steps']:,}"
-        names = (row["dataset"], row["model"], row["split"], metric)
+        names = map(_printable, (row["dataset"], row["model"], row["split"], metric))
         table.add_row(*names, score_text(row["value"]), f"{row['seed']}{draw}", steps, _BUDGETS[row["small"]])
     print_table(table)
     print_line(f"\n{counted(len(rows), 'row')}; --csv and --json print all columns", "dim")
+
+
+def _printable(text: str) -> str:
+    """Return a text without what a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -27,6 +27,14 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
+_MARKDOWN = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "\\|", "[": "\\[", "`": "\\`", "\\": "\\\\"})
+
+
+def markdown_safe(text: str) -> str:
+    """Return a text as one line of Markdown that is neither HTML, a link nor a cell's end."""
+    return "".join(c if c.isprintable() else " " for c in text).translate(_MARKDOWN)
+
+
 def environment(escape: bool) -> Environment:
     """Return the template environment of a page.
 
@@ -35,13 +43,15 @@ def environment(escape: bool) -> Environment:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    found = Environment(
         loader=PackageLoader("graphbench.reports", "templates"),
         autoescape=escape,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["safe_md"] = markdown_safe
+    return found
 
 
 def embed_for(page: Path) -> Embed:

@@ -92,10 +92,10 @@ def scale_of(board: Board) -> Scale:
 def group_figure(group: Group) -> Figure | None:
     """Return the figure of a group's models: normalised scores per dataset and their mean, and the mean ranks.
 
-    None where no dataset has normalised scores. The models are those that come first in the group's table.
+    None for fewer than two models with normalised scores. The models are those that come first in the group's table.
     """
     rows = [row for row in group.rows if row.mean_normalised is not None][:_MOST]
-    if not rows:
+    if len(rows) < 2:
         return None
     ranked = [row for row in rows if row.mean_rank is not None]
     names = [f"{row.model}  {len(row.scores)}/{len(group.units)}" for row in rows]

@@ -9,10 +9,10 @@ RULES: tuple[tuple[str, str], ...] = (
         "Tables",
         "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, "
         "scored on the same samples: same version and draw of the dataset, same content hash, same number of graphs. "
-        "A row holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs, "
-        "trained on less than the published budget, and runs whose budget is not stated have tables of their own. "
-        "Scores on other draws, older versions or fewer graphs stand in tables of their own, too, and do not count "
-        "in means over datasets.",
+        "A row holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs "
+        "(less budget or data than published, or nothing published) and runs whose budget is not stated have tables "
+        "of their own. Scores on other draws, older versions or fewer graphs stand in tables of their own, too, and "
+        "do not count in means over datasets.",
     ),
     (
         "Scores",

@@ -1,0 +1,114 @@
+"""Sphinx extension: the tables of the leaderboard from the committed records, in ``docs/leaderboard.md``.
+
+The line ``<!-- leaderboard -->`` of that page is replaced by tables and pictures; the pages of ``graphbench leaderboard``
+are written beside it, into the folder ``leaderboard-pages`` of the built site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from page_text import page_name
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from graphbench.catalog.names import card
+from graphbench.evaluation.results import load_records
+from graphbench.reports.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
+from graphbench.reports.leaderboard.model import KINDS
+from graphbench.reports.leaderboard.pictures import group_figure
+from graphbench.reports.pages import markdown_safe
+from graphbench.reports.plots import inline_svg
+
+PAGE = "leaderboard"
+MARK = "<!-- leaderboard -->"
+FOLDER = "leaderboard-pages"
+_COLUMNS = ("rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time")
+_RIGHT = (2, 6, 7)
+_LOG = logging.getLogger(__name__)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    app.connect("source-read", _fill)
+    app.connect("env-get-outdated", lambda *_: [PAGE])  # records change while the page's source does not
+    app.connect("build-finished", _write_pages)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _fill(app: Sphinx, name: str, source: list[str]) -> None:
+    if name == PAGE:
+        source[0] = source[0].replace(MARK, page_text(_leaderboard()))
+
+
+def _write_pages(app: Sphinx, error: Exception | None) -> None:
+    if error is None and app.builder.format == "html":
+        pages = build_leaderboard(load_records(), Path(app.outdir) / FOLDER, ("html", "json"))
+        _LOG.info("wrote %d pages of the leaderboard", len(pages))
+
+
+@cache
+def _leaderboard() -> Leaderboard:
+    return leaderboard_of(load_records())
+
+
+def page_text(found: Leaderboard) -> str:
+    """Return the tables and pictures of a leaderboard, and its rules, as Markdown with headings."""
+    parts = ["## The whole suite", *_groups(found.groups, "suite")]
+    for domain in found.domains:
+        parts += [f"## {domain}", *_groups([g for g in found.groups if len(g.units) > 1], domain)]
+        for section in texts.sections(found, domain):
+            parts.append(f"### {markdown_safe(section.unit)}")
+            parts.append(
+                f"[{markdown_safe(section.title)}]({_link(section.tables or section.others)}), {section.head}."
+            )
+            parts += [board_text(board) for board in section.tables]
+            if section.others:
+                count = len(section.others)
+                what = "Another table has" if count == 1 else f"{count} more tables have"
+                parts.append(f"{what} scores on other samples: see the full pages.")
+    parts += ["## How models are ranked", *(f"**{heading}.** {text}" for heading, text in RULES)]
+    return "\n\n".join(parts)
+
+
+def _link(boards: Sequence[Board]) -> str:
+    return f"datasets/generated/{page_name(card(boards[0].dataset.partition(':')[0].partition('@')[0]))}.md"
+
+
+def _groups(groups: Iterable[Group], name: str) -> list[str]:
+    parts = []
+    for group in groups:
+        if group.name != name:
+            continue
+        parts.append(" ".join([f"**{KINDS[group.kind]}.**", *map(markdown_safe, texts.group_notes(group))]))
+        grid = texts.group_grid(group)
+        parts.append(_table(grid.heads, grid.rows))
+        if figure := group_figure(group):
+            title = f"Normalised scores of models, {name}, {KINDS[group.kind].lower()}"
+            svg = inline_svg(figure, title)
+            parts.append(f'```{{raw}} html\n<div style="max-width: 46rem; margin-bottom: 1.5rem">{svg}</div>\n```')
+    return parts
+
+
+def board_text(board: Board) -> str:
+    """Return one table as Markdown: the models, and below them the references, which have no rank."""
+    rows = []
+    for row in board.rows:
+        cells = dict(zip(texts.HEADS, texts.row_cells(row, board), strict=True))
+        rows.append([cells[column] for column in _COLUMNS])
+    for reference in board.references:
+        name, kind, score, basis = texts.reference_cells(reference)
+        rows.append(["", f"{name} ({kind})", score, "", "", basis, "", ""])
+    budgets = list(dict.fromkeys(row.budget for row in board.rows))
+    about = f"**{KINDS[board.kind]}** ({markdown_safe('; '.join(budgets))}). Samples: {markdown_safe(texts.data_text(board))}."
+    return f"{about}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Return a Markdown table of texts that may be anything; columns whose numbers are in ``right`` are right-aligned."""
+    rule = ["---:" if i in right else ":---" for i in range(len(heads))]
+    lines = [list(heads), rule, *([markdown_safe(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
