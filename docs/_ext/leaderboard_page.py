@@ -1,7 +1,7 @@
 """Sphinx extension: the tables of the leaderboard from the committed records, in ``docs/leaderboard.md``.
 
-The line ``<!-- leaderboard -->`` of that page is replaced by tables and pictures; the pages of ``graphbench leaderboard``
-are written beside it, into the folder ``leaderboard-pages`` of the built site.
+The line ``<!-- leaderboard -->`` of that page is replaced by tables and pictures. The pages of ``graphbench
+leaderboard`` are written beside it, into the folder ``leaderboard-pages`` of the built site.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ def board_text(board: Board) -> str:
         name, kind, score, basis = texts.reference_cells(reference)
         rows.append(["", f"{name} ({kind})", score, "", "", basis, "", ""])
     budgets = list(dict.fromkeys(row.budget for row in board.rows))
-    about = f"**{KINDS[board.kind]}** ({markdown_safe('; '.join(budgets))}). Samples: {markdown_safe(texts.data_text(board))}."
-    return f"{about}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
+    about = f"({'; '.join(budgets)}). Samples: {texts.data_text(board)}."
+    return f"**{KINDS[board.kind]}** {markdown_safe(about)}\n\n{_table(_COLUMNS, rows, _RIGHT)}"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Return a Markdown table of texts that may be anything; columns whose numbers are in ``right`` are right-aligned."""
+    """Return a Markdown table of escaped texts; columns whose numbers are in ``right`` are right-aligned."""
     rule = ["---:" if i in right else ":---" for i in range(len(heads))]
     lines = [list(heads), rule, *([markdown_safe(cell) for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

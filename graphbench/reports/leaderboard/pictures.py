@@ -109,7 +109,7 @@ def group_figure(group: Group) -> Figure | None:
             own, [place] * len(own), linestyle="", marker="o", markersize=4.5, color=COLOURS[0], alpha=0.4,
             label="a dataset",
         )  # fmt: skip
-    means = [row.mean_normalised for row in rows]
+    means = [row.mean_normalised or 0.0 for row in rows]
     first.plot(means, places, linestyle="", marker="D", markersize=6, color=COLOURS[1], label="mean, missing as 0")
     first.axvline(0, color=INK, linewidth=0.9, linestyle=":", label="best trivial")
     first.axvline(1, color=INK, linewidth=0.9, linestyle="--", label="best known")
@@ -117,7 +117,7 @@ def group_figure(group: Group) -> Figure | None:
     _name_rows(first, names)
     if ranked:
         second = panels[1]
-        values = [row.mean_rank for row in ranked]
+        values = [row.mean_rank or 0.0 for row in ranked]
         second.barh([rows.index(row) for row in ranked], values, height=0.55, color=COLOURS[2])
         second.set_xlabel("mean rank among complete models")
         second.set_xlim(left=0)

@@ -8,8 +8,9 @@ the larger p-value counts (an intersection-union test); p-values of all pairs in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,8 +176,6 @@ def seed_p_values(samples: Sequence[Sample]) -> Floats:
     The test is Student's, of the paired differences, for models with the same seeds; Welch's for others. Differences
     without any spread have p = 1 if they are 0, else p = 0.
     """
-    from scipy.special import stdtr
-
     p = np.full((len(samples), len(samples)), np.nan)
     several = [i for i, sample in enumerate(samples) if len(sample.values) > 1]
     counts = np.array([len(samples[i].values) for i in several], dtype=np.float64)
@@ -197,10 +196,24 @@ def seed_p_values(samples: Sequence[Sample]) -> Floats:
         freedom[mates] = counts[row] - 1
         difference[mates] = paired.mean(axis=1)
         scale = np.maximum(np.abs(means), abs(means[row]))
-        found = _two_sided(difference, np.sqrt(total), scale, lambda t, own=freedom: 2 * stdtr(own, -t))
+        found = _two_sided(difference, np.sqrt(total), scale, partial(_student_tails, freedom))
         p[i, several] = found
         p[i, i] = np.nan
     return p
+
+
+def _student_tails(freedom: Floats, t: Floats) -> Floats:
+    """Return the probability of at least a distance ``t`` from 0 under Student's distribution."""
+    from scipy.special import stdtr
+
+    return np.asarray(2 * stdtr(freedom, -t), dtype=np.float64)
+
+
+def _normal_tails(z: Floats) -> Floats:
+    """Return the probability of at least a distance ``z`` from 0 under the normal distribution."""
+    from scipy.special import ndtr
+
+    return np.asarray(2 * ndtr(-z), dtype=np.float64)
 
 
 def bootstrap_p_values(samples: Sequence[Sample]) -> Floats:
@@ -209,8 +222,6 @@ def bootstrap_p_values(samples: Sequence[Sample]) -> Floats:
     The difference of the means is divided by the standard deviation of its replicates and compared with the normal
     distribution.
     """
-    from scipy.special import ndtr
-
     p = np.full((len(samples), len(samples)), np.nan)
     groups: dict[int, list[int]] = {}
     for i, sample in enumerate(samples):
@@ -222,16 +233,16 @@ def bootstrap_p_values(samples: Sequence[Sample]) -> Floats:
         for row, i in enumerate(own):
             spread = np.std(replicates - replicates[row], axis=1, ddof=1)
             scale = np.maximum(np.abs(means), abs(means[row]))
-            p[i, own] = _two_sided(means - means[row], spread, scale, lambda z: 2 * ndtr(-z))
+            p[i, own] = _two_sided(means - means[row], spread, scale, _normal_tails)
             p[i, i] = np.nan
     return p
 
 
-def _two_sided(difference: Floats, error: Floats, scale: Floats, tail: object) -> Floats:
+def _two_sided(difference: Floats, error: Floats, scale: Floats, tail: Callable[[Floats], Floats]) -> Floats:
     """Return p-values of differences with standard errors; those without spread are 1 where they are 0, else 0."""
     constant = error <= _ROUNDING * scale
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = tail(np.abs(difference) / np.where(constant, 1.0, error))  # type: ignore[operator]
+        found = tail(np.abs(difference) / np.where(constant, 1.0, error))
     same = np.abs(difference) <= _ROUNDING * scale
     return np.where(constant, np.where(same, 1.0, 0.0), found)
 

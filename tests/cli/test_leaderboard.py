@@ -1,0 +1,146 @@
+"""The commands ``results`` and ``leaderboard``: what they print, filter and write."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from graphbench.cli.app import main
+from graphbench.core.errors import ArgumentError
+from graphbench.evaluation.results import save_record
+from graphbench.evaluation.results_table import COLUMNS, as_rows
+
+from ..evaluation.conftest import make_record
+
+MST, BRIDGES = "algoreas/mst_easy", "algoreas/bridges_easy"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of records: two models on one dataset, one small run on another, one of a dataset without card."""
+    place = tmp_path / "records"
+    for model, seed, f1 in (("gin", 0, 0.7), ("gin", 1, 0.9), ("gt", 0, 0.8)):
+        save_record(make_record(seed, f1=f1, dataset=MST, dataset_version=1, model=model), place)
+    small = {"small": True, "label": "5 steps"}
+    save_record(make_record(f1=0.5, dataset=BRIDGES, dataset_version=1, model="gin_small", budget=small), place)
+    save_record(make_record(f1=0.1, dataset="algoreas/gone"), place)
+    return place
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs a command and gives its exit code, output and errors."""
+
+    def call(*words):
+        with pytest.raises(SystemExit) as end:
+            main([str(word) for word in words])
+        found = capsys.readouterr()
+        return end.value.code or 0, found.out, found.err
+
+    return call
+
+
+def table(text):
+    """Return the cells of a printed table's rows, up to the empty line."""
+    return [line.split() for line in text.partition("\n\n")[0].splitlines()[1:]]
+
+
+def test_the_table_has_the_primary_metric_on_test(run, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run("results", "--records", folder)
+    assert code == 0
+    assert [[row[0], row[1], row[5]] for row in table(out)] == [
+        [BRIDGES, "gin_small", "0.5000"],
+        [MST, "gin", "0.7000"],
+        [MST, "gin", "0.9000"],
+        [MST, "gt", "0.8000"],
+    ]
+    assert table(out)[0][-3:] == ["0", "100", "small"] and table(out)[1][-1] == "full"
+    assert "4 rows; --csv and --json print all columns" in out
+
+
+def test_filters_and_order(run, folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = run("results", "mst_easy", "--records", folder, "--sort", "value", "--reverse")
+    assert [row[5] for row in table(out)] == ["0.9000", "0.8000", "0.7000"]
+    _, out, _ = run("results", "--records", folder, "--split", "n*", "--metric", "f1", "--model", "g?")
+    assert [(row[1], row[2]) for row in table(out)] == [("gt", "n192"), ("gt", "n512")]
+    _, out, _ = run("results", "--records", folder, "--budget", "small", "--metric", "*")
+    assert [row[3] for row in table(out)] == ["f1", "accuracy", "f1_per_graph"]
+    _, out, _ = run("results", "--records", folder, "--metric", "f1", "--model", "gin")
+    assert [row[0] for row in table(out)] == ["algoreas/gone", MST, MST]  # a named metric needs no card
+    code, out, _ = run("results", "--records", folder, "--model", "nobody")
+    assert code == 0 and "no record fits" in out
+
+
+def test_csv_and_json_have_every_row_and_column(run, folder):
+    _, out, _ = run("results", "--records", folder, "--csv")
+    rows, expected = list(csv.DictReader(io.StringIO(out))), as_rows("*", folder)
+    assert tuple(rows[0]) == COLUMNS and len(rows) == len(expected) == 5 * 5
+    assert [(row["model"], row["split"], float(row["value"])) for row in rows] == [
+        (row["model"], row["split"], row["value"]) for row in expected
+    ]
+    _, out, _ = run("results", "mst_easy", "--records", folder, "--json", "--split", "test", "--metric", "primary")
+    assert json.loads(out) == [row for row in expected if row["dataset"] == MST and row["split"] == "test"
+                               and row["metric"] == "f1"]  # fmt: skip
+
+
+def test_wrong_words_are_answered_with_the_remedy(run, folder):
+    assert run("results", "--records", folder, "--csv", "--json")[0] == 2
+    code, _, error = run("results", "--records", folder, "--sort", "vlaue")
+    assert code == 2 and "unknown column 'vlaue'; did you mean 'value'?" in error
+    code, _, error = run("results", "--records", folder, "--budget", "tiny")
+    assert code == 2 and "choose from full, small, unstated" in error
+    code, _, error = run("results", "mts_easy", "--records", folder)
+    assert code == 2 and "did you mean" in error and "mst_easy" in error
+    with pytest.raises(ArgumentError, match="choose from dataset, model"):
+        as_rows("*", folder, sort="%%%")
+
+
+def test_rows_without_a_value_come_last_in_any_order(folder):
+    save_record(make_record(f1=0.3, dataset=MST, model="own", steps=None, config={"kind": "own"}), folder)
+    for reverse in (False, True):
+        steps = [row["steps"] for row in as_rows("*", folder, split="test", metric="f1", sort="steps", reverse=reverse)]
+        assert steps[-1] is None and len(steps) == 6 and None not in steps[:-1]
+
+
+def test_what_terminals_obey_is_not_printed(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    record = make_record(scores={"test": {"\x1b[31mred": 0.5}})
+    save_record(record, path=tmp_path / "records" / "one.json")
+    _, out, _ = run("results", "--records", tmp_path / "records", "--metric", "*")
+    assert "\x1b" not in out and "?[31mred" in out
+
+
+def test_leaderboard_writes_pages_and_names_datasets_without_a_card(run, folder, tmp_path):
+    code, out, _ = run("leaderboard", "--records", folder, "--output", tmp_path / "out")
+    assert code == 0
+    written = [line.removeprefix("wrote ") for line in out.splitlines()]
+    assert [path.rpartition("/")[2] for path in written] == [
+        "index.html", "domain-algoreas.html", "leaderboard.md", "leaderboard.json",
+    ]  # fmt: skip
+    found = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
+    assert found["records"] == 5 and found["unknown"] == ["algoreas/gone"]
+    assert "algoreas/gone" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_leaderboard_of_some_datasets_beside_the_packages_records(run, folder):
+    _, out, _ = run("leaderboard", "mst_easy", "--records", folder, "--json")
+    own = json.loads(out)
+    assert {board["dataset"] for board in own["boards"]} == {MST} and own["records"] == 3
+    _, out, _ = run("leaderboard", "mst_easy", "--records", folder, "--baselines", "--json")
+    both = json.loads(out)
+    committed = len({row["path"] for row in as_rows(MST)})
+    assert committed > 0 and both["records"] == 3 + committed
+
+
+def test_leaderboard_of_nothing_says_what_to_do(run, folder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for words in (("--records", tmp_path / "empty"), ("clrs", "--records", folder)):
+        code, _, error = run("leaderboard", *words)
+        assert code == 2 and "there are no records" in error and "graphbench train" in error
+    code, _, error = run("leaderboard", "--records", tmp_path / "absent")
+    assert code == 2 and "no results folder" in error

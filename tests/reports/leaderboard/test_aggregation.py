@@ -1,0 +1,138 @@
+"""Means over datasets: anchors, missing datasets, who is ranked, and by whom."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphbench
+from graphbench.evaluation.results import Budget
+from graphbench.reports.leaderboard import leaderboard_of
+from graphbench.reports.leaderboard.aggregation import normalised
+from graphbench.reports.leaderboard.references import anchors
+
+from .conftest import make_record
+
+MST, BRIDGES, KINSHIP = "algoreas/mst_easy", "algoreas/bridges_easy", "clutrr/gen_23"
+
+
+def runs(model, seeds=(0, 1, 2), **scores):
+    """Return records of one model; the keywords are mst, bridges and kinship."""
+    ids = {"mst": (MST, "f1"), "bridges": (BRIDGES, "f1"), "kinship": (KINSHIP, "accuracy")}
+    found = []
+    for name, value in scores.items():
+        id_, metric = ids[name]
+        changes = {"dataset": id_, "dataset_version": graphbench.card(id_).version, "model": model}
+        for i, seed in enumerate(seeds):
+            found.append(make_record(seed, scores={"test": {metric: value + 0.001 * i}}, **changes))
+    return found
+
+
+def group(records, name, kind="full"):
+    return next(g for g in leaderboard_of(records).groups if (g.name, g.kind) == (name, kind))
+
+
+def toy_card(metric, floor, solvers=None):
+    return SimpleNamespace(
+        metrics=SimpleNamespace(primary=metric),
+        floor={"test": {f"t{i}": {metric: v} for i, v in enumerate(floor)}},
+        solvers={"test": {f"s{i}": {metric: v} for i, v in enumerate(solvers or [])}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("card", "expected"),
+    [
+        (toy_card("f1", [0.2, 0.4]), (0.4, 1.0)),
+        (toy_card("mae", [3.0, 2.0]), (2.0, 0.0)),
+        (toy_card("set_size", [10.0], [12.0, 11.0]), (10.0, 12.0)),
+        (toy_card("num_colors", [5.0], [4.0, 3.0]), (5.0, 3.0)),
+        (toy_card("f1", [0.4], [0.3]), (0.4, 1.0)),  # a solver that is no better than the trivial predictor
+        (toy_card("set_size", [10.0], [9.0]), None),
+        (toy_card("f1", []), None),
+        (toy_card("f1", [1.0]), None),
+    ],
+)
+def test_anchors_are_the_best_trivial_and_the_best_known_score(card, expected):
+    assert anchors(card) == expected
+
+
+def test_normalised_scores_are_cut():
+    assert [normalised(x, 0.4, 1.0) for x in (0.1, 0.4, 0.7, 1.0)] == pytest.approx([0, 0, 0.5, 1])
+    assert [normalised(x, 10, 5) for x in (12, 7.5, 5, -100)] == [0, 0.5, 1, 2]
+
+
+def test_complete_models_are_ranked_among_each_other_and_others_are_counted():
+    records = runs("a", mst=0.9, bridges=0.9) + runs("b", mst=0.8, bridges=0.95) + runs("c", mst=0.99)
+    found = group(records, "algoreas")
+    assert found.units == (BRIDGES, MST) and found.without_anchors == ()
+    by_name = {row.model: row for row in found.rows}
+    assert by_name["c"].rank is None and by_name["c"].mean_rank is None and by_name["c"].missing == (BRIDGES,)
+    assert by_name["a"].mean_rank == by_name["b"].mean_rank == 1.5 and by_name["a"].rank == by_name["b"].rank == 1
+    assert found.rows[-1].model == "c"
+    floor = graphbench.card(MST).floor["test"]["all_positive"]["f1"]
+    assert by_name["c"].mean_normalised_own == pytest.approx((0.991 - floor) / (1 - floor))
+    assert by_name["c"].mean_normalised == pytest.approx(by_name["c"].mean_normalised_own / 2)
+    assert found.pairs[0].shared == 2 and {(p.first, p.second) for p in found.pairs} >= {("a", "b")}
+
+
+def test_mean_ranks_are_of_complete_models_alone():
+    records = runs("a", mst=0.9, bridges=0.9) + runs("b", mst=0.8, bridges=0.85)
+    records += [record for i in range(4) for record in runs(f"m{i}", mst=0.95 + 0.001 * i)]
+    by_name = {row.model: row for row in group(records, "algoreas").rows}
+    assert (by_name["a"].mean_rank, by_name["b"].mean_rank) == (1.0, 2.0)
+    assert (by_name["a"].rank, by_name["b"].rank) == (1, 2)
+
+
+def test_pairs_count_what_tests_separate_on_shared_datasets():
+    records = runs("a", mst=0.9, bridges=0.9) + runs("b", mst=0.8, bridges=0.95) + runs("c", mst=0.901)
+    one_seed = runs("d", (0,), mst=0.1)
+    pairs = {frozenset((p.first, p.second)): p for p in group(records + one_seed, "algoreas").pairs}
+    found = pairs[frozenset("ab")]
+    assert (found.shared, found.better, found.worse) == (2, 1, 1)
+    found = pairs[frozenset("ad")]
+    assert (found.shared, found.better, found.worse) == (1, 0, 0)
+
+
+def test_a_model_that_is_alone_is_not_ranked():
+    (row,) = group(runs("a", mst=0.9, bridges=0.9), "algoreas").rows
+    assert row.rank is None and row.missing == () and row.mean_normalised > 0.8
+
+
+def test_every_domain_counts_the_same_in_the_suite():
+    records = runs("a", mst=0.9, bridges=0.7, kinship=0.5)
+    board = leaderboard_of(records)
+    suite, algoreas, clutrr = board.groups
+    assert [g.name for g in board.groups] == ["suite", "algoreas", "clutrr"]
+    means = [g.rows[0].mean_normalised for g in (algoreas, clutrr)]
+    assert suite.rows[0].mean_normalised == pytest.approx(sum(means) / 2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.dictionaries(st.sampled_from(["mst", "bridges", "kinship"]), st.floats(0.0, 0.99), min_size=2))
+def test_leaving_a_dataset_out_never_raises_a_mean(scores):
+    others = runs("other", (0,), mst=0.5, bridges=0.5, kinship=0.5)
+    rows = group(others + runs("own", (0,), **scores), "suite").rows
+    whole = next(row.mean_normalised for row in rows if row.model == "own")
+    for name in scores:
+        fewer = runs("own", (0,), **{key: value for key, value in scores.items() if key != name})
+        rows = group(others + fewer, "suite").rows
+        assert next(row.mean_normalised for row in rows if row.model == "own") <= whole + 1e-12
+
+
+def test_small_runs_are_summed_up_apart():
+    small = [r.model_copy(update={"budget": Budget(small=True)}) for r in runs("tiny", mst=0.9, bridges=0.5)]
+    board = leaderboard_of(small + runs("big", mst=0.9))
+    assert [row.model for g in board.groups if g.kind == "small" for row in g.rows] == ["tiny"]
+    assert [(g.name, len(g.units)) for g in board.groups if g.kind == "full"] == [("algoreas", 1)]
+
+
+def test_a_changed_configuration_does_not_take_the_models_name():
+    changed = {"model": {"processor": "gin", "hidden": 2}}
+    own = Budget(small=False, label="100 steps, a configuration of one's own (gin with another model.hidden)")
+    records = runs("gin", mst=0.9, bridges=0.9)
+    records += [r.model_copy(update={"config": changed, "budget": own}) for r in runs("gin", mst=0.95)]
+    rows = {row.model: len(row.scores) for row in group(records, "algoreas").rows}
+    (other,) = rows.keys() - {"gin"}
+    assert rows["gin"] == 2 and rows[other] == 1 and other.startswith("gin [")

@@ -1,0 +1,169 @@
+"""Which records share a table, which of them are one model, and what stands beside them."""
+
+import numpy as np
+import pytest
+
+from graphbench.evaluation.results import Budget
+from graphbench.reports.leaderboard import boards
+from graphbench.reports.leaderboard.boards import graphs_scored, tables_of
+
+from .conftest import make_record
+
+ID = "algoreas/mst_medium"
+
+
+@pytest.fixture
+def build(card):
+    """Return a function that gives the tables of some records of the toy card."""
+    return lambda *records: tables_of(records, {ID: card})
+
+
+def on_test(tables):
+    return [board for board in tables.boards if board.split == "test"]
+
+
+def names(board):
+    return [(row.label, row.seeds) for row in board.rows]
+
+
+def test_models_are_listed_by_their_means_and_ranked_by_tests(build):
+    records = [make_record(seed, f1=f1, model="gt") for seed, f1 in ((0, 0.901), (1, 0.911), (2, 0.921))]
+    records += [make_record(seed, f1=f1) for seed, f1 in ((0, 0.80), (1, 0.81), (2, 0.822))]
+    records += [make_record(seed, f1=f1, model="gat") for seed, f1 in ((0, 0.5), (1, 0.99), (2, 0.7))]
+    board = on_test(build(*records))[0]
+    assert [(row.label, row.rank, row.worst_rank) for row in board.rows] == [
+        ("gt", 1, 2),
+        ("gin", 2, 3),
+        ("gat", 1, 3),
+    ]
+    assert board.rows[0].values == (0.901, 0.911, 0.921) and board.rows[0].mean == pytest.approx(0.911)
+    assert board.pairs_tested == 3 and board.metric == "f1" and board.kind == "full" and board.main
+
+
+@pytest.mark.parametrize(
+    ("changes", "main"),
+    [
+        ({"data_hashes": {"test": "ffff"}}, None),
+        ({"data_seed": 3, "data_fingerprint": "ab12cd34ef56-draw3"}, False),
+        ({"dataset_version": 1}, False),
+        ({"graphs_scored": {"test": 20}}, False),
+        ({"notes": "graphs scored: test 20 of 10,000, n192 5 of 10"}, False),
+    ],
+)
+def test_other_samples_have_a_table_of_their_own(build, changes, main):
+    usual, other = make_record(f1=0.7), make_record(f1=0.9, model="gt", **changes)
+    found = on_test(build(usual, other))
+    assert [names(board) for board in found].count([("gin", (0,))]) == 1 and len(found) == 2
+    assert sum(board.main for board in found) == 1
+    own = next(board for board in found if board.rows[0].label == "gt")
+    assert main is None or own.main is main
+    assert all(board.rows[0].rank == board.rows[0].worst_rank == 1 for board in found)
+
+
+def test_runs_of_several_draws_are_not_averaged(build):
+    runs = [make_record(k, f1=f1, data_seed=k, data_fingerprint=f"v2-draw{k}", data_hashes={"test": f"{k}"})
+            for k, f1 in ((1, 0.7), (2, 0.8))]  # fmt: skip
+    assert [(b.data.draw, b.rows[0].values, b.references) for b in on_test(build(*runs))] == [
+        (1, (0.7,), ()),
+        (2, (0.8,), ()),
+    ]
+
+
+def test_configurations_and_budgets_are_rows_of_their_own(build):
+    wide = {"model": {"processor": "gin", "hidden": 512}, "training": {"steps": 100, "seed": 0}}
+    records = [make_record(f1=0.7), make_record(f1=0.8, config=wide), make_record(1, f1=0.9, batch_size=8)]
+    (board,) = on_test(build(*records))
+    assert len(board.rows) == 3 and len({row.label for row in board.rows}) == 3
+    assert all(row.label == f"gin [{row.config_hash}]" and len(row.seeds) == 1 for row in board.rows)
+
+
+def test_kinds_of_budgets_are_ranked_apart(build):
+    records = [make_record(f1=0.7)]
+    records += [make_record(f1=f1, model="tiny", budget=Budget(small=True, label="5 steps")) for f1 in (0.8,)]
+    records += [make_record(f1=0.9, model="own", steps=None, batch_size=None, budget=Budget(small=None))]
+    found = on_test(build(*records))
+    assert [(b.kind, names(b), b.main) for b in found] == [
+        ("full", [("gin", (0,))], True),
+        ("small", [("tiny", (0,))], True),
+        ("unstated", [("own", (0,))], True),
+    ]
+    assert found[1].rows[0].budget == "5 steps"
+
+
+def test_whole_splits_count_before_many_models(build):
+    part = [make_record(f1=0.5, model=f"m{i}", graphs_scored={"test": 10}) for i in range(3)]
+    found = on_test(build(*part, make_record(f1=0.6, graphs_scored={"test": 100})))
+    assert [(len(b.rows), b.main, b.data.whole, b.data.graphs) for b in found] == [
+        (1, True, True, 100),
+        (3, False, False, 10),
+    ]
+
+
+def test_references_stand_beside_and_are_not_ranked(build):
+    board = on_test(build(make_record(f1=0.7)))[0]
+    found = [(r.kind, r.name, r.value, r.basis) for r in board.references]
+    assert ("trivial", "all positive", 0.4, "the best of the trivial predictors") in found
+    assert ("published", "gt", 0.8504, "GraphBench, Table 16") in found
+    assert [value for _, _, value, _ in found] == sorted((value for _, _, value, _ in found), reverse=True)
+    assert len(board.rows) == 1 and board.rows[0].rank == 1
+    away = {b.split: b for b in build(make_record()).boards}
+    assert [r.kind for r in away["n192"].references].count("trivial") == 1
+    assert "trivial" not in [r.kind for r in away["n512"].references]
+
+
+def test_published_scores_of_other_protocols_do_not_stand_beside(build):
+    (board,) = on_test(build(make_record(protocol="canonical")))
+    assert board.protocol == "canonical" and board.unit == f"{ID} (canonical)"
+    assert [r.kind for r in board.references] == ["trivial"]
+
+
+def test_replicates_are_averaged_over_seeds_and_separate_single_seeds(build, monkeypatch):
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.02, 200)
+    own = {("gin", 0): 0.8 + noise, ("gin", 1): 0.82 + noise, ("gt", 0): 0.7 + noise + rng.normal(0, 0.001, 200)}
+    monkeypatch.setattr(
+        boards, "replicates_of", lambda record, split: own[record.model, record.seed] if split == "test" else ()
+    )
+    one = [make_record(0, f1=0.8), make_record(0, f1=0.7, model="gt")]
+    (board,) = on_test(build(*one))
+    assert [(row.rank, row.worst_rank, row.replicates) for row in board.rows] == [(1, 1, 200), (2, 2, 200)]
+    assert board.rows[0].interval.method == "bootstrap" and board.rows[1].against_best.bootstrap_p < 1e-6
+    two = build(*one, make_record(1, f1=0.82))
+    (sample,) = (s for (_, _, label), s in two.samples.items() if label == "gin")
+    assert np.allclose(sample.replicates, 0.81 + noise)
+    del own["gin", 1]
+    monkeypatch.setattr(boards, "replicates_of", lambda record, split: own.get((record.model, record.seed), ()))
+    (board,) = on_test(build(*one, make_record(1, f1=0.82)))
+    assert board.rows[0].replicates == 0 and board.rows[0].against_best is None
+
+
+def test_records_read_replicates_where_they_have_them():
+    record = make_record()
+    assert list(boards.replicates_of(record, "test")) == []
+
+
+def test_costs_are_means_and_devices_are_named(build):
+    fast = {"cpu": "Example CPU", "cores": 8, "gpu": "Big GPU", "gpus": 1, "torch": "2.9"}
+    records = [make_record(0, peak_memory_bytes=2**30), make_record(1, hardware=fast, throughput_graphs_per_s=50.0)]
+    cost = on_test(build(*records))[0].rows[0].cost
+    assert (cost.parameters, cost.seconds, cost.memory_bytes) == (2_680_000, 10.5, 2**30)
+    assert cost.graphs_per_second == 50.0 and cost.latency_ms is None
+    assert cost.devices == ("Example CPU, 2 cores", "1 x Big GPU; Example CPU, 8 cores")
+
+
+def test_datasets_without_a_card_are_left_out_and_named(card):
+    tables = tables_of([make_record(dataset="gone/away"), make_record()], {ID: card})
+    assert tables.unknown == ["gone/away"] and {b.dataset for b in tables.boards} == {ID}
+    assert tables_of([]).boards == []
+
+
+def test_numbers_of_graphs_of_older_records_are_in_their_notes():
+    record = make_record(notes="warm start; graphs scored: test 200 of 10,000, n192 1,000 of 5,000")
+    assert [graphs_scored(record, split) for split in ("test", "n192", "n512")] == [200, 1000, None]
+    assert graphs_scored(make_record(graphs_scored={"test": 7}, notes="graphs scored: test 200 of 300"), "test") == 7
+
+
+def test_lead_times_are_scored_on_the_samples_of_their_split(card):
+    record = make_record(scores={"test": {"f1": 0.5}, "test_n16": {"f1": 0.4}}, data_hashes={"val": "v", "test": "abc"})
+    found = {board.split: board for board in tables_of([record], {ID: card}).boards}
+    assert found["test_n16"].data.hash == "abc" and found["test_n16"].main

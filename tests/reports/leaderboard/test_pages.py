@@ -1,0 +1,176 @@
+"""Pages: whole, self-contained, escaped, and with the numbers of the records."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from graphbench.core.errors import ResultError
+from graphbench.evaluation.results import Budget, load_records
+from graphbench.reports.leaderboard import best, build_leaderboard, leaderboard_of, to_json
+from graphbench.reports.pages import markdown_safe
+
+from .conftest import make_record
+
+ID = "algoreas/mst_medium"
+EVIL = '<script>alert("x")</script> | [link](javascript:alert(1)) `code`\n# head <img src=x onerror=1>'
+
+
+def records():
+    full = [make_record(seed, f1=value) for seed, value in enumerate((0.7, 0.8, 0.75))]
+    other = [make_record(seed, f1=value, model="gt") for seed, value in enumerate((0.9, 0.99, 0.95))]
+    small = make_record(0, f1=0.45, model="gin_small", budget=Budget(small=True, label="5 steps"))
+    draw = make_record(5, f1=0.6, data_seed=5, data_fingerprint="x-draw5", data_hashes={"test": "fedcba9876"})
+    return [*full, *other, small, draw]
+
+
+def hostile():
+    return [
+        make_record(
+            dataset=dataset,
+            notes=EVIL,
+            hardware={"cpu": EVIL},
+            graphbench_version=EVIL,
+            budget=Budget(small=False, label=EVIL),
+            protocol=EVIL,
+            data_hashes={"test": EVIL},
+        )
+        for dataset in (ID, f"gone/{EVIL}")
+    ]
+
+
+class Checker(HTMLParser):
+    """Collects tags that stay open, addresses, attributes that run scripts, and the text of table rows."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect", "line", "circle"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.rows, self.ids, self.tags, self.handlers = [], [], [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.handle_startendtag(tag, attrs)
+        if tag == "tr":
+            self.rows.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
+        self.ids += [value for key, value in attrs if key == "id"]
+        self.handlers += [key for key, _ in attrs if key.startswith("on")]
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "tr" in self.open and data.strip():
+            self.rows[-1] += f"{data.strip()}|"
+
+
+def test_a_folder_has_pages_that_lead_to_each_other_alone(tmp_path, card):
+    paths = build_leaderboard(records(), tmp_path / "out", cards={ID: card})
+    assert [path.name for path in paths] == ["index.html", "domain-algoreas.html", "leaderboard.md", "leaderboard.json"]
+    for path in paths[:2]:
+        text = path.read_text(encoding="utf-8")
+        checker = Checker(text)
+        for address in checker.addresses:
+            assert address[1:] in checker.ids if address.startswith("#") else (path.parent / address).is_file()
+        assert not re.search(r"@import|url\((?!#)|<link|<img|src=", text)
+        assert "prefers-color-scheme: dark" in text and text.count("<script>") == 1
+        assert len(checker.ids) == len(set(checker.ids))
+
+
+def test_a_row_has_rank_score_interval_seeds_test_and_cost(tmp_path, card):
+    (path,) = build_leaderboard(records(), tmp_path / "one.html", cards={ID: card})
+    rows = Checker(path.read_text(encoding="utf-8")).rows
+    first = "1|gt|0.9467|0.8347 to 1.0587 (seeds)|3 (0, 1, 2)|best mean|2.68 M|11 s|–|–|Example CPU, 2 cores|"  # noqa: RUF001
+    assert any(row.startswith(first) for row in rows)
+    assert any(row.startswith("2|gin|0.7500|") and "worse, p < 0.001 (paired t)" in row for row in rows)
+    assert any(row.startswith("gt|0.8504 ± 0.0148|published|GraphBench, Table 16|") for row in rows)
+    assert any(row.startswith("1|gin_small|0.4500|–|1 (0)|best mean|") for row in rows)  # noqa: RUF001
+    assert any(row.startswith("1|gin|0.6000|") for row in rows)  # the other draw, in a table of its own
+    text = path.read_text(encoding="utf-8")
+    assert "version 2, draw 5, content fedcba98" in text and "version 2, content 01234567" in text
+
+
+def test_markdown_tables_are_well_formed_and_have_the_same_rows(tmp_path, card):
+    (path,) = build_leaderboard(records(), tmp_path / "out", ["md"], cards={ID: card})
+    text = path.read_text(encoding="utf-8")
+    blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(blocks) >= 6
+    for block in blocks:
+        lines = block.replace(r"\|", "").splitlines()
+        assert len(lines) > 2 and lines[1].startswith("| ---") and len({line.count("|") for line in lines}) == 1
+    assert "| 2 | gin | 0.7500 | 0.6258 to 0.8742 (seeds) | 3 (0, 1, 2) | worse, p &lt; 0.001 (paired t) |" in text
+    assert all((path.parent / name).is_file() for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text))
+
+
+def test_what_records_say_is_escaped_everywhere(tmp_path, card):
+    html, _, md, as_json = build_leaderboard(hostile(), tmp_path, cards={ID: card}, title=EVIL)
+    for path in (html, tmp_path / "domain-algoreas.html"):
+        text = path.read_text(encoding="utf-8")
+        checker = Checker(text)
+        assert checker.tags.count("script") == 1 and "img" not in checker.tags and not checker.handlers
+        assert not any("javascript" in address for address in checker.addresses)
+        assert "&lt;script&gt;" in text and "alert(&#34;x&#34;)" in text
+    text = md.read_text(encoding="utf-8")
+    assert "<" not in text and "](javascript" not in text.replace(r"\[link](", "") and "\n# head" not in text
+    assert EVIL in json.loads(as_json.read_text(encoding="utf-8"))["unknown"][0]
+
+
+def test_markdown_texts_are_one_line_without_markup():
+    assert markdown_safe("a|b\n<i>[x](y)`\\") == r"a\|b &lt;i&gt;\[x](y)\`\\"
+
+
+def test_the_json_has_a_schema_and_all_that_pages_show(card):
+    found = json.loads(to_json(leaderboard_of(records(), {ID: card})))
+    assert found["schema"] == 1 and found["records"] == 8
+    board = next(b for b in found["boards"] if (b["split"], b["kind"], b["main"]) == ("test", "full", True))
+    row = board["rows"][1]
+    assert (row["label"], row["values"], row["rank"]) == ("gin", [0.7, 0.8, 0.75], 2)
+    assert row["interval"]["method"] == "student" and row["against_best"]["seeds_test"] == "paired"
+    assert row["cost"]["seconds"] == 11.0 and row["budget"] == "" and board["data"]["hash"] == "0123456789abcdef"
+    assert {r["kind"] for r in board["references"]} == {"trivial", "published"}
+    assert {b["split"] for b in found["boards"]} == {"test", "n192", "n512"}
+    assert [g["name"] for g in found["groups"]] == ["algoreas", "algoreas"]
+
+
+@pytest.mark.parametrize("name", ["page.html", "page.md", "page.json", "folder"])
+def test_no_record_and_one_record_make_pages(tmp_path, card, name):
+    for given, words in (([], "no records"), ([make_record()], "gin")):
+        paths = build_leaderboard(given, tmp_path / name, cards={ID: card})
+        assert paths and all(path.is_file() for path in paths)
+        text = paths[0].read_text(encoding="utf-8")
+        assert words in text or (paths[0].suffix == ".json" and json.loads(text)["records"] == len(given))
+
+
+def test_outputs_that_are_no_leaderboard(tmp_path):
+    with pytest.raises(ResultError, match=r"ends in \.pdf; a leaderboard is a folder"):
+        build_leaderboard([], tmp_path / "one.pdf")
+    with pytest.raises(ResultError, match=r"unknown leaderboard format \['pdf'\]"):
+        build_leaderboard([], tmp_path, ["pdf"])
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ResultError, match="cannot write the leaderboard"):
+        build_leaderboard([], tmp_path / "file" / "deeper")
+
+
+def test_the_best_score_of_every_committed_dataset():
+    found, stored = best(), load_records()
+    assert found.keys() == {record.dataset for record in stored}
+    for address, scores in found.items():
+        for score in scores:
+            fitting = [
+                record.scores["test"][score.metric]
+                for record in stored
+                if record.dataset == address and record.config_hash == score.row.config_hash and not record.data_seed
+            ]
+            assert score.mean == pytest.approx(sum(fitting) / len(fitting)) and score.shared >= 1
+    assert found["clutrr/gen_23"][0].model == "gat_marked" and found["clutrr/gen_23"][0].kind == "full"
+    assert found["clutrr/gen_23"][0].solver.value == 1.0 and found["clutrr/gen_23"][0].trivial.kind == "trivial"
+    assert best("clrs/*").keys() == {address for address in found if address.startswith("clrs/")}
