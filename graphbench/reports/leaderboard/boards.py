@@ -23,9 +23,13 @@ from graphbench.tasks.registry import task_of
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
-_SCORED = re.compile(r"\b(\w+) ([\d,]+) of [\d,]+")  # in notes of older records: "graphs scored: test 200 of 10,000"
+_SCORED = re.compile(
+    r"\b(\w+) ([\d,]{1,15}) of [\d,]+"
+)  # in notes of older records: "graphs scored: test 200 of 10,000"
 _SCORED_NOTE = "graphs scored: "
 _OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
+_COSTS = ("parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms")
+_MOST = 1e100  # larger numbers overflow when they are squared
 Place = tuple[str, str, str, Kind, Data]
 """What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
 
@@ -47,24 +51,32 @@ class Tables:
         boards: The tables.
         cards: Address -> card of the datasets.
         unknown: Datasets of records that have no card.
+        refused: Records with numbers that cannot be averaged, in words.
         samples: (unit, kind, label) -> scores, of tables of the test split that count in means.
     """
 
     boards: list[Board]
     cards: dict[str, Card]
     unknown: list[str]
+    refused: list[str]
     samples: dict[tuple[str, Kind, str], Sample]
 
 
 def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
-    """Return the tables of some records; those of datasets without a card are left out.
+    """Return the tables of some records; those of datasets without a card, or with absurd numbers, are left out.
 
     Args:
         records: The records.
         cards: Address -> card; the catalogue's where it has none.
     """
-    results = aggregate(records)
-    tables = Tables([], {}, [], {})
+    tables = Tables([], {}, [], [], {})
+    sound = []
+    for record in records:
+        if problem := _absurd(record):
+            tables.refused.append(f"{record.dataset}, {record.model}, seed {record.seed}: {problem}")
+        else:
+            sound.append(record)
+    results = aggregate(sound)
     for dataset in sorted({runs.dataset for runs in results}):
         try:
             own = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
@@ -80,6 +92,16 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
         card = tables.cards[dataset]
         _add_boards(tables, card_of_files(card, group) if of_files else card, group)
     return tables
+
+
+def _absurd(record: RunRecord) -> str:
+    """Return which number of a record is too large to be averaged; empty if none is."""
+    numbers: dict[str, float | int | None] = {name: getattr(record, name) for name in _COSTS}
+    for split, scores in record.scores.items():
+        numbers |= {f"{name} on {split}": value for name, value in scores.items()}
+        numbers |= {f"a replicate of {split}": max(map(abs, replicates_of(record, split)), default=None)}
+    found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
+    return f"{found} is beyond {_MOST:g}" if found else ""
 
 
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
@@ -229,11 +251,7 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
     return Cost(
-        parameters=mean("parameters"),
-        seconds=mean("wall_seconds"),
-        memory_bytes=mean("peak_memory_bytes"),
-        graphs_per_second=mean("throughput_graphs_per_s"),
-        latency_ms=mean("latency_ms"),
+        *map(mean, _COSTS),
         devices=machines,
     )
 

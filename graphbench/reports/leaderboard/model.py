@@ -264,12 +264,14 @@ class Leaderboard:
         boards: The tables, by dataset, protocol and kind, the test split first.
         groups: The whole suite, then the domains, by kind of budget.
         unknown: Datasets of records that the catalogue does not know; their records are left out.
+        refused: Records with numbers that cannot be averaged, in words; they are left out.
         records: Number of records.
     """
 
     boards: tuple[Board, ...]
     groups: tuple[Group, ...]
     unknown: tuple[str, ...]
+    refused: tuple[str, ...]
     records: int
 
     @property

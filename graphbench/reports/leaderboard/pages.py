@@ -38,7 +38,8 @@ def leaderboard_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | Non
     """
     found = list(records)
     tables = tables_of(found, cards)
-    return Leaderboard(tuple(tables.boards), tuple(groups_of(tables)), tuple(tables.unknown), len(found))
+    groups = tuple(groups_of(tables))
+    return Leaderboard(tuple(tables.boards), groups, tuple(tables.unknown), tuple(tables.refused), len(found))
 
 
 def build_leaderboard(

@@ -106,7 +106,7 @@ def group_figure(group: Group) -> Figure | None:
     for place, row in zip(places, rows, strict=True):
         own = [score.normalised for score in row.scores if score.normalised is not None]
         first.plot(
-            own, [place] * len(own), linestyle="", marker="o", markersize=4.5, color=COLOURS[0], alpha=0.4,
+            own, [place] * len(own), linestyle="", marker="o", markersize=4.5, color=COLOURS[0], alpha=0.6,
             label="a dataset",
         )  # fmt: skip
     means = [row.mean_normalised or 0.0 for row in rows]

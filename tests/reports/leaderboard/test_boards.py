@@ -157,10 +157,21 @@ def test_datasets_without_a_card_are_left_out_and_named(card):
     assert tables_of([]).boards == []
 
 
+@pytest.mark.parametrize(
+    "changes", [{"scores": {"test": {"rse": 1e200}}}, {"wall_seconds": 1e300}, {"parameters": 10**400}]
+)
+def test_numbers_that_cannot_be_averaged_are_refused_and_named(build, changes):
+    tables = build(make_record(), make_record(1, **changes))
+    assert [names(board) for board in on_test(tables)] == [[("gin", (0,))]]
+    (text,) = tables.refused
+    assert text.startswith(f"{ID}, gin, seed 1: ") and text.endswith(" is beyond 1e+100")
+
+
 def test_numbers_of_graphs_of_older_records_are_in_their_notes():
     record = make_record(notes="warm start; graphs scored: test 200 of 10,000, n192 1,000 of 5,000")
     assert [graphs_scored(record, split) for split in ("test", "n192", "n512")] == [200, 1000, None]
     assert graphs_scored(make_record(graphs_scored={"test": 7}, notes="graphs scored: test 200 of 300"), "test") == 7
+    assert graphs_scored(make_record(notes=f"graphs scored: test {'9' * 5000} of 5"), "test") is None
 
 
 def test_lead_times_are_scored_on_the_samples_of_their_split(card):
