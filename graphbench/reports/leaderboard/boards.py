@@ -99,7 +99,7 @@ def _absurd(record: RunRecord) -> str:
     numbers: dict[str, float | int | None] = {name: getattr(record, name) for name in _COSTS}
     for split, scores in record.scores.items():
         numbers |= {f"{name} on {split}": value for name, value in scores.items()}
-        numbers |= {f"a replicate of {split}": max(map(abs, replicates_of(record, split)), default=None)}
+        numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
     found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
     return f"{found} is beyond {_MOST:g}" if found else ""
 
@@ -160,12 +160,6 @@ def graphs_scored(record: RunRecord, split: str) -> int | None:
     return None
 
 
-def replicates_of(record: RunRecord, split: str) -> Sequence[float]:
-    """Return the primary metric under every bootstrap replicate of a split's graphs; empty where there are none."""
-    found: Mapping[str, Sequence[float]] = getattr(record, "replicates", {}) or {}
-    return found.get(split, ())
-
-
 def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
     """Return which samples count in means over datasets, per dataset, protocol, split and kind."""
     mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
@@ -212,7 +206,7 @@ def _board(
 
 
 def _sample(records: Sequence[RunRecord], split: str, metric: str) -> Sample:
-    replicates = [replicates_of(record, split) for record in records]
+    replicates = [record.replicates.get(split, []) for record in records]
     counts = {len(own) for own in replicates}
     means: tuple[float, ...] = ()
     if len(counts) == 1 and counts != {0}:

@@ -24,13 +24,13 @@ RULES: tuple[tuple[str, str], ...] = (
         "Tests",
         "Over seeds: Student's t-test of the paired differences where two models have the same seeds, Welch's t-test "
         "elsewhere; both assume scores over seeds that are independent and nearly normal, and take the test samples "
-        "as given. Over test samples: the paired bootstrap. Replicate r gives every graph the same weight for all "
-        "models; the difference of the means, divided by the standard deviation of its replicates, is compared with "
-        "the normal distribution. It assumes independent graphs and takes the trained models as given. Where both "
-        "tests are available two models are separated only if both say so: the larger p-value counts. The p-values "
-        "of all pairs of a table are corrected by Holm's method, so the chance that a table separates any two models "
-        "that do not differ is at most 5 %. Without a test nothing is claimed: one seed and no bootstrap are not "
-        "separable.",
+        "as given. Over test samples: the paired bootstrap. In replicate r a graph has the same random weight for "
+        "all models; the difference of the means, divided by the standard deviation of its replicates, is compared "
+        "with the normal distribution. It assumes independent samples (times of a weather record are not) and takes "
+        "the trained models as given. Where both tests are available two models are separated only if both say so: "
+        "the larger p-value counts. The p-values of all pairs of a table are corrected by Holm's method, so the "
+        "chance that a table separates any two models that do not differ is at most 5 %. Without a test nothing is "
+        "claimed: one seed and no bootstrap are not separable.",
     ),
     (
         "Ranks",

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from graphbench.evaluation.results import Budget
-from graphbench.reports.leaderboard import boards
 from graphbench.reports.leaderboard.boards import graphs_scored, tables_of
 
 from .conftest import make_record
@@ -117,29 +116,21 @@ def test_published_scores_of_other_protocols_do_not_stand_beside(build):
     assert [r.kind for r in board.references] == ["trivial"]
 
 
-def test_replicates_are_averaged_over_seeds_and_separate_single_seeds(build, monkeypatch):
+def test_replicates_are_averaged_over_seeds_and_separate_single_seeds(build):
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.02, 200)
-    own = {("gin", 0): 0.8 + noise, ("gin", 1): 0.82 + noise, ("gt", 0): 0.7 + noise + rng.normal(0, 0.001, 200)}
-    monkeypatch.setattr(
-        boards, "replicates_of", lambda record, split: own[record.model, record.seed] if split == "test" else ()
-    )
-    one = [make_record(0, f1=0.8), make_record(0, f1=0.7, model="gt")]
+
+    def record(seed, f1, values, **changes):
+        return make_record(seed, f1=f1, replicates={"test": list(values)}, **changes)
+
+    one = [record(0, 0.8, 0.8 + noise), record(0, 0.7, 0.7 + noise + rng.normal(0, 0.001, 200), model="gt")]
     (board,) = on_test(build(*one))
     assert [(row.rank, row.worst_rank, row.replicates) for row in board.rows] == [(1, 1, 200), (2, 2, 200)]
     assert board.rows[0].interval.method == "bootstrap" and board.rows[1].against_best.bootstrap_p < 1e-6
-    two = build(*one, make_record(1, f1=0.82))
-    (sample,) = (s for (_, _, label), s in two.samples.items() if label == "gin")
-    assert np.allclose(sample.replicates, 0.81 + noise)
-    del own["gin", 1]
-    monkeypatch.setattr(boards, "replicates_of", lambda record, split: own.get((record.model, record.seed), ()))
-    (board,) = on_test(build(*one, make_record(1, f1=0.82)))
-    assert board.rows[0].replicates == 0 and board.rows[0].against_best is None
-
-
-def test_records_read_replicates_where_they_have_them():
-    record = make_record()
-    assert list(boards.replicates_of(record, "test")) == []
+    tables = build(*one, record(1, 0.82, 0.82 + noise))
+    assert np.allclose(tables.samples[ID, "full", "gin"].replicates, 0.81 + noise)
+    (board,) = on_test(build(*one, make_record(1, f1=0.82)))  # one of two runs has no replicates
+    assert board.rows[0].replicates == 0 and board.rows[1].against_best.p is None
 
 
 def test_costs_are_means_and_devices_are_named(build):
@@ -158,7 +149,13 @@ def test_datasets_without_a_card_are_left_out_and_named(card):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"scores": {"test": {"rse": 1e200}}}, {"wall_seconds": 1e300}, {"parameters": 10**400}]
+    "changes",
+    [
+        {"scores": {"test": {"rse": 1e200}}},
+        {"wall_seconds": 1e300},
+        {"replicates": {"test": [0.5, -1e200]}},
+        {"parameters": 10**400},
+    ],
 )
 def test_numbers_that_cannot_be_averaged_are_refused_and_named(build, changes):
     tables = build(make_record(), make_record(1, **changes))
