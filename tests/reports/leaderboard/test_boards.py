@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from graphbench.catalog.features import parse_features
+from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.results import Budget
 from graphbench.reports.leaderboard.boards import graphs_scored, tables_of
 
@@ -175,3 +178,38 @@ def test_lead_times_are_scored_on_the_samples_of_their_split(card):
     record = make_record(scores={"test": {"f1": 0.5}, "test_n16": {"f1": 0.4}}, data_hashes={"val": "v", "test": "abc"})
     found = {board.split: board for board in tables_of([record], {ID: card}).boards}
     assert found["test_n16"].data.hash == "abc" and found["test_n16"].main
+
+
+def test_models_scored_by_evaluators_are_separated_as_mcnemars_test_separates_them(build):
+    (feature,) = parse_features({"kind": ["output", "graph", "categorical(4)"]})
+    rng, graphs = np.random.default_rng(3), 600
+    truth = rng.integers(0, 4, graphs)
+    hard = rng.random(graphs) < 0.4
+    right = {"first": ~hard, "second": ~hard ^ (rng.random(graphs) < 0.05), "third": ~hard & (rng.random(graphs) > 0.1)}
+    records = []
+    for model, own in right.items():
+        evaluator = FeatureEvaluator(feature, "accuracy")
+        evaluator.draw_replicates(11)
+        for part in np.split(np.arange(graphs), 4):
+            evaluator.update(truth[part], np.where(own, truth, (truth + 1) % 4)[part], np.arange(len(part)))
+        score = evaluator.compute()
+        found = {"f1": score["accuracy"]}  # the toy card's metric; its replicates are those of the accuracy
+        records.append(make_record(model=model, scores={"test": found}, replicates={"test": list(score.replicates)}))
+    (board,) = on_test(build(*records))
+    by_name = {row.label: row for row in board.rows}
+    best = board.rows[0].label
+    assert [row.mean for row in board.rows] == sorted((own.mean() for own in right.values()), reverse=True)
+    for model, own in right.items():
+        row = by_name[model]
+        error = 1.96 * (own.mean() * (1 - own.mean()) / graphs) ** 0.5
+        assert (row.interval.low, row.interval.high) == pytest.approx((row.mean - error, row.mean + error), abs=0.012)
+        if model != best:
+            changed = [np.count_nonzero(own & ~right[best]), np.count_nonzero(~own & right[best])]
+            expected = stats.binomtest(changed[0], sum(changed)).pvalue
+            assert (row.against_best.bootstrap_p < 0.05) == (expected < 0.05)
+            assert row.against_best.bootstrap_p == pytest.approx(expected, abs=0.1)
+    assert {name: (row.rank, row.worst_rank) for name, row in by_name.items()} == {
+        "first": (1, 2),
+        "second": (1, 2),
+        "third": (3, 3),
+    }
