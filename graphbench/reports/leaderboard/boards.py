@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.aggregates import Aggregate, Stat, aggregate
 from graphbench.evaluation.metrics import METRICS
@@ -210,7 +212,7 @@ def _sample(records: Sequence[RunRecord], split: str, metric: str) -> Sample:
     counts = {len(own) for own in replicates}
     means: tuple[float, ...] = ()
     if len(counts) == 1 and counts != {0}:
-        means = tuple(sum(values) / len(values) for values in zip(*replicates, strict=True))
+        means = tuple(np.mean(replicates, axis=0).tolist())
     values = tuple(record.scores[split][metric] for record in records)
     return Sample(tuple(record.seed for record in records), values, means)
 
@@ -244,10 +246,8 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
         return Stat.of(values).mean if values else None
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
-    return Cost(
-        *map(mean, _COSTS),
-        devices=machines,
-    )
+    parameters, seconds, memory, speed, latency = map(mean, _COSTS)
+    return Cost(parameters, seconds, memory, speed, latency, machines)
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
