@@ -29,7 +29,9 @@ def run(*arguments, root=None, expect=0):
     return done
 
 
-@pytest.mark.parametrize("command", ["", "list", "info", "generate", "verify", "train", "evaluate", "report"])
+@pytest.mark.parametrize(
+    "command", ["", "list", "info", "generate", "verify", "train", "evaluate", "report", "results", "leaderboard"]
+)
 def test_help_needs_no_docs(command):
     text = run(*([command] if command else []), "--help").stdout
     assert "Usage" in text and len(text.splitlines()) > 8
