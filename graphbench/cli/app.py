@@ -38,6 +38,7 @@ from graphbench.cli.options import (
     files_of,
 )
 from graphbench.cli.portfolio import portfolio
+from graphbench.cli.submissions import submit
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
 from graphbench.core.errors import GraphBenchError
@@ -230,6 +231,7 @@ def verify(
 for command in (train, evaluate, predict, tune, report, results, leaderboard, portfolio, export):
     app.command()(command)
 app.add_typer(labels, name="labels")
+app.add_typer(submit, name="submit")
 
 
 def main(arguments: list[str] | None = None) -> None:

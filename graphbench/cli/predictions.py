@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,28 +12,8 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
+    from graphbench.reports.own_models import Stated
     from graphbench.tasks.base import Task
-
-
-@dataclass(frozen=True)
-class Stated:
-    """What a user says of an own model.
-
-    Attributes:
-        model: Its name.
-        seed: Its seed.
-        steps: Optimizer steps; None where not stated.
-        batch_size: Samples per step; None where not stated.
-        parameters: Trained numbers; None where not stated.
-        notes: What a reader must know.
-    """
-
-    model: str
-    seed: int = 0
-    steps: int | None = None
-    batch_size: int | None = None
-    parameters: int | None = None
-    notes: str = ""
 
 
 def score_predictions(
@@ -74,14 +53,10 @@ def score_predictions(
         found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
         return found, None
-    from graphbench.evaluation.results import RunRecord, save_record
-    from graphbench.reports.published import published
-    from graphbench.training.config import published_samples
+    from graphbench.evaluation.results import save_record
+    from graphbench.reports.own_models import record_of_scores
 
-    is_published = bool(published(data.card.address))
-    least = published_samples(data.card.domain, data.card.family) if is_published else None
-    about = {**vars(stated), "published_samples": least}
-    record = RunRecord.from_scores({name: data[name] for name in files}, found, **about)
+    record = record_of_scores({name: data[name] for name in files}, found, stated)
     return found, save_record(record, records)
 
 

@@ -170,7 +170,8 @@ def evaluate(
     With `--model-name` and `--records` the scores of your own model are kept in a record for `graphbench report`.
     """
     from graphbench.cli import show_scores
-    from graphbench.cli.predictions import Stated, score_predictions
+    from graphbench.cli.predictions import score_predictions
+    from graphbench.reports.own_models import Stated
     from graphbench.training.evaluate import scores_of_run
 
     files = files_of(source, folder)

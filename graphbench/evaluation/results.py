@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
 SCHEMA = 1
-_DIGEST = "digest"  # key of the file, which is no part of the record
+DIGEST = "digest"  # key of the file, which is no part of the record
 PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
-_MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
-_DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
 class _Strict(BaseModel):
@@ -129,7 +129,7 @@ class RunRecord(_Strict):
     @field_validator("model")
     @classmethod
     def _check_model(cls, model: str) -> str:
-        if not _MODEL_NAME.fullmatch(model):
+        if not MODEL_NAME.fullmatch(model):
             raise ValueError("the name of a model has letters (A-Z, a-z), digits, dots, dashes and underscores alone")
         return model
 
@@ -255,7 +255,7 @@ class RunRecord(_Strict):
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
         content = self.model_dump(mode="json", by_alias=True)
-        text = json.dumps({**content, _DIGEST: _digest(content)}, indent=1, allow_nan=False)
+        text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
 
@@ -274,6 +274,14 @@ def not_stated(steps: int | None, batch_size: int | None) -> str:
 def _digest(content: Mapping[str, Any]) -> str:
     """Return the SHA-256 hash of a record's content, which tells whether it is as the run wrote it."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _fits(content: Mapping[str, Any], digest: Any) -> bool:
+    """Return whether a digest is that of a record's content; never of content with NaN, which no record has."""
+    try:
+        return bool(digest == _digest(content))
+    except ValueError:
+        return False
 
 
 def _hash(value: Any) -> str:
@@ -303,7 +311,7 @@ def save_record(record: RunRecord, root: Path | None = None, path: Path | None =
         ResultError: If the dataset id cannot be a path, or the record or its file cannot be written.
         ArgumentError: If no file can have such a name.
     """
-    if not _DATASET_ID.fullmatch(record.dataset):
+    if not DATASET_ID.fullmatch(record.dataset):
         raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
     try:
         target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
@@ -334,13 +342,28 @@ def read_record(path: Path) -> RunRecord:
         raise
     except (OSError, ValueError) as error:
         raise ResultError(f"{path} is not a JSON record: {error}") from error
+    return parse_record(payload, path)
+
+
+def parse_record(payload: Any, path: Path) -> RunRecord:
+    """Return the record that the content of a JSON file holds.
+
+    Args:
+        payload: The content.
+        path: The file, for messages.
+
+    Raises:
+        ResultError: As for :func:`read_record`.
+    """
     found = payload.get("schema") if isinstance(payload, dict) else None
     if isinstance(found, int) and found > SCHEMA:
         raise ResultError(
             f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
         )
-    digest = payload.pop(_DIGEST, None) if isinstance(payload, dict) else None
-    if digest is not None and digest != _digest(payload):
+    digest = payload.get(DIGEST) if isinstance(payload, dict) else None
+    if isinstance(payload, dict):
+        payload = {key: value for key, value in payload.items() if key != DIGEST}
+    if digest is not None and not _fits(payload, digest):
         raise ResultError(
             f"{path} was changed after its run wrote it: its digest does not fit its content; restore the file, or run "
             "the command again that wrote it"

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from graphbench.data.samples import Samples
 
 _AT_ONCE = 4096
-_MEASURED_BY_CLOCK = "seconds_per_graph"
 
 
 class SolveTask(Task):
@@ -130,7 +129,7 @@ class SolveTask(Task):
         sums = SolutionSums()
         sums.add(SolvedGraphs(values, problem.maximise, labels, bounds))
         names = (self.card.metrics.primary, *self.card.metrics.also)
-        return {name: metric(name).value(sums) for name in names if name != _MEASURED_BY_CLOCK}
+        return {name: metric(name).value(sums) for name in names if metric(name).repeatable}
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, rows): solutions, or scores that are decoded; one row per node, graph after graph."""

@@ -72,6 +72,7 @@ class Metric:
         value: The metric of a finished accumulator.
         needs_graphs: Whether it must know which graph each item belongs to.
         squared: Whether it is a function of squared errors; models of tasks that it ranks then learn by squared errors.
+        repeatable: Whether the same predictions have the same value whenever they are scored; a time has not.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Metric:
     value: Callable[[Any], float]
     needs_graphs: bool = False
     squared: bool = False
+    repeatable: bool = True
 
 
 def _f1(counts: BinaryCounts) -> float:
@@ -272,7 +274,7 @@ _ALL = (
     ),
     Metric(
         "seconds_per_graph", False, 0, math.inf, "Mean seconds spent on a graph; never the same twice.",
-        _SOLUTION, SolutionSums, seconds_per_graph,
+        _SOLUTION, SolutionSums, seconds_per_graph, repeatable=False,
     ),
     Metric(
         "closed_gap", True, -math.inf, 1,

@@ -1,0 +1,134 @@
+"""What ``submit check`` prints: one screen for people, JSON for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from graphbench.cli.printing import new_table, print_json, print_line, print_table
+from graphbench.cli.show_scores import score_text
+from graphbench.core.untrusted import shown
+from graphbench.core.words import counted
+from graphbench.evaluation.aggregates import Stat
+from graphbench.reports.submissions import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
+
+_MOST_DATASETS = 10
+_MOST_LINES = 6  # findings of one level
+_MOST_NAMES = 3
+_SMALL = 5e-5  # four decimals show deviations from here on
+_STYLES = {Level.REFUSED: "red", Level.REMARK: "yellow", Level.MISSING: "dim"}
+_HEADS = {Level.REFUSED: "Refused", Level.REMARK: "Remarks", Level.MISSING: "Missing, and optional"}
+_RANKED = "test"
+
+
+def report(found: SubmissionReport, as_json: bool) -> None:
+    """Print what the check of a submission found."""
+    if as_json:
+        print_json(found.to_dict())
+        return
+    by = f", by {_some(found.authors)}" if found.authors else ""
+    print_line(f"{shown(found.folder)}: {found.model or 'a model without a name'}{shown(by)}", "bold")
+    if found.datasets:
+        print_table(_table(found.datasets[:_MOST_DATASETS]))
+        _print_rest(len(found.datasets) - _MOST_DATASETS, "dataset")
+    for level, head in _HEADS.items():
+        _print_findings(level, head, found)
+    print_line("")
+    _print_sources(found)
+    accepted = sum(dataset.verdict is not Verdict.REFUSED for dataset in found.datasets)
+    style = "green" if found.accepted else "red"
+    verdict = "" if found.accepted else "; mend what is refused, or remove it"
+    print_line(f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted{verdict}", style)
+    if found.unread:
+        print_line(f"{counted(found.unread, 'other file')}, not read", "dim")
+    for path in found.written[:_MOST_NAMES]:
+        print_line(f"wrote {path}", "dim")
+    _print_rest(len(found.written) - _MOST_NAMES, "record")
+
+
+def _table(datasets: Sequence[SubmittedDataset]) -> Table:
+    table = new_table("dataset", "seeds", "test", "splits", "verdict")
+    for column in table.columns:
+        column.no_wrap = True
+    for entry in datasets:
+        part = "" if all(entry.complete.values()) else ", in part"
+        splits = f"{len(entry.complete)} of {entry.scoreable}{part}"
+        verdict = entry.verdict.replace(" with", ",")
+        table.add_row(entry.dataset, _seeds(entry.seeds), _score(entry), splits, verdict)
+    return table
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """Return seeds as text: ``0-2`` where they follow each other."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ", ".join(map(str, seeds[:_MOST_NAMES])) + (", ..." if len(seeds) > _MOST_NAMES else "") or "-"
+
+
+def _score(entry: SubmittedDataset) -> str:
+    values = entry.values(_RANKED)
+    if not values:
+        return "-"
+    stat = Stat.of(values)
+    spread = "" if stat.std is None else f" ± {_spread(stat.std)}"
+    return f"{entry.primary} {score_text(stat.mean)}{spread}"
+
+
+def _spread(deviation: float) -> str:
+    return f"{deviation:.4f}" if deviation >= _SMALL else score_text(deviation)
+
+
+def _print_findings(level: Level, head: str, found: SubmissionReport) -> None:
+    """Print the findings of one level, those of the whole submission first; what several datasets share once."""
+    lines = [finding.line for finding in found.findings if finding.level is level]
+    owners: dict[str, list[str]] = {}
+    for entry in found.datasets:
+        for line in _lines_of(entry.of_level(level)):
+            owners.setdefault(line, []).append(entry.dataset)
+    lines += [f"{_some(names)}: {line}" for line, names in owners.items()]
+    if not lines:
+        return
+    print_line(f"\n{head}", f"bold {_STYLES[level]}")
+    for line in lines[:_MOST_LINES]:
+        print_line(f"- {line}", _STYLES[level])
+    _print_rest(len(lines) - _MOST_LINES, "line")
+
+
+def _lines_of(findings: Sequence[Finding]) -> list[str]:
+    """Return one line per finding of a dataset; of findings that differ in the file alone one for all."""
+    files: dict[str, list[str]] = {}
+    for finding in findings:
+        files.setdefault(finding.text, []).append(finding.file)
+    lines = []
+    for text, names in files.items():
+        named = [name for name in names if name and not text.startswith(name)]
+        more = f" and {len(named) - 1} more" if len(named) > 1 else ""
+        lines.append(f"{f'{named[0]}{more}: ' if named else ''}{text}")
+    return lines
+
+
+def _print_sources(found: SubmissionReport) -> None:
+    """Print what the hashes of the data were compared with, and from what scores were computed."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for entry in found.datasets:
+        for split, where in entry.hashes.items():
+            if where:
+                places.setdefault(where, {}).setdefault(entry.dataset, []).append(split)
+    for where, datasets in places.items():
+        names = [f"{dataset} ({', '.join(splits)})" for dataset, splits in datasets.items()]
+        print_line(f"Data hashes compared with {where}: {_some(names)}", "dim")
+    computed = sum(len(entry.recomputed) for entry in found.datasets)
+    if computed:
+        print_line(f"Scores of {counted(computed, 'run')} computed from predictions", "dim")
+
+
+def _print_rest(count: int, noun: str) -> None:
+    if count > 0:
+        print_line(f"... and {counted(count, f'more {noun}')} (--json has all)", "dim")
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )

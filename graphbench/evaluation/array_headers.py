@@ -1,0 +1,91 @@
+"""What files of arrays declare, read from their headers alone: sizes are checked before anything is loaded."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+
+from graphbench.core.errors import EvaluationError
+
+MOST_ARRAYS = 256
+_ARRAY_END = ".npy"
+_ARCHIVE_START = b"PK\x03\x04"
+_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def require_declared_sizes(path: Path, most_bytes: int) -> int:
+    """Return the size of the arrays of a ``.npy`` or ``.npz`` file in bytes, after checking what it declares.
+
+    Raises:
+        EvaluationError: If the arrays together are larger than ``most_bytes``; one is larger or smaller than its header
+            says, holds Python objects or records, or is encrypted; there are more than :data:`MOST_ARRAYS`, two of one
+            name, or something else among them; or the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # as numpy.load decides, whatever the file is called
+                return _bytes_of_archive(path, most_bytes)
+            file.seek(0)
+            return _bytes_of_array(file, path.stat().st_size, str(path), most_bytes)
+    except EvaluationError:
+        raise
+    except Exception as error:  # zipfile and numpy raise many classes on damaged files
+        raise EvaluationError(f"{path} is no array file: {error}; write it with numpy.save or numpy.savez") from error
+
+
+def _bytes_of_archive(path: Path, most_bytes: int) -> int:
+    try:
+        archive = ZipFile(path)
+    except BadZipFile as error:
+        raise EvaluationError(f"{path} is no .npz file: {error}; write it with numpy.savez") from error
+    with archive:
+        members = archive.infolist()
+        names = [member.filename for member in members]
+        if len(members) > MOST_ARRAYS:
+            raise EvaluationError(f"{path} has {len(members):,} entries; at most {MOST_ARRAYS} arrays are read")
+        for name in names:
+            if not name.endswith(_ARRAY_END):
+                raise EvaluationError(f"{path} has the entry {name!r}, which is no array; write it with numpy.savez")
+            if names.count(name) > 1:
+                raise EvaluationError(f"{path} has two entries {name!r}; write it with numpy.savez")
+        total = sum(member.file_size for member in members)
+        if total > most_bytes:
+            raise _too_large(path, total, most_bytes)
+        for member in members:
+            if member.flag_bits & 1:
+                raise EvaluationError(f"{path}: its entry {member.filename!r} is encrypted; write it without")
+            with archive.open(member) as file:
+                _bytes_of_array(file, member.file_size, f"{path}: {member.filename}", most_bytes)
+        return total
+
+
+def _bytes_of_array(file: IO[bytes], size: int, where: str, most_bytes: int) -> int:
+    """Return the size that the header of an array declares; ``size`` is that of the header and the values."""
+    version = np.lib.format.read_magic(file)
+    reader: Any = _READERS.get(version)
+    if reader is None:
+        raise EvaluationError(f"{where} has version {version} of the format of arrays; write it with numpy.save")
+    shape, _, dtype = reader(file)
+    if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
+        kind = "Python objects, which are never unpickled" if dtype.hasobject else "records"
+        raise EvaluationError(f"{where} holds {kind}; write numbers with numpy.save")
+    declared = math.prod(shape) * int(dtype.itemsize)
+    if declared > most_bytes:
+        raise _too_large(where, declared, most_bytes)
+    if file.tell() + declared != size:
+        raise EvaluationError(
+            f"{where} says that it holds {list(shape)} {dtype}, which are {declared:,} bytes, but has "
+            f"{size - file.tell():,}; write it again with numpy.save"
+        )
+    return declared
+
+
+def _too_large(where: object, size: int, most_bytes: int) -> EvaluationError:
+    return EvaluationError(
+        f"{where} holds {size:,} bytes of arrays, more than the {most_bytes:,} that are read; write float32 or "
+        "float16, one row per item"
+    )

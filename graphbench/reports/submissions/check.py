@@ -1,0 +1,291 @@
+"""The check of a submission: read every file, compare, recompute scores from predictions, and say what was found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.names import card as card_of
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import GraphBenchError, ResultError
+from graphbench.data.limits import limited_parameter
+from graphbench.data.store import default_root
+from graphbench.evaluation.results import RunRecord, save_record
+from graphbench.reports.own_models import Stated, record_of_scores
+from graphbench.reports.submissions.data import CanonicalData
+from graphbench.reports.submissions.description import Description, StatedBudget, read_description
+from graphbench.reports.submissions.findings import Level, SubmissionReport, SubmittedDataset, Verdict
+from graphbench.reports.submissions.folder import (
+    DESCRIPTION,
+    Contents,
+    SeedFolder,
+    UnsafeFolder,
+    contents_of,
+)
+from graphbench.reports.submissions.groups import check_group, difference
+from graphbench.reports.submissions.predictions import files_of_seed, require_data, score_seed
+from graphbench.reports.submissions.records import NO_DIGEST, check_record, read_submitted
+
+UNNAMED = "unnamed"  # model of records that are never written, of submissions without a description
+MOST_DECODING = 1000
+_AT_ONCE = 2**20
+
+
+def check_submission(
+    folder: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    generate: bool = False,
+    workers: int | None = None,
+    records: str | os.PathLike[str] | None = None,
+) -> SubmissionReport:
+    """Check a folder of records and predictions, which may come from anybody; nothing in it is run or unpickled.
+
+    Args:
+        folder: The folder: ``submission.yaml``, records (``*.json``, anywhere), and predictions in
+            ``predictions/<domain>/<dataset>[-<task>]/seed<number>/``.
+        root: Folder of all datasets; the default one when None.
+        generate: Generate data that are needed and missing.
+        workers: Processes that generate; None for all cores.
+        records: Folder to write the records of accepted predictions to; None writes nothing.
+
+    Raises:
+        ResultError: If there is no such folder, or a record cannot be written.
+    """
+    place = checked_path("folder", folder)
+    if not place.is_dir():
+        raise ResultError(f"there is no folder {place}; `graphbench submit init` makes one for a submission")
+    report = SubmissionReport(place)
+    try:
+        contents = contents_of(place)
+    except UnsafeFolder as error:
+        for name, fault in error.faults.items():
+            report.add(Level.REFUSED, f"{fault} (nothing was read)", name)
+        return report
+    root = default_root() if root is None else checked_path("root", root)
+    check = _Check(report, contents, CanonicalData(root, generate=generate, workers=workers))
+    check.run()
+    if records is not None:
+        report.written = check.write(checked_path("records", records))
+    return report
+
+
+class _Check:
+    """The check of one submission."""
+
+    def __init__(self, report: SubmissionReport, contents: Contents, data: CanonicalData) -> None:
+        self.report, self.contents, self.data = report, contents, data
+        self.description: Description | None = None
+        self.budgets: dict[str, StatedBudget] = {}
+        self.entries: dict[str, SubmittedDataset] = {}
+        self.cards: dict[str, Card] = {}
+        self.computed: list[tuple[str, RunRecord]] = []
+        self.digests: dict[tuple[str, int, str], str] = {}
+
+    def run(self) -> None:
+        """Check everything; the report then has the findings."""
+        self.report.unread = self.contents.unread
+        for name, fault in self.contents.faults.items():
+            self.report.add(Level.REFUSED, fault, name)
+        self._read_description()
+        for path in self.contents.records:
+            self._add_record(path)
+        for folder in self.contents.predictions:
+            self._add_predictions(folder)
+        self._require_one_model()
+        for dataset, entry in self.entries.items():
+            entry.records.sort(key=lambda record: (record.seed, record.data_seed))
+            check_group(entry, self.cards[dataset], self.budgets.get(dataset))
+            if not entry.findings and not entry.records:
+                entry.add(
+                    Level.REFUSED,
+                    f"{DESCRIPTION} names it, but there are neither records nor predictions of it; add them, or remove "
+                    "it there",
+                )
+        self.report.datasets = [self.entries[name] for name in sorted(self.entries)]
+        if not self.report.datasets:
+            self.report.add(Level.REFUSED, "there are neither records (*.json) nor predictions in the folder")
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the records of predictions on accepted datasets, and return their files."""
+        if self.description is None:
+            return []
+        accepted = {name for name, entry in self.entries.items() if entry.verdict is not Verdict.REFUSED}
+        return [save_record(record, folder) for dataset, record in self.computed if dataset in accepted]
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    def _read_description(self) -> None:
+        try:
+            found = self.description = read_description(self.contents.folder / DESCRIPTION)
+        except ResultError as error:
+            self.report.add(Level.REFUSED, error, DESCRIPTION)
+            return
+        self.report.model, self.report.authors = found.model, found.authors
+        for name, budget in found.datasets.items():
+            try:
+                card = card_of(name)
+            except GraphBenchError as error:
+                self.report.add(Level.REFUSED, f"datasets: {error}", DESCRIPTION)
+                continue
+            if card.address in self.entries:
+                self.report.add(Level.REFUSED, f"datasets: {card.address} is named twice", DESCRIPTION)
+            self._entry(card)
+            if budget is not None:
+                self.budgets[card.address] = budget
+
+    def _require_one_model(self) -> None:
+        """Refuse records of several models; those that the description does not name are refused one by one."""
+        models = sorted({record.model for entry in self.entries.values() for record in entry.records})
+        if len(models) > 1 and self.description is None:
+            named = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+            self.report.add(Level.REFUSED, f"the runs are of {len(models)} models ({named}); give each its own folder")
+
+    def _entry(self, card: Card) -> SubmittedDataset:
+        self.cards[card.address] = card
+        found = self.entries.setdefault(card.address, SubmittedDataset(card.address))
+        found.primary = card.metrics.primary
+        found.scoreable = sum(not split.startswith("train") for split in card.all_splits)
+        return found
+
+    def _add_record(self, path: Path) -> None:
+        name = self.contents.name_of(path)
+        try:
+            found = read_submitted(path)
+            card = card_of(found.record.dataset)
+        except GraphBenchError as error:
+            self.report.add(Level.REFUSED, str(error).replace(f"{path} ", "").replace(f"{path}: ", ""), name)
+            return
+        record, entry = found.record, self._entry(card)
+        if record.dataset != card.address:
+            entry.add(Level.REFUSED, f"it is of {record.dataset!r}, whose full id is {card.address!r}", name)
+            return
+        if self.description is not None and record.model != self.description.model:
+            entry.add(
+                Level.REFUSED,
+                f"it is of the model {record.model!r:.80}, {DESCRIPTION} names {self.description.model!r}; a "
+                "submission is of one model",
+                name,
+            )
+        if not found.has_digest:
+            entry.add(Level.REMARK, NO_DIGEST, name)
+        check_record(record, name, entry, self.data)
+        entry.records.append(record)
+
+    def _add_predictions(self, folder: SeedFolder) -> None:
+        """Score the predictions of a seed; add the record of them, or compare them with the one that is given."""
+        name = self.contents.name_of(folder.path)
+        try:
+            card = card_of(folder.dataset)
+        except GraphBenchError as error:
+            self.report.add(Level.REFUSED, error, name)
+            return
+        entry = self._entry(card)
+        try:
+            self._score(folder, card, entry, name)
+        except GraphBenchError as error:
+            entry.add(Level.REFUSED, str(error).replace(f"{folder.path}/", ""), name)
+
+    def _score(self, folder: SeedFolder, card: Card, entry: SubmittedDataset, name: str) -> None:
+        from graphbench.loader import Loader
+        from graphbench.tasks.registry import task_of
+
+        stated = self.budgets.get(card.address, StatedBudget())
+        given = [r for r in entry.records if r.seed == folder.seed and not r.data_seed]
+        record = given[0] if given else None
+        limit = _limit(card, stated, record)
+        source: dict[str, Any] = {"root": self.data.root, "workers": self.data.workers}
+        splits = Loader(card.address, limit=limit, **source).load(())
+        task = task_of(splits.card, _settings_of(record))
+        files = files_of_seed(task, folder.path)
+        needed = ["train"] * (task.reads_training and not task.facts)
+        for split in (*files, *needed):
+            require_data(card, split, limit.get(split) if isinstance(limit, dict) else limit, self.data)
+        used, scores, warnings = score_seed(task, files, splits, stated.scores)
+        entry.recomputed[folder.seed] = tuple(files)
+        for warning in warnings:
+            entry.add(Level.REMARK, warning.replace(f"{folder.path}/", ""), name)
+        self._note_copies(files, card.address, folder.seed, entry)
+        if record is not None:
+            if words := difference(record, scores):
+                entry.add(
+                    Level.REFUSED,
+                    f"{words}; give the predictions of the run that is recorded, or remove the record: "
+                    "--records writes one of these predictions",
+                    name,
+                )
+            return
+        found = record_of_scores(used, scores, self._stated(folder.seed, stated))
+        found = found.model_copy(update={"hardware": stated.hardware, "wall_seconds": stated.training_seconds})
+        check_record(found, name, entry, self.data)
+        entry.records.append(found)
+        self.computed.append((card.address, found))
+
+    def _stated(self, seed: int, stated: StatedBudget) -> Stated:
+        about = self.description
+        return Stated(
+            UNNAMED if about is None else about.model,
+            seed=seed,
+            steps=stated.steps,
+            batch_size=stated.batch_size,
+            parameters=stated.parameters,
+            notes="" if about is None else about.notes,
+            config={} if stated.limit is None else {"limit": stated.limit},
+        )
+
+    def _note_copies(self, files: Mapping[str, Path], dataset: str, seed: int, entry: SubmittedDataset) -> None:
+        """Remark on files that two seeds have alike, byte for byte."""
+        for split, path in files.items():
+            if path.is_dir():
+                continue
+            other = self.digests.setdefault((dataset, seed, split), _digest(path))
+            for (of, before, name), digest in self.digests.items():
+                if (of, name, digest) == (dataset, split, other) and before != seed:
+                    entry.add(
+                        Level.REMARK,
+                        f"the predictions of {split} of the seeds {before} and {seed} are the same file; check that "
+                        "they are two runs",
+                    )
+
+
+def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | dict[str, int] | None:
+    """Return how many samples the predictions are of: as stated, or as the record beside them says."""
+    if stated.limit is not None or record is None:
+        return stated.limit
+    whole = record.config.get("limit")
+    if limited_parameter(card) is not None or card.series is not None:
+        return whole if isinstance(whole, int) and not isinstance(whole, bool) and whole > 0 else None
+    full = {name: spec.count for name, spec in card.all_splits.items()}
+    found = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
+    return found or None
+
+
+def _settings_of(record: RunRecord | None) -> dict[str, Any]:
+    """Return the decoder's settings of a recorded run, with which its predictions are scored.
+
+    Raises:
+        ResultError: If scoring could take for ever with them.
+    """
+    training = {} if record is None else record.config.get("training")
+    decoding = training.get("decoding") if isinstance(training, Mapping) else None
+    if not isinstance(decoding, Mapping) or not decoding:
+        return {}
+    for name, value in decoding.items():
+        if isinstance(value, int | float) and name != "seed" and abs(value) > MOST_DECODING:
+            raise ResultError(
+                f"the record has training.decoding.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
+                "are recomputed; remove the predictions, or decode with less"
+            )
+    return {"decoding": dict(decoding)}
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(_AT_ONCE):
+            found.update(part)
+    return found.hexdigest()

@@ -1,0 +1,185 @@
+"""Checks of the runs that a submission has on one dataset, taken together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from graphbench.catalog.cards import Card
+from graphbench.core.words import counted
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated
+from graphbench.reports.submissions.description import StatedBudget
+from graphbench.reports.submissions.findings import Level, SubmittedDataset
+
+SEEDS_FOR_INTERVAL = 3
+RANKED = "test"  # the split by which models are ranked
+_AGREE = {"rel_tol": 1e-6, "abs_tol": 1e-9}  # sums in another order, on another machine
+_MOST_NAMED = 4
+
+
+def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None) -> None:
+    """Add what is wrong with the runs on a dataset, or missing from them, to its findings.
+
+    Args:
+        entry: The dataset, with its records.
+        card: Its card.
+        stated: What the submission says of the training.
+    """
+    if not entry.records:
+        return
+    _check_seeds(entry)
+    _check_configurations(entry)
+    _check_splits(entry, card)
+    _check_budget(entry, stated)
+
+
+def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -> str | None:
+    """Return the first score of a record that predictions do not give, in words; None where all agree.
+
+    Splits and metrics that only one of the two has are not compared, nor are times.
+    """
+    for split, metrics in computed.items():
+        for name, value in metrics.items():
+            stated = record.scores.get(split, {}).get(name)
+            repeatable = name not in METRICS or METRICS[name].repeatable
+            if stated is not None and repeatable and not math.isclose(stated, value, **_AGREE):
+                return f"{name} of {split} is {stated:.6g} in the record, the predictions give {value:.6g}"
+    return None
+
+
+def _check_seeds(entry: SubmittedDataset) -> None:
+    seen: set[tuple[str, int, int]] = set()
+    twice: dict[int, None] = {}
+    alike: dict[str, list[int]] = {}
+    for record in entry.records:
+        run = (record.config_hash, record.seed, record.data_seed)
+        if run in seen:
+            twice[record.seed] = None
+        elif not record.data_seed:
+            alike.setdefault(repr(_repeatable(record)), []).append(record.seed)
+        seen.add(run)
+    if twice:
+        entry.add(Level.REFUSED, f"two records of {_seeds_text([*twice])}; keep one of them")
+    for seeds in alike.values():
+        if len(set(seeds)) > 1:
+            entry.add(
+                Level.REMARK,
+                f"{_seeds_text(sorted(set(seeds)))} have the same scores to the last digit; check that these are "
+                "several runs",
+            )
+    other = sorted({record.data_seed for record in entry.records} - {0})
+    if other:
+        entry.add(Level.REMARK, f"runs on the draws {_some(other)} of the data, whose canonical draw is 0")
+    count = len(entry.seeds)
+    if count < SEEDS_FOR_INTERVAL:
+        entry.add(
+            Level.MISSING, f"{counted(count, 'seed')}; with {SEEDS_FOR_INTERVAL} or more the mean has an interval"
+        )
+
+
+def _repeatable(record: RunRecord) -> dict[str, dict[str, float]]:
+    return {
+        split: {name: value for name, value in own.items() if name not in METRICS or METRICS[name].repeatable}
+        for split, own in record.scores.items()
+    }
+
+
+def _check_configurations(entry: SubmittedDataset) -> None:
+    """Refuse runs of several configurations under one name."""
+    hashes = {record.config_hash: record for record in entry.records}
+    if len(hashes) < 2 or len({record.model for record in entry.records}) > 1:  # several models are refused as such
+        return
+    contents = [_settings(record) for record in hashes.values()]
+    keys = dict.fromkeys(key for content in contents for key in content)
+    absent = object()
+    differing = [key for key in keys if any(c.get(key, absent) != contents[0].get(key, absent) for c in contents)]
+    named = ", ".join(differing[:_MOST_NAMED]) + (", ..." if len(differing) > _MOST_NAMED else "")
+    entry.add(
+        Level.REFUSED,
+        f"the runs have {len(hashes)} configurations, which differ in {named or 'their data'}; submit the runs of one, "
+        "or each under a model name of its own",
+    )
+
+
+def _settings(record: RunRecord) -> dict[str, Any]:
+    budget = {"steps": record.steps_asked, "batch_size": record.batch_size, "budget.small": record.budget.small}
+    return dict(_flat(record.config, "config")) | budget
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield (dotted key, value) of all values that are no mappings; seeds are left out."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key not in ("seed", "data_seed"):
+                yield from _flat(item, f"{name}.{key}")
+    else:
+        yield name, value
+
+
+def _check_splits(entry: SubmittedDataset, card: Card) -> None:
+    if RANKED not in entry.complete:
+        entry.add(Level.REFUSED, f"no scores of {RANKED}, by which models are ranked; score it as well")
+    partly = []
+    for split, complete in entry.complete.items():
+        scored = [record for record in entry.records if split in record.scores]
+        if len(scored) < len(entry.records):
+            without = [record.seed for record in entry.records if split not in record.scores]
+            entry.add(Level.REMARK, f"{split} was not scored for {_seeds_text(without)}")
+        if not complete:
+            counts = sorted({record.graphs_scored.get(split, 0) for record in scored})
+            few = " or ".join(f"{count:,}" for count in counts[:_MOST_NAMED])
+            partly.append(f"{split} {few} of {card.split(split).count:,}")
+    if partly:
+        entry.add(Level.REMARK, f"scored in part: {', '.join(partly)}; it stands among the small runs")
+    left_out = [split for split in card.ood if split not in entry.complete]
+    if left_out:
+        entry.add(Level.MISSING, f"not scored: {', '.join(left_out)}")
+    unknown = [split for split, where in entry.hashes.items() if not where]
+    if unknown:
+        entry.add(
+            Level.REMARK,
+            f"the data hash of {', '.join(unknown)} was compared with nothing, as the data are not on this machine; "
+            "add --generate",
+        )
+
+
+def _check_budget(entry: SubmittedDataset, stated: StatedBudget | None) -> None:
+    first = entry.records[0]
+    if stated is not None:
+        _compare_budgets(entry, stated)
+    lacking = []
+    if any(BUDGET_NOT_STATED in r.budget.label or not_stated(r.steps, r.batch_size) for r in entry.records):
+        is_own = any("not stated" in record.budget.label for record in entry.records)
+        lacking += [not_stated(first.steps, first.batch_size).removesuffix(" not stated")] * is_own
+    lacking += ["hardware"] * (not all(record.hardware for record in entry.records))
+    lacking += ["training time"] * any(record.wall_seconds is None for record in entry.records)
+    lacking += ["parameters"] * (any(r.parameters is None for r in entry.records) and "hardware" in lacking)
+    if lacking:
+        entry.add(Level.MISSING, f"not stated: {', '.join(lacking)}; the columns of costs stay empty")
+    without = [seed for seed in entry.seeds if seed not in entry.recomputed]
+    if without:
+        entry.add(Level.MISSING, f"no predictions of {_seeds_text(without)}, so the scores are those of the records")
+
+
+def _compare_budgets(entry: SubmittedDataset, stated: StatedBudget) -> None:
+    for record in entry.records:
+        for name in ("steps", "batch_size", "parameters"):
+            said, found = getattr(stated, name), getattr(record, name)
+            if name == "steps":
+                found = record.steps_asked
+            if said is not None and found is not None and said != found:
+                entry.add(
+                    Level.REFUSED,
+                    f"submission.yaml says {name}: {said}, the record of seed {record.seed} has {found}; correct one, "
+                    "or remove the record and write it again",
+                )
+
+
+def _seeds_text(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {_some(seeds)}"
+
+
+def _some(names: Sequence[object]) -> str:
+    return ", ".join(map(str, names[:_MOST_NAMED])) + (", ..." if len(names) > _MOST_NAMED else "")

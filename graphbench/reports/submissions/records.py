@@ -1,0 +1,155 @@
+"""Checks of one record: its file, and what it says against the card and the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import GraphBenchError, ResultError
+from graphbench.core.untrusted import strict_json
+from graphbench.evaluation.results import DIGEST, RunRecord, parse_record
+from graphbench.reports.submissions.data import CanonicalData
+from graphbench.reports.submissions.findings import Level, SubmittedDataset
+
+MOST_BYTES = 16 * 2**20
+_MOST_NAME = 120  # characters of the name of a split or a metric
+_SHOWN = 12  # digits of a hash
+
+NO_DIGEST = (
+    "it has no digest, so an edit of it would not be noticed; records written by graphbench 0.1 or later have one"
+)
+
+
+@dataclass(frozen=True)
+class SubmittedRecord:
+    """A record, its file, and whether the file has a digest of its content."""
+
+    record: RunRecord
+    path: Path
+    has_digest: bool
+
+
+def read_submitted(path: Path) -> SubmittedRecord:
+    """Return the record of a file that strangers wrote.
+
+    Raises:
+        ResultError: If the file is too large, is no strict JSON, follows no known format, was changed after it was
+            written, or has a value that is refused.
+    """
+    try:
+        payload: Any = strict_json(path, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise ResultError(f"no JSON record: {error}") from error
+    record = parse_record(payload, path)
+    for names in (record.scores, *record.scores.values(), record.data_hashes, record.graphs_scored, record.curves):
+        long = next((name for name in names if len(name) > _MOST_NAME or "\n" in name), None)
+        if long is not None:
+            raise ResultError(f"{long[:40]!r}... is no name of a split, metric or curve")
+    return SubmittedRecord(record, path, isinstance(payload, dict) and DIGEST in payload)
+
+
+def split_of(card: Card, name: str) -> str | None:
+    """Return the split that a name in a record's scores stands for: the split, or one of whose parts it is."""
+    if name in card.all_splits:
+        return name
+    return max((split for split in card.all_splits if name.startswith(f"{split}_")), key=len, default=None)
+
+
+def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: CanonicalData) -> bool:
+    """Add what is wrong with a record to the findings of its dataset; return whether it can be accepted.
+
+    Args:
+        record: The record.
+        name: Name of its file, for messages.
+        entry: The dataset.
+        data: The data that it must belong to.
+    """
+    before = len(entry.of_level(Level.REFUSED))
+    try:
+        card = data.card(record)
+        _check_scores(record, name, card, entry)
+        _check_data(record, name, card, entry, data)
+    except GraphBenchError as error:
+        entry.add(Level.REFUSED, error, name)
+    return len(entry.of_level(Level.REFUSED)) == before
+
+
+def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedDataset) -> None:
+    """Check which splits have scores, of how many samples."""
+    primary = card.metrics.primary
+    unknown = [scored for scored in record.scores if split_of(card, scored) is None]
+    if unknown:
+        known = ", ".join(card.all_splits)
+        entry.add(Level.REFUSED, f"it has scores of {unknown[0]!r}, which is no split; the splits are {known}", name)
+    uncounted = []
+    for split in (scored for scored in record.scores if scored in card.all_splits):
+        if primary not in record.scores[split]:
+            entry.add(Level.REFUSED, f"{split} has no score of {primary}, the metric that ranks models", name)
+        full, count = card.split(split).count, record.graphs_scored.get(split)
+        if count is None:
+            uncounted.append(split)
+        elif not 0 < count <= full:
+            entry.add(Level.REFUSED, f"it says that {count:,} samples of {split} were scored, which has {full:,}", name)
+        elif count < full and record.budget.small is not True:
+            entry.add(
+                Level.REFUSED,
+                f"{count:,} of {full:,} samples of {split} were scored, but it is not marked as a small run; write it "
+                "with graphbench evaluate or train, or give predictions",
+                name,
+            )
+        entry.complete[split] = entry.complete.get(split, True) and count in (None, full)
+    if uncounted:
+        entry.add(Level.REMARK, f"it does not say how many samples of {', '.join(uncounted)} were scored", name)
+
+
+def _check_data(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:
+    """Compare version, fingerprint and hashes of the data."""
+    if record.dataset_version != card.version:
+        entry.add(
+            Level.REFUSED,
+            f"it is of version {record.dataset_version} of {card.id}, whose version is {card.version}: scores of "
+            "different versions are not comparable; train or evaluate again",
+            name,
+        )
+        return
+    if data.is_of_files(card, record):
+        entry.add(Level.REMARK, f"its data were read from files ({record.protocol}), which are not compared", name)
+        return
+    expected = data.fingerprint(card)
+    if record.data_fingerprint != expected:
+        entry.add(
+            Level.REFUSED,
+            f"its data have the fingerprint {record.data_fingerprint or 'none'!r:.80}, those of {card.address} have "
+            f"{expected!r:.80}: another generator, other parameters or labels, or a limit; use the data that "
+            f"`graphbench generate {card.address}` makes",
+            name,
+        )
+        return
+    for split in record.scores:
+        if split in card.all_splits and 0 < record.graphs_scored.get(split, 0) <= card.split(split).count:
+            _check_hash(record, name, card, split, entry, data)
+
+
+def _check_hash(
+    record: RunRecord, name: str, card: Card, split: str, entry: SubmittedDataset, data: CanonicalData
+) -> None:
+    stated, count = record.data_hashes.get(split), record.graphs_scored[split]
+    if stated is None:
+        entry.add(Level.REMARK, f"it has no hash of the data of {split}, so which were scored cannot be checked", name)
+        return
+    found = data.hash_of(card, split, count)
+    if found is None:
+        entry.hashes.setdefault(split, "")
+        return
+    known, where = found
+    entry.hashes[split] = where
+    if stated != known:
+        entry.add(
+            Level.REFUSED,
+            f"the data hash of {split} is {stated[:_SHOWN]!r}, that of {where} is {known[:_SHOWN]!r} for the first "
+            f"{count:,} samples: other data were scored, or in another order; score the data that "
+            f"`graphbench generate {card.address}` makes",
+            name,
+        )

@@ -1,0 +1,96 @@
+"""The beginning of a submission: a folder with a ``submission.yaml`` to fill in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.names import card as card_of
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import ResultError
+from graphbench.core.files import atomic_path
+from graphbench.evaluation.results import MODEL_NAME
+from graphbench.reports.submissions.folder import DESCRIPTION, PREDICTIONS
+from graphbench.reports.submissions.groups import RANKED
+
+_HEAD = """\
+# What this submission says of itself. `graphbench submit check` reads it, and says what is missing.
+schema: 1
+model: {model}  # letters, digits, dots, dashes and underscores
+authors: {authors}  # required: one name or more
+licence: {licence}  # of the records and predictions
+description: {description}  # what the model is, in a sentence or two
+# code: https://...   # optional
+# paper: https://...  # optional
+
+# What was spent on each dataset. All of it is optional; what is left out is listed as not stated.
+datasets:
+"""
+_DATASET = """\
+  {dataset}:
+    # steps: 10000            # optimizer steps
+    # batch_size: 256         # samples per step
+    # parameters: 100000      # trained numbers
+    # training_seconds: 3600  # of one run
+    # gpu: NVIDIA A100        # or cpu: ...; gpus: 2 for several
+    # limit: 1000             # only if the predictions are of the first samples of each split alone
+    # scores: logit           # only if floating-point predictions are not what {kind} tasks expect
+"""
+
+
+def start_submission(
+    folder: str | os.PathLike[str],
+    model: str,
+    datasets: Sequence[str] = (),
+    *,
+    authors: Sequence[str] = (),
+    licence: str = "CC-BY-4.0",
+    description: str = "",
+) -> tuple[Path, list[str]]:
+    """Write the description of a submission, and return its file and where the predictions of each dataset go.
+
+    Args:
+        folder: The folder, which is made if it is not there.
+        model: Name of the model: letters, digits, dots, dashes and underscores.
+        datasets: Ids or aliases of the datasets, with their tasks.
+        authors: Names of the authors.
+        licence: Licence of the records and predictions.
+        description: What the model is.
+
+    Raises:
+        ResultError: If the folder has a description already, or the name of the model is refused.
+        UnknownDataset: If there is no such dataset.
+    """
+    place = checked_path("folder", folder)
+    target = place / DESCRIPTION
+    if not MODEL_NAME.fullmatch(model):
+        raise ResultError(
+            f"the model name {model!r} is refused; use letters (A-Z, a-z), digits, dots, dashes and underscores alone"
+        )
+    if target.exists():
+        raise ResultError(f"{target} exists already; edit it, or name another folder")
+    cards = {card.address: card for card in map(card_of, datasets)}
+    text = _HEAD.format(
+        model=json.dumps(model),
+        authors=json.dumps(list(authors), ensure_ascii=False),
+        licence=json.dumps(licence, ensure_ascii=False),
+        description=json.dumps(description, ensure_ascii=False),
+    )
+    text += "".join(_DATASET.format(dataset=name, kind=card.task.type) for name, card in cards.items()) or "  {}\n"
+    with atomic_path(target) as aside:
+        aside.write_text(text, encoding="utf-8")
+    return target, [_place_of(card) for card in cards.values()]
+
+
+def _place_of(card: Card) -> str:
+    """Return where the predictions of a dataset go, and what they are, in a sentence."""
+    from graphbench.tasks.registry import task_of
+
+    task = task_of(card)
+    path = f"{PREDICTIONS}/{card.address.replace(':', '-')}/seed0/"
+    return (
+        f"{path}: {task.describe_files(RANKED)}; {card.split(RANKED).count:,} {task.samples} in the order of the split"
+    )
