@@ -52,8 +52,8 @@ def _table(datasets: Sequence[SubmittedDataset]) -> Table:
     for column in table.columns:
         column.no_wrap = True
     for entry in datasets:
-        part = "" if all(entry.complete.values()) else ", in part"
-        splits = f"{len(entry.complete)} of {entry.scoreable}{part}"
+        part = "" if all(entry.complete.values()) else " in part"
+        splits = f"{len(entry.complete)}/{entry.scoreable}{part}"
         verdict = entry.verdict.replace(" with", ",")
         table.add_row(entry.dataset, _seeds(entry.seeds), _score(entry), splits, verdict)
     return table

@@ -73,6 +73,8 @@ def _bytes_of_array(file: IO[bytes], size: int, where: str, most_bytes: int) -> 
     if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
         kind = "Python objects, which are never unpickled" if dtype.hasobject else "records"
         raise EvaluationError(f"{where} holds {kind}; write numbers with numpy.save")
+    if any(length < 0 for length in shape):
+        raise EvaluationError(f"{where} has the shape {list(shape)}; write it with numpy.save")
     declared = math.prod(shape) * int(dtype.itemsize)
     if declared > most_bytes:
         raise _too_large(where, declared, most_bytes)

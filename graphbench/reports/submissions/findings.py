@@ -94,7 +94,7 @@ class SubmittedDataset:
         """What becomes of the results; without any they are refused."""
         if self.of_level(Level.REFUSED) or not self.records:
             return Verdict.REFUSED
-        return Verdict.WITH_REMARKS if self.findings else Verdict.ACCEPTED
+        return Verdict.WITH_REMARKS if self.of_level(Level.REMARK) else Verdict.ACCEPTED
 
     @property
     def seeds(self) -> list[int]:
