@@ -21,11 +21,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"version": "1", "parallel_read_safe": True}
 
 
-def commands() -> list[str]:
-    """Return the names of all commands, in the order of the help text."""
+def commands() -> list[tuple[str, ...]]:
+    """Return the names of all commands, in the order of the help text; each group is followed by its own commands."""
     from graphbench.cli.app import app
 
-    return list(typer.main.get_command(app).commands)
+    found: list[tuple[str, ...]] = []
+    for name, command in typer.main.get_command(app).commands.items():
+        found.append((name,))
+        found += [(name, own) for own in getattr(command, "commands", ())]
+    return found
 
 
 def help_text(*command: str) -> str:
@@ -45,10 +49,11 @@ class CommandHelp(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return one section per command."""
         sections: list[nodes.Node] = [nodes.literal_block(text=help_text(), language="text")]
-        for name in commands():
-            section = nodes.section(ids=[f"graphbench-{name}"], names=[f"graphbench {name}"])
+        for words in commands():
+            name = " ".join(words)
+            section = nodes.section(ids=[f"graphbench-{'-'.join(words)}"], names=[f"graphbench {name}"])
             section += nodes.title(text=f"graphbench {name}")
-            section += nodes.literal_block(text=help_text(name), language="text")
+            section += nodes.literal_block(text=help_text(*words), language="text")
             self.state.document.note_explicit_target(section)
             sections.append(section)
         return sections

@@ -75,7 +75,7 @@ def _bytes_of_array(file: IO[bytes], size: int, where: str, most_bytes: int) -> 
         raise EvaluationError(f"{where} holds {kind}; write numbers with numpy.save")
     if any(length < 0 for length in shape):
         raise EvaluationError(f"{where} has the shape {list(shape)}; write it with numpy.save")
-    declared = math.prod(shape) * int(dtype.itemsize)
+    declared: int = math.prod(shape) * int(dtype.itemsize)
     if declared > most_bytes:
         raise _too_large(where, declared, most_bytes)
     if file.tell() + declared != size:

@@ -14,7 +14,7 @@ from graphbench.core.arguments import checked_path
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.data.limits import limited_parameter
 from graphbench.data.store import default_root
-from graphbench.evaluation.results import RunRecord, save_record
+from graphbench.evaluation.results import Budget, RunRecord, save_record
 from graphbench.reports.own_models import Stated, record_of_scores
 from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.description import Description, StatedBudget, read_description
@@ -220,7 +220,8 @@ class _Check:
                 )
             return
         found = record_of_scores(used, scores, self._stated(folder.seed, stated))
-        found = found.model_copy(update={"hardware": stated.hardware, "wall_seconds": stated.training_seconds})
+        about = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
+        found = found.model_copy(update={**about, "budget": self._budget(found, splits.card, stated)})
         check_record(found, name, entry, self.data)
         entry.records.append(found)
         self.computed.append((card.address, found))
@@ -236,6 +237,13 @@ class _Check:
             notes="" if about is None else about.notes,
             config={} if stated.limit is None else {"limit": stated.limit},
         )
+
+    def _budget(self, record: RunRecord, card: Card, stated: StatedBudget) -> Budget:
+        """Return the budget of a record, which is small where a limit made the samples smaller."""
+        if stated.limit is None or not self.data.is_limited(card):
+            return record.budget
+        limited = f"at most {stated.limit} {limited_parameter(card)} in each split"
+        return Budget(small=True, label=f"{record.budget.label}, {limited}")
 
     def _note_copies(self, files: Mapping[str, Path], dataset: str, seed: int, entry: SubmittedDataset) -> None:
         """Remark on files that two seeds have alike, byte for byte."""

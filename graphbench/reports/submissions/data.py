@@ -44,6 +44,11 @@ class CanonicalData:
         is_number = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
         return apply_limit(found, limit)[0] if is_number else found
 
+    def is_limited(self, card: Card) -> bool:
+        """Return whether a limit made the samples of a card smaller than those of the dataset."""
+        whole = card_of(card.address).with_data_seed(card.data_seed)
+        return self.fingerprint(card) != self.fingerprint(whole)
+
     def fingerprint(self, card: Card) -> str:
         """Return the fingerprint of a card's data."""
         return data_fingerprint(card)

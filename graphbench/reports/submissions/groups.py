@@ -127,10 +127,11 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
         if len(scored) < len(entry.records):
             without = [record.seed for record in entry.records if split not in record.scores]
             entry.add(Level.REMARK, f"{split} was not scored for {_seeds_text(without)}")
-        if not complete:
+        full = card.split(split).count
+        if not complete and any(record.graphs_scored.get(split, full) < full for record in scored):
             counts = sorted({record.graphs_scored.get(split, 0) for record in scored})
             few = " or ".join(f"{count:,}" for count in counts[:_MOST_NAMED])
-            partly.append(f"{split} {few} of {card.split(split).count:,}")
+            partly.append(f"{split} {few} of {full:,}")
     if partly:
         entry.add(Level.REMARK, f"scored in part: {', '.join(partly)}; it stands among the small runs")
     left_out = [split for split in card.ood if split not in entry.complete]

@@ -9,6 +9,7 @@ from typing import Any
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.core.untrusted import strict_json
+from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.results import DIGEST, RunRecord, parse_record
 from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
@@ -70,6 +71,7 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
     try:
         card = data.card(record)
         _check_scores(record, name, card, entry)
+        _check_limit(record, name, card, entry, data)
         _check_data(record, name, card, entry, data)
     except GraphBenchError as error:
         entry.add(Level.REFUSED, error, name)
@@ -102,6 +104,17 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
         entry.complete[split] = entry.complete.get(split, True) and count in (None, full)
     if uncounted:
         entry.add(Level.REMARK, f"it does not say how many samples of {', '.join(uncounted)} were scored", name)
+
+
+def _check_limit(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:
+    """Mark the results on samples that are smaller than those of the dataset, such as a network of fewer users."""
+    if not data.is_limited(card):
+        return
+    limit = f"{record.config['limit']:,} {limited_parameter(card)}"
+    if record.budget.small is not True:
+        entry.add(Level.REFUSED, f"its data are limited to {limit}, but it is not marked as a small run", name)
+    entry.add(Level.REMARK, f"the data were limited to {limit}: it stands among the small runs")
+    entry.complete |= dict.fromkeys(entry.complete, False)
 
 
 def _check_data(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:
