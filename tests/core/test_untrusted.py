@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +79,15 @@ def test_no_more_than_the_limit_is_read(tmp_path):
     with pytest.raises(ValueError, match="larger than 50 bytes"):
         strict_json(path, 50)
     assert limited_text(path, path.stat().st_size) == path.read_text()
+
+
+def test_a_key_twice_among_very_many_is_found_at_once(tmp_path):
+    path = tmp_path / "value.json"
+    path.write_text("{" + "".join(f'"{number}": 0, ' for number in range(200_000)) + '"199999": 1}')
+    started = time.process_time()
+    with pytest.raises(ValueError, match="the key '199999' appears twice"):
+        strict_json(path, 10**7)
+    assert time.process_time() - started < 10
 
 
 def test_texts_of_several_lines_are_no_fault_inside_values():

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
@@ -14,7 +13,7 @@ from graphbench.core.arguments import checked_path
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.data.limits import limited_parameter
 from graphbench.data.store import default_root
-from graphbench.evaluation.results import Budget, RunRecord, save_record
+from graphbench.evaluation.results import OWN_MODEL, Budget, RunRecord, save_record
 from graphbench.reports.own_models import Stated, record_of_scores
 from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.description import Description, StatedBudget, read_description
@@ -27,11 +26,10 @@ from graphbench.reports.submissions.folder import (
     contents_of,
 )
 from graphbench.reports.submissions.groups import check_group, difference
-from graphbench.reports.submissions.predictions import files_of_seed, require_data, score_seed
+from graphbench.reports.submissions.predictions import ScoredSeed, score_folder
 from graphbench.reports.submissions.records import NO_DIGEST, check_record, read_submitted
 
 UNNAMED = "unnamed"  # model of records that are never written, of submissions without a description
-MOST_DECODING = 1000
 _AT_ONCE = 2**20
 
 
@@ -84,7 +82,7 @@ class _Check:
         self.entries: dict[str, SubmittedDataset] = {}
         self.cards: dict[str, Card] = {}
         self.computed: list[tuple[str, RunRecord]] = []
-        self.digests: dict[tuple[str, int, str], str] = {}
+        self.seeds: dict[tuple[str, str, str], int] = {}  # dataset, split, hash of the file -> first seed
 
     def run(self) -> None:
         """Check everything; the report then has the findings."""
@@ -191,40 +189,42 @@ class _Check:
             entry.add(Level.REFUSED, str(error).replace(f"{folder.path}/", ""), name)
 
     def _score(self, folder: SeedFolder, card: Card, entry: SubmittedDataset, name: str) -> None:
-        from graphbench.loader import Loader
-        from graphbench.tasks.registry import task_of
-
         stated = self.budgets.get(card.address, StatedBudget())
-        given = [r for r in entry.records if r.seed == folder.seed and not r.data_seed]
-        record = given[0] if given else None
-        limit = _limit(card, stated, record)
-        source: dict[str, Any] = {"root": self.data.root, "workers": self.data.workers}
-        splits = Loader(card.address, limit=limit, **source).load(())
-        task = task_of(splits.card, _settings_of(record))
-        files = files_of_seed(task, folder.path)
-        needed = ["train"] * (task.reads_training and not task.facts)
-        for split in (*files, *needed):
-            require_data(card, split, limit.get(split) if isinstance(limit, dict) else limit, self.data)
-        used, scores, warnings = score_seed(task, files, splits, stated.scores)
-        entry.recomputed[folder.seed] = tuple(files)
-        for warning in warnings:
+        record = next((r for r in entry.records if r.seed == folder.seed and not r.data_seed), None)
+        like = record or next(iter(entry.records), None)
+        scored = score_folder(folder.path, card, stated, self.data, record, like)
+        entry.recomputed[folder.seed] = tuple(scored.files)
+        for warning in scored.warnings:
             entry.add(Level.REMARK, warning.replace(f"{folder.path}/", ""), name)
-        self._note_copies(files, card.address, folder.seed, entry)
-        if record is not None:
-            if words := difference(record, scores):
-                entry.add(
-                    Level.REFUSED,
-                    f"{words}; give the predictions of the run that is recorded, or remove the record: "
-                    "--records writes one of these predictions",
-                    name,
-                )
+        self._note_copies(scored.files, card.address, folder.seed, entry)
+        if record is None:
+            self._add_computed(scored, folder.seed, stated, entry, name)
+        elif words := difference(record, scored.scores):
+            entry.add(
+                Level.REFUSED,
+                f"{words}; give the predictions of the run that is recorded, or remove the record: --records "
+                "writes one of these predictions",
+                name,
+            )
+
+    def _add_computed(
+        self, scored: ScoredSeed, seed: int, stated: StatedBudget, entry: SubmittedDataset, name: str
+    ) -> None:
+        """Add the record of scores that were computed from predictions."""
+        if any(other.config.get("kind") != OWN_MODEL for other in entry.records):
+            entry.add(
+                Level.REFUSED,
+                f"there is no record of seed {seed} that can be read, but records of other seeds; add it, or remove "
+                "the predictions",
+                name,
+            )
             return
-        found = record_of_scores(used, scores, self._stated(folder.seed, stated))
+        found = record_of_scores(scored.used, scored.scores, self._stated(seed, stated))
         about = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
-        found = found.model_copy(update={**about, "budget": self._budget(found, splits.card, stated)})
+        found = found.model_copy(update={**about, "budget": self._budget(found, scored.card, stated)})
         check_record(found, name, entry, self.data)
         entry.records.append(found)
-        self.computed.append((card.address, found))
+        self.computed.append((entry.dataset, found))
 
     def _stated(self, seed: int, stated: StatedBudget) -> Stated:
         about = self.description
@@ -250,45 +250,13 @@ class _Check:
         for split, path in files.items():
             if path.is_dir():
                 continue
-            other = self.digests.setdefault((dataset, seed, split), _digest(path))
-            for (of, before, name), digest in self.digests.items():
-                if (of, name, digest) == (dataset, split, other) and before != seed:
-                    entry.add(
-                        Level.REMARK,
-                        f"the predictions of {split} of the seeds {before} and {seed} are the same file; check that "
-                        "they are two runs",
-                    )
-
-
-def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | dict[str, int] | None:
-    """Return how many samples the predictions are of: as stated, or as the record beside them says."""
-    if stated.limit is not None or record is None:
-        return stated.limit
-    whole = record.config.get("limit")
-    if limited_parameter(card) is not None or card.series is not None:
-        return whole if isinstance(whole, int) and not isinstance(whole, bool) and whole > 0 else None
-    full = {name: spec.count for name, spec in card.all_splits.items()}
-    found = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
-    return found or None
-
-
-def _settings_of(record: RunRecord | None) -> dict[str, Any]:
-    """Return the decoder's settings of a recorded run, with which its predictions are scored.
-
-    Raises:
-        ResultError: If scoring could take for ever with them.
-    """
-    training = {} if record is None else record.config.get("training")
-    decoding = training.get("decoding") if isinstance(training, Mapping) else None
-    if not isinstance(decoding, Mapping) or not decoding:
-        return {}
-    for name, value in decoding.items():
-        if isinstance(value, int | float) and name != "seed" and abs(value) > MOST_DECODING:
-            raise ResultError(
-                f"the record has training.decoding.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
-                "are recomputed; remove the predictions, or decode with less"
-            )
-    return {"decoding": dict(decoding)}
+            before = self.seeds.setdefault((dataset, split, _digest(path)), seed)
+            if before != seed:
+                entry.add(
+                    Level.REMARK,
+                    f"the predictions of {split} of the seeds {before} and {seed} are the same file; check that they "
+                    "are two runs",
+                )
 
 
 def _digest(path: Path) -> str:

@@ -15,6 +15,7 @@ from graphbench.core.validation import explain
 from graphbench.evaluation.results import MODEL_NAME
 
 MOST_BYTES = 65_536
+_MOST_LEVELS = 20
 _MOST_COUNT = 10**12
 
 
@@ -137,7 +138,12 @@ def read_description(path: Path) -> Description:
 
 
 def _refuse_aliases(text: str) -> None:
-    """Refuse aliases, with which a few lines can stand for billions of values."""
+    """Refuse aliases, with which a few lines can stand for billions of values, and nesting that takes long to read."""
+    levels = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"line {event.start_mark.line + 1} has an alias (*{event.anchor}); write the value itself")
+            line = "a line" if event.start_mark is None else f"line {event.start_mark.line + 1}"
+            raise ValueError(f"{line} has an alias (*{event.anchor}); write the value itself")
+        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if levels > _MOST_LEVELS:
+            raise ValueError("its lists and mappings are nested too deeply")

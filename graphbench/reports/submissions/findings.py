@@ -78,11 +78,13 @@ class SubmittedDataset:
     hashes: dict[str, str] = field(default_factory=dict)
     primary: str = ""
     scoreable: int = 0
+    _known: set[Finding] = field(default_factory=set, repr=False)
 
     def add(self, level: Level, text: object, file: object = "") -> None:
         """Add a finding, once."""
         found = Finding.of(level, text, file)
-        if found not in self.findings:
+        if found not in self._known:
+            self._known.add(found)
             self.findings.append(found)
 
     def of_level(self, level: Level) -> list[Finding]:

@@ -15,6 +15,7 @@ from graphbench.evaluation.results import DATASET_ID
 DESCRIPTION = "submission.yaml"
 PREDICTIONS = "predictions"
 MOST_FILES = 250_000
+MOST_RUNS = 5000
 MOST_LEVELS = 8
 MOST_NAME = 200
 _SEED = re.compile(r"seed([0-9]{1,9})")
@@ -72,7 +73,8 @@ def contents_of(folder: Path) -> Contents:
 
     Raises:
         UnsafeFolder: If there is a link, a special file, or a name that is refused; or there are more than
-            :data:`MOST_FILES` files, or more than :data:`MOST_LEVELS` folders within each other.
+            :data:`MOST_FILES` files, :data:`MOST_RUNS` records or folders of predictions, or :data:`MOST_LEVELS`
+            folders within each other.
     """
     found, seeds = Contents(folder), dict[Path, SeedFolder]()
     for path in sorted(_files_below(folder)):
@@ -84,6 +86,9 @@ def contents_of(folder: Path) -> Contents:
         elif parts != (DESCRIPTION,):
             found.unread += 1
     found.predictions = list(seeds.values())
+    for what, runs in (("records", found.records), (PREDICTIONS, found.predictions)):
+        if len(runs) > MOST_RUNS:
+            raise UnsafeFolder({what: f"there are {len(runs):,} of them; at most {MOST_RUNS:,} are read"})
     return found
 
 

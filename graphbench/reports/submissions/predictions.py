@@ -5,30 +5,53 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.cards import Card
-from graphbench.core.errors import EvaluationError, GraphBenchError
+from graphbench.core.errors import EvaluationError, GraphBenchError, ResultError
 from graphbench.core.untrusted import shown
+from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.array_headers import require_declared_sizes
+from graphbench.evaluation.results import RunRecord
 from graphbench.reports.submissions.data import CanonicalData
+from graphbench.reports.submissions.description import StatedBudget
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.score import Score
-    from graphbench.loader import Splits
     from graphbench.tasks.base import Task
 
 MOST_ARRAY_BYTES = 2**32
 MOST_TEXT_BYTES = 2**28
 MOST_FILE_BYTES = 2**24  # of a file with a single answer
+MOST_DECODING = 1000  # of a number among a decoder's settings
 _AT_ONCE = 2**20
 _ARRAYS = (".npy", ".npz")
 
 
 class MissingData(GraphBenchError):
     """The data that predictions are for are not on this machine."""
+
+
+@dataclass
+class ScoredSeed:
+    """The scores of a seed's predictions.
+
+    Attributes:
+        card: The card of the data, with its limit.
+        files: Split -> file of its predictions.
+        used: Split -> the data.
+        scores: Split, or part of one -> its score.
+        warnings: What the library warned of.
+    """
+
+    card: Card
+    files: dict[str, Path]
+    used: dict[str, GraphDataset] = field(default_factory=dict)
+    scores: dict[str, Score] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 def require_data(card: Card, split: str, limit: int | None, data: CanonicalData) -> None:
@@ -70,31 +93,81 @@ def files_of_seed(task: Task, folder: Path) -> dict[str, Path]:
     return found
 
 
-def score_seed(
-    task: Task, files: Mapping[str, Path], splits: Splits, scores: str | None
-) -> tuple[dict[str, GraphDataset], dict[str, Score], list[str]]:
-    """Return the splits that were scored, the scores by name, and the warnings that were given.
+def score_folder(
+    folder: Path,
+    card: Card,
+    stated: StatedBudget,
+    data: CanonicalData,
+    record: RunRecord | None = None,
+    like: RunRecord | None = None,
+) -> ScoredSeed:
+    """Return the scores of a seed's predictions.
 
     Args:
-        task: The task.
-        files: Split -> file of its predictions.
-        splits: The data.
-        scores: What floating-point predictions are.
+        folder: The folder of the files.
+        card: The card of the dataset.
+        stated: What the submission says of the dataset: a limit, and what floating-point predictions are.
+        data: The data.
+        record: The record of the same run, if there is one, with whose decoder scores become solutions.
+        like: A record whose samples were scored; the first ones of each split where no limit is stated.
 
     Raises:
-        GraphBenchError: If predictions are refused; the message names the file.
+        GraphBenchError: If predictions are refused, or the data are missing; the message names the file.
     """
-    used: dict[str, GraphDataset] = {}
-    found: dict[str, Score] = {}
+    from graphbench.loader import Loader
+    from graphbench.tasks.registry import task_of
+
+    limit = _limit(card, stated, like)
+    options: dict[str, Any] = {"root": data.root, "workers": data.workers}
+    splits = Loader(card.address, limit=limit, **options).load(())
+    task = task_of(splits.card, _settings_of(record))
+    files = files_of_seed(task, folder)
+    needed = ["train"] * (task.reads_training and not task.facts)
+    for split in (*files, *needed):
+        require_data(card, split, limit.get(split) if isinstance(limit, dict) else limit, data)
     task.read_training(splits)
-    with _warnings_noted() as warnings:
+    found = ScoredSeed(splits.card, files)
+    with _warnings_noted() as found.warnings:
         for name, file in files.items():
             split = splits[name]
             task.require_labels(split)
             require_readable(file, len(split))
-            found |= _score_file(task, file, split, scores)
-            used[name] = split
-    return used, found, warnings
+            own = _score_file(task, file, split, stated.scores)
+            found.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
+            found.scores |= own
+            found.used[name] = split
+    return found
+
+
+def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | dict[str, int] | None:
+    """Return how many samples the predictions are of: as stated, or as the record beside them says."""
+    if stated.limit is not None or record is None:
+        return stated.limit
+    whole = record.config.get("limit")
+    if limited_parameter(card) is not None or card.series is not None:
+        return whole if isinstance(whole, int) and not isinstance(whole, bool) and whole > 0 else None
+    full = {name: spec.count for name, spec in card.all_splits.items()}
+    found = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
+    return found or None
+
+
+def _settings_of(record: RunRecord | None) -> dict[str, Any]:
+    """Return the decoder's settings of a recorded run, with which its predictions are scored.
+
+    Raises:
+        ResultError: If scoring could take for ever with them.
+    """
+    training = {} if record is None else record.config.get("training")
+    decoding = training.get("decoding") if isinstance(training, Mapping) else None
+    if not isinstance(decoding, Mapping) or not decoding:
+        return {}
+    for name, value in decoding.items():
+        if isinstance(value, int | float) and name != "seed" and abs(value) > MOST_DECODING:
+            raise ResultError(
+                f"the record has training.decoding.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
+                "are recomputed; remove the predictions, or decode with less"
+            )
+    return {"decoding": dict(decoding)}
 
 
 def require_readable(path: Path, samples: int) -> None:

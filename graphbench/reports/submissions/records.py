@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def read_submitted(path: Path) -> SubmittedRecord:
     except (OSError, ValueError) as error:
         raise ResultError(f"no JSON record: {error}") from error
     record = parse_record(payload, path)
-    for names in (record.scores, *record.scores.values(), record.data_hashes, record.graphs_scored, record.curves):
+    lists: list[Iterable[str]] = [record.scores, record.data_hashes, record.graphs_scored, record.curves]
+    for names in (*lists, *record.scores.values()):
         long = next((name for name in names if len(name) > _MOST_NAME or "\n" in name), None)
         if long is not None:
             raise ResultError(f"{long[:40]!r}... is no name of a split, metric or curve")

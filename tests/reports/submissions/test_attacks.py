@@ -21,7 +21,7 @@ from graphbench.reports.submissions import Verdict, check_submission
 from graphbench.reports.submissions import folder as folders
 from graphbench.reports.submissions import predictions as limits
 
-from .conftest import SETS, TREES, describe, edited, place_of, predict, record_of, saved, told
+from .conftest import SETS, TREES, describe, edited, noisy, place_of, predict, record_of, saved, told
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -385,6 +385,11 @@ def test_too_many_and_too_deep(folder, check, monkeypatch):
     deep = folder.joinpath(*["a"] * 12)
     deep.mkdir(parents=True)
     assert "folders lie more than 8 deep" in refusal(check)
+    monkeypatch.setattr(folders, "MOST_RUNS", 3)
+    for number in range(4):
+        (folder / f"{number}.json").write_text("{}")
+    (folder / "a").rename(folder / ".hidden")
+    assert "records: there are 4 of them; at most 3 are read" in refusal(check)
     monkeypatch.setattr(folders, "MOST_FILES", 5)
     for number in range(8):
         (folder / f"{number}.txt").touch()
@@ -401,7 +406,7 @@ def test_too_many_and_too_deep(folder, check, monkeypatch):
         ("- a\n- b\n", "it holds no keys"),
         ("a: 1\na: 2\n", "the key 'a' appears twice"),
         ("a: &x [1]\nb: *x\n", "line 2 has an alias (*x); write the value itself"),
-        ("a: " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("a: " + "[" * 30_000 + "]" * 30_000, "nested too deeply"),
         ("a: " + "9" * 6000, "it cannot be read"),
         ("a: 2020-13-45\n", "it cannot be read"),
         ("a: \x1b[2J\n", "it cannot be read"),
@@ -468,3 +473,16 @@ def test_html_of_a_submission_is_text_in_the_report(folder, check, targets, tmp_
         assert "<script>alert(1)" not in page and "<img src=x" not in page
         assert "&lt;script" in page
     assert yaml.safe_load((folder / "submission.yaml").read_text())["authors"] == [text]
+
+
+def test_predictions_without_the_record_that_the_others_have(folder, root, check, targets):
+    trained = {"kind": "trained", "training": {"steps": 5}}
+    for seed in range(2):
+        truth = targets("test")
+        scores = {
+            "test": {"f1": float(2 * (truth & noisy(truth, seed)).sum() / (truth.sum() + noisy(truth, seed).sum()))}
+        }
+        record = record_of(root, seed, scores=scores)
+        saved(record.model_copy(update={"config": trained}), folder)
+    predict(folder, targets, seeds=range(3))
+    assert "there is no record of seed 2 that can be read, but records of other seeds" in refusal(check)

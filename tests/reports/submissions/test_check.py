@@ -215,3 +215,21 @@ def test_the_report_is_json(folder, targets, check):
     assert found["accepted"] is True and found["datasets"][0]["verdict"] == "accepted"
     assert found["datasets"][0]["recomputed"] == {"0": ["test"], "1": ["test"]}
     assert {finding["level"] for finding in found["datasets"][0]["findings"]} == {"missing"}
+
+
+def test_smaller_networks_are_marked_as_small(tmp_path, root):
+    name, users = "social/sim_replies_small", 500
+    data = graphbench.Loader(name, root=root, limit=users, workers=1).load("test").test
+    batch = next(iter(data.batches(1)))
+    arrays = {feature.name: np.zeros_like(batch[feature.name].numpy()) for feature in data.card.outputs}
+    np.savez(place_of(tmp_path, name) / "test.npz", **arrays)
+    describe(tmp_path, datasets={name: {"limit": users}})
+    report = check_submission(tmp_path, root=root, records=tmp_path / "records")
+    assert report.accepted and report.datasets[0].complete == {"test": False}
+    assert "the data were limited to 500 users: it stands among the small runs" in told(report, "remark")
+    errors = [np.abs(batch[feature.name].numpy()).mean() for feature in data.card.outputs]
+    assert report.datasets[0].values("test") == [pytest.approx(np.mean(errors), rel=1e-6)]
+    assert report.datasets[0].records[0].budget.small is True
+    edited(report.written[0], lambda content: content["budget"].update(small=None))
+    report = check_submission(tmp_path, root=root)
+    assert "its data are limited to 500 users, but it is not marked as a small run" in told(report)
