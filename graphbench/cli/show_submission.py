@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
 
 from rich.table import Table
 
-from graphbench.cli.printing import new_table, print_json, print_line, print_table
+from graphbench.cli.printing import console, new_table, print_json, print_line, print_table
 from graphbench.cli.show_scores import score_text
 from graphbench.core.untrusted import shown
 from graphbench.core.words import counted
@@ -17,6 +19,7 @@ _MOST_DATASETS = 10
 _MOST_LINES = 6  # findings of one level
 _MOST_NAMES = 3
 _SMALL = 5e-5  # four decimals show deviations from here on
+_WRAP: dict[str, Any] = {"subsequent_indent": "  ", "break_long_words": False, "break_on_hyphens": False}
 _STYLES = {Level.REFUSED: "red", Level.REMARK: "yellow", Level.MISSING: "dim"}
 _HEADS = {Level.REFUSED: "Refused", Level.REMARK: "Remarks", Level.MISSING: "Missing, and optional"}
 _RANKED = "test"
@@ -38,8 +41,8 @@ def report(found: SubmissionReport, as_json: bool) -> None:
     _print_sources(found)
     accepted = sum(dataset.verdict is not Verdict.REFUSED for dataset in found.datasets)
     style = "green" if found.accepted else "red"
-    verdict = "" if found.accepted else "; mend what is refused, or remove it"
-    print_line(f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted{verdict}", style)
+    told = f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted" if found.datasets else "nothing accepted"
+    print_line(told if found.accepted else f"{told}; mend what is refused, or remove it", style)
     if found.unread:
         print_line(f"{counted(found.unread, 'other file')}, not read", "dim")
     for path in found.written[:_MOST_NAMES]:
@@ -91,7 +94,7 @@ def _print_findings(level: Level, head: str, found: SubmissionReport) -> None:
         return
     print_line(f"\n{head}", f"bold {_STYLES[level]}")
     for line in lines[:_MOST_LINES]:
-        print_line(f"- {line}", _STYLES[level])
+        print_line(fill(f"- {line}", console().width, **_WRAP), _STYLES[level])
     _print_rest(len(lines) - _MOST_LINES, "line")
 
 
