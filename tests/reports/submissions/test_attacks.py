@@ -486,3 +486,26 @@ def test_predictions_without_the_record_that_the_others_have(folder, root, check
         saved(record.model_copy(update={"config": trained}), folder)
     predict(folder, targets, seeds=range(3))
     assert "there is no record of seed 2 that can be read, but records of other seeds" in refusal(check)
+
+
+def test_bytes_changed_at_random_are_findings_and_never_errors(folder, check, targets):
+    predict(folder, targets, seeds=range(1))
+    assert check(records=folder / "records").accepted
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    whole = {path: path.read_bytes() for path in files}
+    rng = np.random.default_rng(0)
+    accepted = 0
+    for _ in range(60):
+        path = files[rng.integers(len(files))]
+        content = bytearray(whole[path])
+        first, last = sorted(rng.integers(0, len(content), 2))
+        last = min(last, first + 8)
+        content[first:last] = [bytes(rng.integers(0, 256, 8, np.uint8)), b"NaN", b"\x1b[2J", b"[[[[", b""][
+            rng.integers(5)
+        ]
+        path.write_bytes(content)
+        report = check()
+        assert all(finding.line.isprintable() for entry in report.datasets for finding in entry.findings)
+        accepted += report.accepted
+        path.write_bytes(whole[path])
+    assert check().accepted and accepted < 30
