@@ -36,7 +36,8 @@ _T = TypeVar("_T")
 def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
     """Return the precision ``auto`` stands for: bf16 on CUDA devices that support it, else fp32.
 
-    On CPUs bfloat16 autocast is an order of magnitude slower than fp32.
+    On a CPU bfloat16 autocast may be several times as fast as fp32 (with AVX512-BF16 or AMX) or an order of magnitude
+    slower (without), and small models are slower in any case; so it is used only where it is asked for.
     """
     if precision != "auto":
         return precision
