@@ -32,7 +32,7 @@ def leaderboard(
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .html, .md or .json file.")] = Path(
         "leaderboard"
     ),
-    title: Annotated[str, typer.Option(help="Heading of the pages.")] = "GraphBench leaderboard",
+    title: Annotated[str, typer.Option(help="Heading of the pages.")] = "graphbench leaderboard",
     as_json: Annotated[bool, typer.Option("--json", help="Print the leaderboard as JSON and write no pages.")] = False,
 ) -> None:
     """Rank models by run records: self-contained HTML pages, Markdown and JSON.

@@ -54,7 +54,7 @@ def run_processes(count: int, arguments: list[str]) -> None:
         for rank in range(count)
     ]
     try:
-        outputs = [process.communicate(timeout=100)[0] for process in processes]
+        outputs = [process.communicate(timeout=280)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

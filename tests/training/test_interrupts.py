@@ -65,7 +65,7 @@ def outcome(tmp_path):
     def run(script: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "probe.py").write_text(COMMON + script)
         command = [sys.executable, "-m", "probe"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
 
     return run
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMATS = ("html", "md", "json")
-TITLE = "GraphBench leaderboard"
+TITLE = "graphbench leaderboard"
 _ELSEWHERE = "choose another output, a folder or a file ending in .html, .md or .json"
 
 
