@@ -48,6 +48,10 @@ def _run(arguments: list[str] | None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write(f"{INTERRUPTED}\n")
         sys.exit(INTERRUPTED_CODE)
+    except ImportError as error:
+        if type(error).__name__ != "InstallationError":  # of graphbench.core, which this error does not let be imported
+            raise
+        sys.exit(f"error: {error}")
 
 
 def _leave_interrupted() -> NoReturn:

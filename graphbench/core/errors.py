@@ -42,6 +42,10 @@ class PluginError(GraphBenchError, ValueError):
     """A plug-in cannot be loaded or registers a name that is taken; the message names the plug-in."""
 
 
+class InstallationError(GraphBenchError, ImportError):
+    """The installed files are mixed with those of another package; the message says how to mend it."""
+
+
 class MissingDependency(GraphBenchError, ImportError):
     """An optional package or system tool is needed and absent; the message names the command that installs it."""
 

@@ -129,6 +129,6 @@ def _transformers() -> Any:
         import transformers
     except ImportError as error:
         raise MissingDependency(
-            'language models need transformers; install it with: pip install "graphbench[text]"'
+            "language models need transformers; install it with: pip install 'graphbench[text]'"
         ) from error
     return transformers

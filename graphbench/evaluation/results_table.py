@@ -152,7 +152,7 @@ def results(selector: str | Sequence[str] = "*", root: str | Path | None = None,
         import pandas as pd
     except ImportError as error:
         raise MissingDependency(
-            'a table of results needs pandas; install it with: pip install "graphbench[pandas]", '
+            "a table of results needs pandas; install it with: pip install 'graphbench[pandas]', "
             "or use graphbench.evaluation.results_table.as_rows"
         ) from error
     return pd.DataFrame(as_rows(selector, root, **filters), columns=list(COLUMNS))

@@ -40,7 +40,7 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise MissingDependency(
-            'tensorboard=True needs TensorBoard; install it with: pip install "graphbench[tensorboard]"'
+            "tensorboard=True needs TensorBoard; install it with: pip install 'graphbench[tensorboard]'"
         ) from error
     return cast(Board, SummaryWriter(str(folder), purge_step=step + 1))  # type: ignore[no-untyped-call]
 

@@ -80,7 +80,7 @@ def test_a_table_of_pandas(folder: Path) -> None:
 
 def test_without_pandas_the_remedy_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependency, match=r'pip install "graphbench\[pandas\]"'):
+    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[pandas\]'"):
         graphbench.results(root=folder)
     assert as_rows(root=folder)
 

@@ -389,5 +389,5 @@ def test_tensorboard_curves(toys, tiny, tmp_path):
 
 def test_tensorboard_that_is_not_installed_is_an_error(toys, tiny, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(MissingDependency, match=r'pip install "graphbench\[tensorboard\]"'):
+    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[tensorboard\]'"):
         train(data=toys, model=tiny, steps=6, output=tmp_path, tensorboard=True)

@@ -163,4 +163,4 @@ def _load(name: str) -> Any:
                 f"highspy cannot be loaded after {loaded[0]}, which brings its own HiGHS; "
                 "import highspy first, or use another process"
             ) from error
-        raise MissingDependency(f"{name} is not installed; run: pip install {name}") from error
+        raise MissingDependency(f"{name} is not installed; run: pip install 'graphbench[solvers]'") from error

@@ -131,7 +131,7 @@ def _xgboost(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:
         import xgboost
     except ImportError as error:
         raise MissingDependency(
-            'the estimator xgboost needs it; install it with: pip install "graphbench[xgboost]"'
+            "the estimator xgboost needs it; install it with: pip install 'graphbench[xgboost]'"
         ) from error
     boosted = xgboost.XGBRegressor if regression else xgboost.XGBClassifier
     return boosted(**{"random_state": seed, "n_jobs": 1, "tree_method": "hist", **options})

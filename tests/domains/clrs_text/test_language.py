@@ -307,5 +307,5 @@ def test_a_model_of_transformers_is_evaluated_and_saved_models_are_found(tiny, t
 
 def test_missing_transformers_are_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingDependency, match=r'pip install "graphbench\[text\]"'):
+    with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[text\]'"):
         CausalModel.from_pretrained("any")

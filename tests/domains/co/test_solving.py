@@ -167,7 +167,7 @@ def test_missing_solvers_are_named(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(external.importlib, "import_module", refuse)
-    with pytest.raises(MissingDependency, match="pip install gcol"):
+    with pytest.raises(MissingDependency, match=r"gcol is not installed; run: pip install 'graphbench\[solvers\]'"):
         external.gcol_colouring(3, np.array([[0, 1]]))
     monkeypatch.setitem(external.sys.modules, "ortools", external)
     with pytest.raises(MissingDependency, match="import highspy first"):
