@@ -1,0 +1,29 @@
+"""The card of whatever an adapter is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import ArgumentError
+
+
+def card_of(of: Any) -> Card:
+    """Return the card of a dataset, given its id or alias, the card itself, a split or ``Splits``.
+
+    Raises:
+        ArgumentError: If it is none of these.
+        UnknownDataset: If no dataset has that name.
+    """
+    if isinstance(of, Card):
+        return of
+    if isinstance(of, str):
+        from graphbench.catalog.names import card
+
+        return card(of)
+    found = getattr(of, "card", None)
+    if isinstance(found, Card):
+        return found
+    raise ArgumentError(
+        f"the dataset is given as {of!r:.80}; give its id such as 'algoreas/mst_easy', its card, a split or the splits"
+    )

@@ -1,0 +1,287 @@
+"""Splits as ``datasets.Dataset`` of Hugging Face, one row per graph, and back.
+
+The columns are Arrow arrays over the split's own arrays and offsets: what lies at nodes, and graphs, is not copied, and
+no Python object is made per graph. A row has ``num_nodes``, ``edge_index`` (two lists, both directions of undirected
+edges as neighbouring columns, as in ``Data``) and one column per feature: a value at the graph, a list with one value
+per node or per column of ``edge_index``. Values have the types of the store. Of complete graphs all pairs are edges,
+row after row, so ``edge_index`` is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.errors import ArgumentError, MissingDependency
+from graphbench.data.runs import offsets
+from graphbench.data.samples import Samples
+from graphbench.data.sources import Reader
+from graphbench.data.texts import Texts
+from graphbench.interop.cards import card_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    import datasets
+    from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
+
+_ROWS = 1 << 16  # graphs per part of a table
+_ELEMENTS = 1 << 30  # most elements of a column of a part, as Arrow's offsets are int32
+
+
+def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = None) -> datasets.Dataset:
+    """Return a split as a ``datasets.Dataset``.
+
+    Args:
+        split: A split, such as ``splits.train``, or a selection of its graphs.
+        hints: False leaves the hints of trajectories out; True refuses datasets that have any.
+        file: An Arrow file to write the graphs to, part by part, and to read memory-mapped; None for a table in memory.
+
+    Raises:
+        ArgumentError: If the split has transforms, hints that are not left out, or samples of a series.
+        MissingDependency: If ``datasets`` is not installed.
+    """
+    library, arrow = _libraries()
+    card = split.card
+    parts = (_table(arrow, card, part) for part in _parts(split, hints))
+    if file is None:
+        table = arrow.concat_tables(list(parts))
+    else:
+        first = next(parts)
+        with arrow.OSFile(str(file), "wb") as sink, arrow.ipc.new_stream(sink, first.schema) as writer:
+            writer.write_table(first)
+            for part in parts:
+                writer.write_table(part)
+        table = library.Dataset.from_file(str(file)).data
+    version = f"version {card.version}, {split.split} split"
+    info = library.DatasetInfo(
+        description=f"{card.address}, {version}: {card.summary}",
+        license=card.licence,
+        features=library.Features.from_arrow_schema(table.schema),
+    )
+    return library.Dataset(table if file is not None else library.table.InMemoryTable(table), info=info)
+
+
+def from_hf(dataset: datasets.Dataset, of: Any) -> Samples:
+    """Return the graphs of a ``datasets.Dataset`` of :func:`to_hf` as flat arrays, bit for bit those of the split.
+
+    Args:
+        dataset: The dataset, which may have been saved, loaded, selected from or shuffled.
+        of: The dataset's card, its id, a split or the splits.
+
+    Raises:
+        ArgumentError: If a column is missing, or the rows are no graphs of the card.
+        MissingDependency: If ``datasets`` is not installed.
+    """
+    _libraries()
+    card = card_of(of)
+    edges = () if card.complete else ("edge_index",)
+    needed = ["num_nodes", *edges, *(f.name for f in card.stored_features)]
+    missing = [name for name in needed if name not in dataset.column_names]
+    if missing:
+        raise ArgumentError(f"the dataset lacks the columns {', '.join(missing)} of {card.address}")
+    if getattr(dataset, "_indices", None) is not None:
+        dataset = dataset.flatten_indices()
+    columns = {name: _joined(dataset.data.column(name)) for name in needed}
+    nodes = _numbers(columns["num_nodes"]).astype(np.int64)
+    stored, counts, keep = (np.empty((0, 2), np.int64), nodes * nodes, None)
+    if not card.complete:
+        stored, counts, keep = _stored_edges(card, columns["edge_index"])
+    lengths = {Location.NODE: nodes, Location.EDGE: counts * (1 if card.directed else 2), Location.GRAPH: None}
+    values = {f.name: _values(f, columns[f.name], lengths[f.location]) for f in card.stored_features}
+    if keep is not None:
+        values |= {f.name: _per_edge(values[f.name]) for f in card.stored_features if f.location is Location.EDGE}
+    return Samples(nodes, counts, stored, values)
+
+
+def hf_reader(of: Any) -> Reader:
+    """Return a reader of a folder that ``DatasetDict.save_to_disk`` wrote, for ``Loader(..., source=hf_reader(id))``.
+
+    Args:
+        of: The dataset's card or id.
+    """
+    card = card_of(of)
+
+    def read(folder: Path) -> Mapping[str, Samples]:
+        library, _ = _libraries()
+        return {name: from_hf(split, card) for name, split in library.load_from_disk(str(folder)).items()}
+
+    return read
+
+
+def _libraries() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+
+        import datasets
+    except ImportError as error:
+        raise MissingDependency(
+            f"this needs the library datasets of Hugging Face ({error}); install it: pip install 'graphbench[hf]'"
+        ) from error
+    return datasets, pyarrow
+
+
+def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
+    """Yield the graphs of a split in parts.
+
+    Raises:
+        ArgumentError: See :func:`to_hf`.
+    """
+    from graphbench.data.domain import view_of
+    from graphbench.data.views import viewed
+
+    card = split.card
+    if split.is_changed:
+        raise ArgumentError("the split has a transform or pre_transform, which an export would lose; load it without")
+    if card.series is not None:
+        raise ArgumentError(
+            f"the samples of {card.address} are pairs of states that share one graph, and rows would repeat them; "
+            "use `graphbench export` or the files of the split"
+        )
+    if card.hints and hints:
+        raise ArgumentError(f"{card.address} has hints, which are trajectories and no columns; give hints=False")
+    view, samples, numbers = view_of(card), split.samples, split.graph_numbers
+    for first in range(0, max(len(split), 1), _ROWS):
+        last = min(first + _ROWS, len(split))
+        chosen = slice(first, last) if numbers is None else numbers[first:last]
+        if view is not None:
+            yield viewed(card, view, samples, chosen)
+        elif isinstance(chosen, slice):
+            yield samples.part(card, first, last)
+        else:
+            yield samples.take(card, chosen)
+
+
+def _table(arrow: Any, card: Card, samples: Samples) -> pyarrow.Table:
+    copies = 1 if card.directed else 2
+    ptr = {Location.NODE: samples.node_ptr, Location.EDGE: samples.edge_ptr * copies, Location.GRAPH: None}
+    columns: dict[str, Any] = {"num_nodes": arrow.array(samples.num_nodes)}
+    if not card.complete:
+        columns["edge_index"] = _edge_lists(arrow, samples, card.directed)
+    for feature in card.stored_features:
+        value = samples.values[feature.name]
+        if feature.location is Location.EDGE and not card.directed:
+            value = _both_directions(value, feature)
+        columns[feature.name] = _column(arrow, feature, value, ptr[feature.location])
+    return arrow.table(columns)
+
+
+def _both_directions(value: NDArray[Any], feature: Feature) -> NDArray[Any]:
+    """Return the values of undirected edges for both directions, as neighbouring rows."""
+    if value.ndim == 2 + len(feature.row_shape):
+        return np.ascontiguousarray(value).reshape(-1, *feature.row_shape)
+    return np.repeat(value, 2, axis=0)
+
+
+def _edge_lists(arrow: Any, samples: Samples, directed: bool) -> Any:
+    """Return the column ``edge_index``: two lists per graph, sources and targets."""
+    edges, counts = samples.edges, samples.num_edges
+    arcs = edges if directed else np.stack([edges, edges[:, ::-1]], axis=1).reshape(-1, 2)
+    counts = counts if directed else counts * 2
+    first = offsets(counts)
+    flat = np.empty(2 * len(arcs), arcs.dtype)  # of every graph its sources, then its targets
+    place = np.arange(len(arcs)) + np.repeat(first[:-1], counts)
+    flat[place], flat[place + np.repeat(counts, counts)] = arcs[:, 0], arcs[:, 1]
+    inner = _lists(arrow, arrow.array(flat), offsets(np.repeat(counts, 2)))
+    return _lists(arrow, inner, 2 * np.arange(len(counts) + 1))
+
+
+def _column(arrow: Any, feature: Feature, value: Any, ptr: NDArray[np.int64] | None) -> Any:
+    if isinstance(value, Texts):
+        offset, content = _int32(value.ptr - value.ptr[0]), np.ascontiguousarray(value.content)
+        items = arrow.StringArray.from_buffers(len(value), arrow.py_buffer(offset), arrow.py_buffer(content))
+    else:
+        rows = np.ascontiguousarray(value)
+        items = arrow.array(rows.reshape(-1))
+        if feature.row_shape:
+            items = arrow.FixedSizeListArray.from_arrays(items, feature.width)
+    return items if ptr is None else _lists(arrow, items, ptr)
+
+
+def _lists(arrow: Any, items: Any, ptr: NDArray[np.int64]) -> Any:
+    return arrow.ListArray.from_arrays(arrow.array(_int32(ptr)), items)
+
+
+def _int32(ptr: NDArray[Any]) -> NDArray[np.int32]:
+    if len(ptr) and int(ptr[-1]) > _ELEMENTS:
+        raise ArgumentError(f"{int(ptr[-1]):,} values in {len(ptr) - 1} graphs are too many for a part of a table")
+    return ptr.astype(np.int32)
+
+
+def _joined(column: Any) -> Any:
+    """Return a column as one Arrow array without missing values.
+
+    Raises:
+        ArgumentError: If a value is missing.
+    """
+    joined = column.combine_chunks()
+    joined = joined.combine_chunks() if hasattr(joined, "num_chunks") else joined
+    if joined.null_count:
+        raise ArgumentError(f"{joined.null_count} rows of the dataset have no value")
+    return joined
+
+
+def _numbers(array: Any) -> NDArray[Any]:
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _flattened(array: Any, per_row: NDArray[np.int64] | int, what: str) -> Any:
+    """Return the values of lists one after the other, after checking how many each has."""
+    lengths = _numbers(array.value_lengths())
+    if not np.array_equal(lengths, np.broadcast_to(per_row, lengths.shape)):
+        row = int(np.flatnonzero(lengths != per_row)[0])
+        wanted = np.broadcast_to(per_row, lengths.shape)[row]
+        raise ArgumentError(f"row {row} of the dataset has {lengths[row]} values of {what}, not {wanted}")
+    return array.flatten()
+
+
+def _values(feature: Feature, array: Any, lengths: NDArray[np.int64] | None) -> Any:
+    if lengths is not None:
+        array = _flattened(array, lengths, feature.name)
+    if feature.kind is Kind.TEXT:
+        return Texts.of(array.to_pylist()) if not len(array) else _texts(array)
+    if feature.row_shape:
+        return _numbers(array.flatten()).reshape(-1, feature.width)
+    return _numbers(array)
+
+
+def _texts(array: Any) -> Texts:
+    import pyarrow
+
+    array = pyarrow.concat_arrays([array.cast(pyarrow.large_string())])
+    _, offset, content = array.buffers()
+    ptr = np.frombuffer(offset, np.int64)[array.offset : array.offset + len(array) + 1]
+    raw = np.frombuffer(content, np.uint8) if content is not None else np.empty(0, np.uint8)
+    return Texts(raw[int(ptr[0]) : int(ptr[-1])], ptr - ptr[0])
+
+
+def _stored_edges(card: Card, column: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return the stored edges, their number per graph, and the rows of the stored ones if there are both directions.
+
+    Raises:
+        ArgumentError: If the two directions of an edge are no neighbours.
+    """
+    inner = _flattened(column, 2, "edge_index")
+    lengths = _numbers(inner.value_lengths()).astype(np.int64).reshape(-1, 2)
+    if (lengths[:, 0] != lengths[:, 1]).any():
+        raise ArgumentError("a graph of the dataset has more sources than targets in edge_index")
+    counts, flat = lengths[:, 0], _numbers(inner.flatten())
+    place = np.arange(int(counts.sum())) + np.repeat(offsets(counts)[:-1], counts)
+    arcs = np.stack([flat[place], flat[place + np.repeat(counts, counts)]], axis=1)
+    if card.directed:
+        return arcs, counts, None
+    if (counts % 2).any() or not np.array_equal(arcs[::2], arcs[1::2, ::-1]):
+        raise ArgumentError("the two directions of an edge are not neighbouring columns of edge_index")
+    return np.ascontiguousarray(arcs[::2]), counts // 2, np.arange(0, len(arcs), 2)
+
+
+def _per_edge(value: NDArray[Any]) -> NDArray[Any]:
+    """Return values of both directions as one value per edge, or as two where they differ."""
+    pairs = value.reshape(-1, 2, *value.shape[1:])
+    return np.ascontiguousarray(pairs[:, 0]) if np.array_equal(pairs[:, 0], pairs[:, 1]) else pairs

@@ -1,0 +1,112 @@
+"""The evaluator of a dataset as a metric of torchmetrics.
+
+This module imports torchmetrics, as the class derives from one of its own; ``graphbench.interop.EvaluatorMetric`` loads
+it on first use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import ArgumentError, MissingDependency
+from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.score import Score
+from graphbench.tasks.evaluator import Evaluator
+
+try:
+    from torchmetrics import Metric
+except ImportError as error:
+    raise MissingDependency(
+        f"a metric of torchmetrics needs it ({error}); install it: pip install 'graphbench[metrics]'"
+    ) from error
+
+
+class EvaluatorMetric(Metric):  # type: ignore[misc]
+    """The metrics of a dataset's evaluator: ``update(batch, predictions)``, ``compute()``, ``reset()``.
+
+    ``compute`` returns metric -> float64 scalar, the primary one first, the same numbers as the evaluator; with
+    ``only`` a single scalar, which Lightning can log as an object. Scores of batches are never averaged.
+
+    With several processes (``torch.distributed``) every process keeps what it was given on the CPU, and ``compute``,
+    which all of them must call, gathers it: the score is that of all graphs together, exactly, as not every metric is
+    a function of sums. Memory grows with the predictions in this case, and in this case alone.
+
+    Args:
+        dataset: Id or alias of the dataset, its card, or an evaluator.
+        only: Return this metric alone; ``"primary"`` for the one that ranks models.
+        **options: Further arguments of ``graphbench.Evaluator``, such as ``scores="logit"``.
+
+    Raises:
+        MissingDependency: If torchmetrics is not installed.
+        ArgumentError: If ``only`` is no metric of the evaluator.
+    """
+
+    full_state_update = False
+    is_differentiable = False
+
+    def __init__(self, dataset: str | Card | BaseEvaluator, *, only: str | None = None, **options: Any) -> None:
+        super().__init__()
+        self.evaluator: BaseEvaluator = dataset if isinstance(dataset, BaseEvaluator) else Evaluator(dataset, **options)
+        self.only = self.evaluator.primary_name if only == "primary" else only
+        names = [metric.name for metric in self.evaluator.metrics]
+        if self.only is not None and self.only not in names:
+            raise ArgumentError(f"only is {only!r}; the evaluator has {', '.join(names)}")
+        self.higher_is_better = next(
+            metric.higher_is_better for metric in self.evaluator.metrics if metric.name == (self.only or names[0])
+        )
+        self._kept: list[tuple[Any, ...]] = []
+
+    def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
+        """Take the predictions of some whole graphs; arguments and errors are the evaluator's."""
+        self.evaluator.update(y_true, y_pred, batch, **further)
+        if _processes() > 1:
+            self._kept.append((_on_cpu(y_true), _on_cpu(y_pred), _on_cpu(batch), further))
+
+    def compute(self) -> dict[str, Tensor] | Tensor:
+        """Return the score of everything since the last :meth:`reset`, of all processes."""
+        return self._as_tensors(self.score())
+
+    def score(self) -> Score:
+        """Return what :meth:`compute` does as a ``Score``, with the numbers of items and graphs."""
+        count = _processes()
+        if count == 1:
+            return self.evaluator.compute()
+        gathered: list[Any] = [None] * count
+        distributed.all_gather_object(gathered, self._kept)
+        sums = self.evaluator.start()
+        for y_true, y_pred, batch, further in (update for kept in gathered for update in kept):
+            self.evaluator.add(sums, y_true, y_pred, batch, **further)
+        return self.evaluator.finish(sums)
+
+    def forward(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> dict[str, Tensor] | Tensor:
+        """Take the predictions of some whole graphs, and return the score of these alone."""
+        self.update(y_true, y_pred, batch, **further)
+        return self._as_tensors(self.evaluator.evaluate(y_true, y_pred, batch, **further))
+
+    def reset(self) -> None:
+        """Forget all updates."""
+        super().reset()
+        self.evaluator.reset()
+        self._kept = []
+
+    def _as_tensors(self, score: Score) -> dict[str, Tensor] | Tensor:
+        if self.only is not None:
+            return torch.tensor(score[self.only], dtype=torch.float64)
+        return {name: torch.tensor(value, dtype=torch.float64) for name, value in score.items()}
+
+
+def _processes() -> int:
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _on_cpu(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_on_cpu(own) for own in value]
+    value = value.detach() if hasattr(value, "detach") else value
+    return value.to("cpu") if hasattr(value, "to") else value
