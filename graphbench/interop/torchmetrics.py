@@ -55,10 +55,13 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
         names = [metric.name for metric in self.evaluator.metrics]
         if self.only is not None and self.only not in names:
             raise ArgumentError(f"only is {only!r}; the evaluator has {', '.join(names)}")
-        self.higher_is_better = next(
-            metric.higher_is_better for metric in self.evaluator.metrics if metric.name == (self.only or names[0])
-        )
         self._kept: list[tuple[Any, ...]] = []
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Direction of ``only``, or else of the primary metric."""
+        wanted = self.only or self.evaluator.primary_name
+        return next(metric.higher_is_better for metric in self.evaluator.metrics if metric.name == wanted)
 
     def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
         """Take the predictions of some whole graphs; arguments and errors are the evaluator's."""
