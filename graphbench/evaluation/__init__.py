@@ -25,4 +25,5 @@ _LAZY = {
 __all__ = ["best_portfolios", "closed_gap", "knee", "par", "weather_scores"]
 
 
-__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
+if not TYPE_CHECKING:  # else type checkers would accept every name
+    __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

@@ -42,4 +42,5 @@ __all__ = [
 ]
 
 
-__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
+if not TYPE_CHECKING:  # else type checkers would accept every name
+    __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

@@ -24,4 +24,5 @@ _LAZY = {
 
 __all__ = ["SCRIPTS", "Aig", "Circuits", "equivalent", "optimise", "synthesise"]
 
-__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
+if not TYPE_CHECKING:  # else type checkers would accept every name
+    __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

@@ -44,4 +44,5 @@ __all__ = [
     "waveforms",
 ]
 
-__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
+if not TYPE_CHECKING:  # else type checkers would accept every name
+    __getattr__, __dir__ = lazy_exports(globals(), _LAZY)

@@ -47,4 +47,5 @@ __all__ = [
     "satzilla_features",
 ]
 
-__getattr__, __dir__ = lazy_exports(globals(), _LAZY)
+if not TYPE_CHECKING:  # else type checkers would accept every name
+    __getattr__, __dir__ = lazy_exports(globals(), _LAZY)
