@@ -2,8 +2,11 @@
 
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -88,19 +91,23 @@ def test_versions_agree() -> None:
     assert f'version = "{graphbench.__version__}"' in text
 
 
+def build(source: Path, kind: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    built = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (path,) = folder.glob({"wheel": "graphbench-*.whl", "sdist": "graphbench-*.tar.gz"}[kind])
+    return path
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    built = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    (path,) = folder.glob("graphbench-*.whl")
-    return path
+    return build(REPOSITORY, "wheel", tmp_path_factory.mktemp("wheel"))
 
 
 def test_wheel_holds_code_and_data_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
+    assert "graphbench/py.typed" in names
     assert "graphbench/_data/datasets/algoreas/mst.yaml" in names
     assert "graphbench/_data/baselines/published/graphbench.yaml" in names
     tops = {name.split("/")[0] for name in names}
@@ -109,6 +116,31 @@ def test_wheel_holds_code_and_data_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.startswith("graphbench/_data/") and name.endswith(".py")]
     shipped = {name for name in names if name.endswith(".py")}
     assert shipped == {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "graphbench").rglob("*.py")}
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(build(REPOSITORY, "sdist", tmp_path / "dist")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+    assert not (source / ".git").exists()
+    again = build(source, "wheel", tmp_path / "again")
+    ours, theirs = (
+        {name: archive.read(name) for name in archive.namelist()} for archive in map(zipfile.ZipFile, (wheel, again))
+    )
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+
+
+def test_the_licence_of_every_dependency_is_listed() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name not in ("dev", "docs")}
+    lines = [*project["dependencies"], *(line for own in extras.values() for line in own)]
+    needed = {re.split(r"[<>=!;\[ ]", line, maxsplit=1)[0].lower() for line in lines}
+    rows = re.findall(
+        r"^\| (\S+) \| (\S+) \| (.+) \| .+ \|$", (REPOSITORY / "THIRD_PARTY.md").read_text(), re.MULTILINE
+    )
+    listed = {name.lower().replace("_", "-") for name, _, licence in rows if licence}
+    assert len(needed) > 30 and needed - listed == set(), "run `make licences`"
 
 
 INSTALLED = """

@@ -20,6 +20,16 @@ from environments import REPOSITORY, Workshop, run
 TARGET = REPOSITORY / "THIRD_PARTY.md"
 NOT_SHIPPED = ("dev", "docs")  # what only developers install
 COPYLEFT = re.compile(r"\bA?L?GPL|General Public|\bMPL|Mozilla|\bEPL|Eclipse|EUPL|CC-BY-SA", re.IGNORECASE)
+KINDS = {
+    "copyleft": COPYLEFT,
+    "proprietary": re.compile("proprietary|nvidia", re.IGNORECASE),
+    "unknown": re.compile("^not stated"),
+}
+NOTES = {
+    "copyleft": "Licences with copyleft, or with it as one of several choices; the packages are used unchanged",
+    "proprietary": "Proprietary, free of charge",
+    "unknown": "No licence in the metadata; the package has a file of it",
+}
 HEAD = """# Third-party licences
 
 graphbench is licensed under Apache-2.0 and contains no code of the packages below; `pip` installs them beside it. The
@@ -29,6 +39,9 @@ On Linux, `pip install torch` from the package index brings NVIDIA's CUDA librar
 of charge.
 
 {notes}
+- Compiled programs inside a package may have licences of their own beside that of the package, which its files state:
+  Yosys and ABC in pyosys, SCIP in pyscipopt, HiGHS in highspy and chszlablib, Kissat in passagemath-kissat, the solvers
+  of python-sat and gbdc, OpenBLAS and the GCC runtime in numpy and scipy.
 
 | package | version | licence | installed by |
 | :--- | :--- | :--- | :--- |
@@ -87,20 +100,18 @@ def table(found: dict[str, dict[str, Any]], installed_by: dict[str, list[str]]) 
     for root, names in installed_by.items():
         for name in names:
             by[name].append(root)
-    rows, copyleft, unknown = [], [], []
+    rows: list[str] = []
+    marked: dict[str, list[str]] = {"copyleft": [], "proprietary": [], "unknown": []}
     for name in sorted(by):
         stated = licence(found[name])
         who = ["graphbench"] if "graphbench" in by[name] else by[name]
         rows.append(
             f"| {found[name]['name']} | {found[name]['version']} | {stated.replace('|', '/')} | {', '.join(who)} |"
         )
-        if COPYLEFT.search(stated):
-            copyleft.append(f"{found[name]['name']} ({stated}; {', '.join(who)})")
-        if stated.startswith("not stated"):
-            unknown.append(found[name]["name"])
-    notes = f"Licences with copyleft, all of packages that are used unchanged: {'; '.join(copyleft) or 'none'}."
-    if unknown:
-        notes += f"\n\nThese state no licence in their metadata: {', '.join(unknown)}."
+        for kind, pattern in KINDS.items():
+            if pattern.search(stated):
+                marked[kind].append(f"{found[name]['name']} ({stated}; {', '.join(who)})")
+    notes = "\n".join(f"- {NOTES[kind]}: {'; '.join(names) or 'none'}." for kind, names in marked.items())
     return HEAD.format(count=len(rows), notes=notes) + "\n".join(rows) + "\n"
 
 

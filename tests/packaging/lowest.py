@@ -34,7 +34,7 @@ def main() -> None:
     lowest = shop.listed(python)
     print(" ".join(f"{name}=={version}" for name, version in lowest.items()), flush=True)
     pinned = [f"{name}=={version}" for name, version in lowest.items()]
-    shop.install(python, "hatchling", "hypothesis", "pytest", "pytest-timeout", *pinned)
+    shop.install(python, "hatchling", "hypothesis", "pip", "pytest", "pytest-timeout", *pinned)
     source = folder / "source"
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(REPOSITORY, source, ignore=NOT_COPIED)
