@@ -117,9 +117,8 @@ def hf_reader(of: Any) -> Reader:
 
 def _libraries() -> tuple[Any, Any]:
     try:
+        import datasets.features  # of the library: any folder named datasets, as that of our cards, can be imported
         import pyarrow
-
-        import datasets
     except ImportError as error:
         raise MissingDependency(
             f"this needs the library datasets of Hugging Face ({error}); install it: pip install 'graphbench[hf]'"
