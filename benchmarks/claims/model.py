@@ -1,0 +1,149 @@
+"""What a file of claims holds: the tables of one paper, and what is said of their rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+FOLDER = Path(__file__).resolve().parent
+Verdict = Literal["reproduced", "refuted", "not_comparable", "open"]
+VERDICTS: dict[Verdict, str] = {
+    "reproduced": "reproduced",
+    "refuted": "refuted",
+    "not_comparable": "not comparable",
+    "open": "open",
+}
+_NAME = r"^[a-z0-9_]+$"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class Row(_Strict):
+    """A row of a table, a group of rows, or a statement about the table, and what is said of it.
+
+    Texts may hold names in braces (``{mean:.1f}``): values that the check measures.
+
+    Attributes:
+        id: Name within the table.
+        about: Which rows or statement, in a few words.
+        verdict: Reproduced, refuted, not comparable, or open.
+        printed: What the paper prints, transcribed or taken from ``baselines/published`` by the check.
+        ours: What the check finds.
+        because: How this was found, why it is refuted, or why it is not comparable.
+        cost: For open rows, what an answer would cost, and how that was estimated.
+        check: Name of the check.
+        arguments: Its arguments.
+        slow: Whether the check takes more than some seconds.
+        needs: Optional packages without which the check is skipped.
+    """
+
+    id: str = Field(pattern=_NAME)
+    about: str
+    verdict: Verdict
+    printed: str
+    ours: str = ""
+    because: str = ""
+    cost: str = ""
+    check: str = Field(pattern=_NAME)
+    arguments: dict[str, Any] = {}
+    slow: bool = False
+    needs: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_what_its_verdict_asks_for(self) -> Row:
+        if (self.verdict == "open") != bool(self.cost):
+            raise ValueError(f"row {self.id!r}: open rows say what an answer would cost, and only these")
+        if self.verdict in ("reproduced", "refuted") and not self.ours:
+            raise ValueError(f"row {self.id!r}: a row that is {self.verdict} says what was found here ('ours')")
+        if self.verdict in ("refuted", "not_comparable") and not self.because:
+            raise ValueError(f"row {self.id!r}: a row that is {VERDICTS[self.verdict]} says why ('because')")
+        return self
+
+    @property
+    def names(self) -> set[str]:
+        """The values of the check that the texts ask for."""
+        texts = (self.printed, self.ours, self.because, self.cost)
+        return {re.split(r"[.\[]", name)[0] for text in texts for _, name, _, _ in Formatter().parse(text) if name}
+
+
+class Table(_Strict):
+    """One table of a paper.
+
+    Attributes:
+        number: Its number; 0 for statements outside tables that are quoted for their numbers.
+        title: A short title.
+        states: What it states, in a sentence.
+        rows: What is said of its rows.
+    """
+
+    number: int = Field(ge=0)
+    title: str
+    states: str
+    rows: tuple[Row, ...] = Field(min_length=1)
+
+
+class Paper(_Strict):
+    """The tables of a paper.
+
+    Attributes:
+        key: Name of the file.
+        title: The paper's title.
+        short: How the page calls it.
+        citation: Authors, year and address.
+        tables: All tables, in order.
+    """
+
+    key: str = Field(pattern=_NAME)
+    title: str
+    short: str
+    citation: str
+    tables: tuple[Table, ...]
+
+    @model_validator(mode="after")
+    def _has_unique_names(self) -> Paper:
+        numbers = [table.number for table in self.tables]
+        if numbers != sorted(set(numbers)):
+            raise ValueError("tables stand in the order of their numbers, each once")
+        for table in self.tables:
+            ids = [row.id for row in table.rows]
+            if len(set(ids)) < len(ids):
+                raise ValueError(f"table {table.number} has two rows of one name: {sorted(ids)}")
+        return self
+
+    def rows(self) -> Iterator[tuple[str, Table, Row]]:
+        """Yield the full name of every row (``graphbench/2/states``), its table, and the row."""
+        for table in self.tables:
+            for row in table.rows:
+                yield f"{self.key}/{table.number}/{row.id}", table, row
+
+
+def read_paper(path: Path) -> Paper:
+    """Return the claims of one file.
+
+    Raises:
+        ValueError: If the file does not follow the format; the message names file and key.
+    """
+    try:
+        return Paper.model_validate({"key": path.stem, **yaml.safe_load(path.read_text(encoding="utf-8"))})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error
+
+
+def papers(folder: Path = FOLDER) -> list[Paper]:
+    """Return the claims about all papers, GraphBench first."""
+    order = ("graphbench", "clrs", "clrs_text", "clutrr")
+    return [read_paper(folder / f"{key}.yaml") for key in order if (folder / f"{key}.yaml").is_file()]
+
+
+def all_rows(folder: Path = FOLDER) -> dict[str, Row]:
+    """Return every row of every paper under its full name."""
+    return {name: row for paper in papers(folder) for name, _, row in paper.rows()}

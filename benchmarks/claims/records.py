@@ -1,0 +1,122 @@
+"""Scores of trained models: which runs at the paper's budget are recorded, and what the missing ones would cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from statistics import mean
+from typing import Any
+
+from benchmarks.claims.registry import Outcome, check
+from benchmarks.common import RESULTS
+from graphbench.catalog.resources import baselines_dir
+from graphbench.evaluation.results import RunRecord, load_records
+from graphbench.reports.published import published
+
+_HOUR = 3600.0
+
+
+def _records(dataset: str) -> Iterable[RunRecord]:
+    """Return the committed records of a dataset, those of its views (``@vg``) included."""
+    folder = baselines_dir() / "results"
+    return [record for record in load_records(root=folder) if record.dataset.split("@")[0] == dataset.split("@")[0]]
+
+
+def _shown(record: RunRecord, metric: str) -> str:
+    value = record.scores.get("test", {}).get(metric)
+    score = "no score" if value is None else f"{value:.3g}"
+    return f"{record.dataset} {record.model} {score} ({record.budget.label})"
+
+
+@check
+def printed_runs_are_not_recorded(
+    datasets: Sequence[str],
+    models: Sequence[str],
+    metric: str,
+    seeds: int = 3,
+    runs: int = 0,
+    small: Sequence[str] = (),
+    cost: dict[str, Any] | None = None,
+) -> Outcome:
+    """Runs with the printed budget of which fewer seeds are recorded than the paper has.
+
+    It stops being true as soon as one model of one dataset has as many full-budget records as the paper has seeds: the
+    row can then be settled.
+
+    Args:
+        datasets: Datasets of the rows.
+        models: Configurations with the printed budget.
+        metric: Metric of the scores that are shown.
+        seeds: Seeds behind a printed number.
+        runs: Training runs behind the rows; by default one for each dataset, model and seed.
+        small: Small configurations whose scores are shown, never as a reproduction.
+        cost: How the cost of a run is estimated, see :func:`_hours`.
+    """
+    full: dict[tuple[str, str], list[RunRecord]] = {}
+    shown = []
+    for dataset in datasets:
+        for record in _records(dataset):
+            if record.model in models and record.budget.small is False:
+                full.setdefault((record.dataset, record.model), []).append(record)
+            elif record.model in small:
+                shown.append(_shown(record, metric))
+    complete = [" ".join(key) for key, found in full.items() if len({record.seed for record in found}) >= seeds]
+    runs = runs or len(datasets) * len(models) * seeds
+    values: dict[str, Any] = {
+        "runs": runs,
+        "full": "; ".join(_shown(record, metric) for found in full.values() for record in found) or "none",
+        "small": "; ".join(shown) or "none",
+    }
+    if cost is not None:
+        values |= _hours(cost, runs)
+    return Outcome(not complete, values, f"{', '.join(complete)}: {seeds} seeds are recorded; settle the row")
+
+
+def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
+    """Return hours of one run and of all.
+
+    Args:
+        cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step; ``{record:
+            [dataset, model], factor: F}`` for the time of a recorded run, F times as much work.
+        runs: Number of runs.
+    """
+    if "step" in cost:
+        for name in ("training", "trajectories"):
+            for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
+                if row["what"] == cost["step"]:
+                    seconds = row["ours"] / (1000.0 if row["unit"] == "ms" else 1.0)
+                    hours = seconds * cost["steps"] / _HOUR
+                    return {"step": seconds, "hours": hours, "all_hours": hours * runs}
+        raise ValueError(f"no measurement is called {cost['step']!r}")
+    dataset, model = cost["record"]
+    times = [r.wall_seconds for r in _records(dataset) if r.model == model and r.wall_seconds is not None]
+    hours = mean(times) * cost.get("factor", 1.0) / _HOUR
+    return {"recorded": mean(times) / _HOUR, "hours": hours, "all_hours": hours * runs}
+
+
+@check
+def no_record_of_files(datasets: Sequence[str], cells: int) -> Outcome:
+    """Datasets that are read from files which this project has not got: nothing is measured or recorded on them.
+
+    Args:
+        datasets: The datasets.
+        cells: Printed numbers that would be answered.
+    """
+    found = [record.dataset for dataset in datasets for record in _records(dataset)]
+    return Outcome(not found, {"cells": cells, "datasets": len(datasets)}, f"there are records of {sorted(set(found))}")
+
+
+@check
+def best_recorded_beside(dataset: str, model: str, metric: str, table: int, records: str) -> Outcome:
+    """The mean score of recorded runs beside a printed one that is on other data.
+
+    Args:
+        dataset: Our dataset, under whose name the number is printed in ``baselines/published``.
+        model: The printed model.
+        metric: The metric.
+        table: The table.
+        records: The configuration of our records.
+    """
+    (printed,) = [s for s in published(dataset) if (s.model, s.metric, s.table) == (model, metric, table)]
+    own = [r.scores["test"][metric] for r in _records(dataset) if r.model == records and r.dataset == dataset]
+    return Outcome(bool(own), {"printed": printed.value, "ours": mean(own), "seeds": len(own)})
