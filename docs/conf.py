@@ -24,6 +24,7 @@ extensions = [
     "dataset_pages",
     "dataset_costs",
     "beside_published",
+    "published_tables",
     "command_line",
     "benchmark_tables",
     "leaderboard_page",

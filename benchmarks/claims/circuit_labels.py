@@ -10,7 +10,7 @@ from benchmarks.claims.registry import Outcome, check
 
 @check
 def transients_of_converters(devices: int, count: int = 150) -> Outcome:
-    """How many random converters settle within the 4 ms that are simulated, and whether its labels are those of the end.
+    """How many random converters settle within the simulated 4 ms, and whether labels are those of the steady state.
 
     Transients and steady states are computed exactly, by matrix exponentials.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from itertools import pairwise
 from statistics import mean
 
 import networkx as nx
@@ -50,7 +51,7 @@ def disjoint_odd_cycles(graph: nx.Graph) -> int:
     while longest <= len(near):
         for root in near:
             while (walk := _odd_walk(near, root, longest)) is not None:
-                for u, v in zip(walk, walk[1:], strict=False):
+                for u, v in pairwise(walk):
                     near[u].discard(v)
                     near[v].discard(u)
                 found += 1

@@ -107,3 +107,46 @@ def snapshots_follow(table: int, unsound: Sequence[str], wrong: Sequence[str]) -
         },
         f"unsound {found_unsound}, wrong {found_wrong}, found {families_found}",
     )
+
+
+@check
+def own_sentences() -> Outcome:
+    """The sentences of our stories are Apache-2.0, and no dataset here is made of the authors' sentences."""
+    import graphbench
+    from graphbench.catalog.names import list_datasets
+
+    licences = {graphbench.card(name).licence for name in list_datasets("clutrr/*")}
+    return Outcome(licences == {"Apache-2.0"}, {"licence": ", ".join(sorted(licences))}, f"licences {licences}")
+
+
+@check
+def no_record_of_people() -> Outcome:
+    """No record of people's answers is kept."""
+    from graphbench.catalog.resources import baselines_dir
+    from graphbench.evaluation.results import load_records
+    from graphbench.reports.published import published
+
+    people = [s for s in published("clutrr/gen_23") if s.model.startswith("human")]
+    records = [r for r in load_records("clutrr/*", baselines_dir() / "results") if r.model.startswith("human")]
+    return Outcome(not records, {"cells": len(people)}, f"{len(records)} records of people")
+
+
+@check
+def settings_of_published_data() -> Outcome:
+    """Lengths and kinds of noise of our datasets after the paper's rules, beside table 6."""
+    import graphbench
+
+    problems = []
+    for name, lengths in {"paper_gen_23": [2, 3], "paper_gen_234": [2, 3, 4]}.items():
+        card = graphbench.card(f"clutrr/{name}")
+        if card.split("train").parameters["lengths"] != lengths or list(card.ood) != [f"k{k}" for k in range(2, 11)]:
+            problems.append(name)
+    kinds = ["clean", "supporting", "irrelevant", "disconnected"]
+    for kind in kinds:
+        card = graphbench.card(f"clutrr/paper_rob_{kind}")
+        noise = card.split("train").parameters.get("noise", "none")
+        if noise != ("none" if kind == "clean" else kind) or list(card.ood) != kinds:
+            problems.append(f"paper_rob_{kind}")
+        if card.split("train").parameters["lengths"] != [2, 3]:
+            problems.append(f"paper_rob_{kind}, lengths")
+    return Outcome(not problems, {"datasets": 6}, ", ".join(problems))

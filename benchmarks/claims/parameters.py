@@ -22,7 +22,7 @@ def _weights(dataset: str, model: str, changes: dict[str, Any]) -> int:
 
 @check
 def numbers_of_weights(printed: list[dict[str, Any]], agree: bool = True) -> Outcome:
-    """Weights of our models beside printed counts, which agree within 1 %.
+    """Weights of our models beside printed counts, which agree within 1 % or the last printed digit.
 
     Args:
         printed: Items with ``dataset``, ``model``, the printed number in millions (``million``) and, where the
@@ -33,9 +33,10 @@ def numbers_of_weights(printed: list[dict[str, Any]], agree: bool = True) -> Out
     for item in printed:
         count = _weights(item["dataset"], item["model"], item.get("changes", {}))
         off = count / (1e6 * item["million"]) - 1
+        digit = 0.5 * 10 ** -len(str(item["million"]).partition(".")[2]) / item["million"]
         own.append(count / 1e6)
         relative.append(abs(off))
-        if (abs(off) <= _TOLERANCE) != agree:
+        if (abs(off) <= max(_TOLERANCE, digit)) != agree:
             problems.append(f"{item['dataset']}, {item['model']}: {count:,}, printed {item['million']} million")
     return outcome_of(
         problems, models=len(printed), largest=max(relative), smallest=min(relative), own=own, most=max(own)

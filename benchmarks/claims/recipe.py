@@ -1,10 +1,11 @@
-"""Graphs drawn by networkx from tables 14 and 15 of the GraphBench paper, independently of this package's generators."""
+"""Graphs that networkx draws from tables 14 and 15 of GraphBench, independently of this package's generators."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from statistics import mean, stdev
 from typing import Any
 
@@ -71,7 +72,7 @@ def link_each(graph: nx.Graph, source: random.Random) -> nx.Graph:
 def link_all(graph: nx.Graph, source: random.Random) -> nx.Graph:
     """Join the components in a chain, with as few edges as connect the graph."""
     parts = [sorted(part) for part in nx.connected_components(graph)]
-    for before, after in zip(parts, parts[1:], strict=False):
+    for before, after in pairwise(parts):
         graph.add_edge(source.choice(before), source.choice(after))
     return graph
 

@@ -11,7 +11,6 @@ from benchmarks.claims.registry import Outcome, check
 from benchmarks.common import RESULTS
 from graphbench.catalog.resources import baselines_dir
 from graphbench.evaluation.results import RunRecord, load_records
-from graphbench.reports.published import published
 
 _HOUR = 3600.0
 
@@ -22,10 +21,18 @@ def _records(dataset: str) -> Iterable[RunRecord]:
     return [record for record in load_records(root=folder) if record.dataset.split("@")[0] == dataset.split("@")[0]]
 
 
-def _shown(record: RunRecord, metric: str) -> str:
-    value = record.scores.get("test", {}).get(metric)
-    score = "no score" if value is None else f"{value:.3g}"
-    return f"{record.dataset} {record.model} {score} ({record.budget.label})"
+def _shown(records: Iterable[RunRecord], metric: str) -> str:
+    """Return mean test scores of records by dataset and model, as a reader sees them."""
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for record in records:
+        value = record.scores.get("test", {}).get(metric)
+        if value is not None:
+            groups.setdefault((record.dataset, record.model, record.budget.label), []).append(value)
+    texts = []
+    for (dataset, model, budget), values in sorted(groups.items()):
+        seeds = f"{len(values)} seed{'s' if len(values) > 1 else ''}"
+        texts.append(f"{model} {mean(values):.3g} on {dataset} ({budget.split(', ')[0]}; {seeds})")
+    return "; ".join(texts) or "none"
 
 
 @check
@@ -36,6 +43,7 @@ def printed_runs_are_not_recorded(
     seeds: int = 3,
     runs: int = 0,
     small: Sequence[str] = (),
+    beside: Sequence[Sequence[str]] = (),
     cost: dict[str, Any] | None = None,
 ) -> Outcome:
     """Runs with the printed budget of which fewer seeds are recorded than the paper has.
@@ -50,22 +58,23 @@ def printed_runs_are_not_recorded(
         seeds: Seeds behind a printed number.
         runs: Training runs behind the rows; by default one for each dataset, model and seed.
         small: Small configurations whose scores are shown, never as a reproduction.
+        beside: Other datasets, each with configurations whose scores are shown, never as a reproduction.
         cost: How the cost of a run is estimated, see :func:`_hours`.
     """
     full: dict[tuple[str, str], list[RunRecord]] = {}
-    shown = []
+    others = [record for dataset, *names in beside for record in _records(dataset) if record.model in names]
     for dataset in datasets:
         for record in _records(dataset):
             if record.model in models and record.budget.small is False:
                 full.setdefault((record.dataset, record.model), []).append(record)
             elif record.model in small:
-                shown.append(_shown(record, metric))
+                others.append(record)
     complete = [" ".join(key) for key, found in full.items() if len({record.seed for record in found}) >= seeds]
     runs = runs or len(datasets) * len(models) * seeds
     values: dict[str, Any] = {
         "runs": runs,
-        "full": "; ".join(_shown(record, metric) for found in full.values() for record in found) or "none",
-        "small": "; ".join(shown) or "none",
+        "full": _shown((record for found in full.values() for record in found), metric),
+        "small": _shown(others, metric),
     }
     if cost is not None:
         values |= _hours(cost, runs)
@@ -76,8 +85,9 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
     """Return hours of one run and of all.
 
     Args:
-        cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step; ``{record:
-            [dataset, model], factor: F}`` for the time of a recorded run, F times as much work.
+        cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step. Or ``{record:
+            [dataset, model]}``, the time of a recorded run, times a ``factor``, or in proportion to the printed
+            ``steps``, ``batch`` and ``weights``.
         runs: Number of runs.
     """
     if "step" in cost:
@@ -89,9 +99,15 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
                     return {"step": seconds, "hours": hours, "all_hours": hours * runs}
         raise ValueError(f"no measurement is called {cost['step']!r}")
     dataset, model = cost["record"]
-    times = [r.wall_seconds for r in _records(dataset) if r.model == model and r.wall_seconds is not None]
-    hours = mean(times) * cost.get("factor", 1.0) / _HOUR
-    return {"recorded": mean(times) / _HOUR, "hours": hours, "all_hours": hours * runs}
+    found = [r for r in _records(dataset) if r.model == model and r.wall_seconds is not None]
+    recorded = mean(r.wall_seconds or 0.0 for r in found) / _HOUR
+    factor = float(cost.get("factor", 1.0))
+    if "steps" in cost:
+        first = found[0]
+        factor = cost["steps"] * cost["batch"] * cost["weights"]
+        factor /= (first.steps or 1) * (first.batch_size or 1) * (first.parameters or 1)
+    hours = recorded * factor
+    return {"recorded": recorded, "factor": factor, "hours": hours, "all_hours": hours * runs}
 
 
 @check
@@ -104,19 +120,3 @@ def no_record_of_files(datasets: Sequence[str], cells: int) -> Outcome:
     """
     found = [record.dataset for dataset in datasets for record in _records(dataset)]
     return Outcome(not found, {"cells": cells, "datasets": len(datasets)}, f"there are records of {sorted(set(found))}")
-
-
-@check
-def best_recorded_beside(dataset: str, model: str, metric: str, table: int, records: str) -> Outcome:
-    """The mean score of recorded runs beside a printed one that is on other data.
-
-    Args:
-        dataset: Our dataset, under whose name the number is printed in ``baselines/published``.
-        model: The printed model.
-        metric: The metric.
-        table: The table.
-        records: The configuration of our records.
-    """
-    (printed,) = [s for s in published(dataset) if (s.model, s.metric, s.table) == (model, metric, table)]
-    own = [r.scores["test"][metric] for r in _records(dataset) if r.model == records and r.dataset == dataset]
-    return Outcome(bool(own), {"printed": printed.value, "ours": mean(own), "seeds": len(own)})

@@ -31,7 +31,8 @@ def run_row(row: Row) -> dict[str, Any]:
         for package in row.needs:
             _require(package)
         found = checks()[row.check](**row.arguments)
-        status, values, note = ("holds" if found.holds else "fails"), found.values, found.problem
+        status, values = ("holds" if found.holds else "fails"), found.values
+        note = "" if found.holds else found.problem
         missing = row.names - set(values)
         if missing:
             status, note = "fails", f"the texts ask for {sorted(missing)}, which the check does not return"
@@ -55,7 +56,7 @@ def _require(package: str) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Return a measured value as the result file holds it: floats with six significant digits, arrays as lists."""
+    """Return a measured value as the result file holds it: floats with eight significant digits, arrays as lists."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -63,7 +64,7 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(part) for part in value]
     number = float(value)
-    return int(number) if number.is_integer() else float(f"{number:.6g}")
+    return int(number) if number.is_integer() else float(f"{number:.8g}")
 
 
 def read_results(path: Path = RESULT_FILE) -> dict[str, Any]:

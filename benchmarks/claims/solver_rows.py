@@ -58,12 +58,13 @@ def solver_rows(datasets: Sequence[str], agree: bool) -> Outcome:
 
 
 @check
-def colouring_steps(family: str, printed_steps: int) -> Outcome:
+def colouring_steps(family: str, printed_steps: int, graphs: int) -> Outcome:
     """What the printed number of steps of a colouring search would cost per graph, from measured times of our labels.
 
     Args:
         family: The dataset.
         printed_steps: Printed number of iterations.
+        graphs: How many graphs would decide.
     """
     (card,) = [graphbench.card(f"co/{family}:coloring")]
     own = _labels(f"co/{family}:coloring")
@@ -78,6 +79,8 @@ def colouring_steps(family: str, printed_steps: int) -> Outcome:
             "steps": steps,
             "seconds": seconds,
             "minutes": seconds * printed_steps / steps / 60,
+            "graphs": graphs,
+            "hours": graphs * seconds * printed_steps / steps / 3600,
         },
         "the labels reach the printed mean",
     )
@@ -126,4 +129,24 @@ def sets_of_a_capped_decoder(families: Sequence[str], cap: int = 300, graphs: in
     }
     return Outcome(
         all(m["printed"] < m["all"] for m in means.values()), values, "a printed mean exceeds that of random orders"
+    )
+
+
+@check
+def sets_of_random_orders() -> Outcome:
+    """Independent sets of a random order of nodes beside the printed ones of four learned models."""
+    below, cells, families = 0, 0, set()
+    for family in ("rb_small", "rb_large", "er_small", "er_large", "ba_small", "ba_large"):
+        random = graphbench.card(f"co/{family}:mis").floor["test"]["random"]["set_size"]
+        for score in published(f"co/{family}:mis"):
+            if score.model == "solver" or score.value is None:
+                continue
+            cells += 1
+            if score.value < random:
+                below += 1
+                families.add(family)
+    return Outcome(
+        below > cells / 2,
+        {"below": below, "cells": cells, "families": ", ".join(sorted(families)).replace("_", " ")},
+        f"{below} of {cells} are below",
     )

@@ -1,0 +1,97 @@
+"""Circuits that ABC makes of random functions: tables 4 and 5 and the AIG row of table 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import mean, median, stdev
+from typing import Any
+
+import numpy as np
+
+from benchmarks.claims.registry import Outcome, check
+from benchmarks.claims.running import outcome_of
+from graphbench.reports.published import published
+
+_SHAPES = [(n, m) for n in (6, 7, 8) for m in (1, 2)]
+_ERRORS = 3.0
+
+
+def _functions(count: int) -> list[tuple[tuple[int, int], Any]]:
+    """Return uniformly random truth tables, so many of every number of inputs and outputs."""
+    source = np.random.default_rng(2026)
+    return [((n, m), source.integers(0, 2, (m, 2**n), np.uint8)) for _ in range(count) for n, m in _SHAPES]
+
+
+@check
+def sizes_of_reference_circuits(printed: Mapping[str, float], count: int = 150) -> Outcome:
+    """Nodes and edges of reference circuits of random functions, beside printed ones.
+
+    Nodes are inputs, ANDs and outputs; edges two of every AND and one of every output. Means agree within three
+    standard errors; the printed ones are over 1.2 million circuits. The median has the error of a normal sample's.
+
+    Args:
+        printed: ``nodes``, ``edges``, ``median`` and ``max`` as printed.
+        count: Functions of each number of inputs and outputs.
+    """
+    from graphbench.domains.chip_design.synthesis import synthesise
+
+    functions = _functions(count)
+    circuits = synthesise([table for _, table in functions], "reference")
+    nodes = [n + m + circuit.num_ands for ((n, m), _), circuit in zip(functions, circuits, strict=True)]
+    edges = [2 * circuit.num_ands + m for ((_, m), _), circuit in zip(functions, circuits, strict=True)]
+    error = stdev(nodes) / math.sqrt(len(nodes))
+    problems = []
+    if abs(mean(nodes) - printed["nodes"]) > _ERRORS * error:
+        problems.append(f"{mean(nodes):.1f} nodes")
+    if abs(mean(edges) - printed["edges"]) > _ERRORS * 2 * error:
+        problems.append(f"{mean(edges):.1f} edges")
+    if abs(median(nodes) - printed["median"]) > _ERRORS * 1.2533 * error:
+        problems.append(f"median {median(nodes):.1f}")
+    if max(nodes) > printed["max"]:
+        problems.append(f"{max(nodes)} nodes at most")
+    return outcome_of(
+        problems,
+        circuits=len(nodes),
+        nodes=mean(nodes),
+        edges=mean(edges),
+        median=median(nodes),
+        max=max(nodes),
+        error=error,
+    )
+
+
+@check
+def scores_of_scripts(scripts: Sequence[str], agree: bool, count: int = 60) -> Outcome:
+    """Scores of ABC's scripts by numbers of inputs and outputs beside table 5.
+
+    The score of a circuit is the number of ANDs of the reference circuit over its own, in percent. A row agrees if all
+    its seven numbers are within three standard errors of ours or within 1.5 points.
+
+    Args:
+        scripts: The scripts.
+        agree: Whether all rows are to agree; else none is to.
+        count: Functions of each number of inputs and outputs.
+    """
+    from graphbench.domains.chip_design.synthesis import synthesise
+
+    functions = _functions(count)
+    tables = [table for _, table in functions]
+    reference = [circuit.num_ands for circuit in synthesise(tables, "reference")]
+    problems, overall, worst = [], {}, {}
+    for script in scripts:
+        own = [100 * a / c.num_ands for a, c in zip(reference, synthesise(tables, script), strict=True)]
+        cells = {
+            f"test_n{n}m{m}": [v for (shape, _), v in zip(functions, own, strict=True) if shape == (n, m)]
+            for n, m in _SHAPES
+        }
+        cells["test"] = own
+        printed = {s.split: s.value for s in published("chip_design/aig:generate") if s.model == script}
+        off = {split: mean(values) - (printed[split] or 0.0) for split, values in cells.items()}
+        errors = {split: stdev(values) / math.sqrt(len(values)) for split, values in cells.items()}
+        inside = all(abs(off[split]) <= max(1.5, _ERRORS * errors[split]) for split in cells)
+        overall[script] = mean(own)
+        worst[script] = max(abs(value) for value in off.values())
+        if inside != agree:
+            problems.append(f"{script}: { ({split: round(value, 1) for split, value in off.items()}) }")
+    return outcome_of(problems, functions=len(functions), **overall, worst=max(worst.values()))

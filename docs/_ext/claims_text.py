@@ -1,0 +1,129 @@
+"""What is said of the published tables, as Markdown, from ``benchmarks/claims`` and the results of its checks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_text import code, table
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "claims.json"
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_SPECIAL = re.compile(r"([*_<>\[\]$])")
+
+
+def _claims() -> Any:
+    """Return the module with the rows; importing it sets the number of threads for benchmarks, which is undone."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    from benchmarks.claims import model
+
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    return model
+
+
+def page() -> str:
+    """Return summary, meanings of the verdicts, and one section per paper."""
+    model = _claims()
+    entries = json.loads(RESULTS.read_text(encoding="utf-8"))
+    papers = model.papers()
+    parts = [summary(papers, model.VERDICTS)]
+    parts += [_section(paper, entries["results"], model.VERDICTS) for paper in papers]
+    parts.append(_when(entries))
+    return "\n\n".join(parts)
+
+
+def summary(papers: Sequence[Any], verdicts: Mapping[str, str]) -> str:
+    """Return how many rows of each paper have each verdict, as a table."""
+    rows = []
+    total: Counter[str] = Counter()
+    for paper in papers:
+        counts = Counter(row.verdict for _, _, row in paper.rows())
+        total += counts
+        tables = sum(found.number > 0 for found in paper.tables)
+        rows.append([f"[{paper.short}](#published-{paper.key})", str(tables), *(str(counts[v]) for v in verdicts)])
+    every = sum(found.number > 0 for paper in papers for found in paper.tables)
+    rows.append(["all", str(every), *(str(total[v]) for v in verdicts)])
+    return table(["paper", "tables", *verdicts.values()], rows, right=range(1, 2 + len(verdicts)))
+
+
+def _section(paper: Any, entries: Mapping[str, Any], verdicts: Mapping[str, str]) -> str:
+    parts = [f"(published-{paper.key})=\n## {paper.short}", f"{plain(paper.title)}. {paper.citation}."]
+    contents = []
+    for found in paper.tables:
+        kinds = Counter(row.verdict for row in found.rows)
+        text = ", ".join(f"{kinds[verdict]} {name}" for verdict, name in verdicts.items() if kinds[verdict])
+        contents.append([f"[{_name(found)}](#{_anchor(paper, found)})", plain(found.title), text])
+    parts.append(table(["table", "of", "rows"], contents))
+    for found in paper.tables:
+        heading = plain(found.title) if found.number == 0 else f"Table {found.number}: {plain(found.title)}"
+        parts.append(f"({_anchor(paper, found)})=\n### {heading}")
+        parts.append(plain(found.states))
+        for name, own, row in paper.rows():
+            if own is found:
+                parts.append("\n".join(_row(name, row, entries.get(name), verdicts)))
+    return "\n\n".join(parts)
+
+
+def _name(found: Any) -> str:
+    return str(found.number) if found.number else "none"
+
+
+def _anchor(paper: Any, found: Any) -> str:
+    return f"{paper.key.replace('_', '-')}-table-{found.number}"
+
+
+def _row(name: str, row: Any, entry: Mapping[str, Any] | None, verdicts: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a row: an entry of a list of definitions, with one bullet for each thing that is said."""
+    yield f"{plain(row.about)} [{verdicts[row.verdict]}]{{.gb-verdict .gb-{row.verdict.replace('_', '-')}}}"
+    said = [("Printed", row.printed), ("Here", row.ours), ("Why", row.because), ("Cost", row.cost)]
+    if row.verdict in ("reproduced", "open"):
+        said[2] = ("Note", row.because)
+    values = {} if entry is None else entry["values"]
+    status = "missing" if entry is None else entry["status"]
+    if status in ("missing", "skipped"):
+        reason = "was not run" if entry is None else f"was skipped: {entry['note']}"
+        said = [(what, text) for what, text in said if "{" not in text] + [("Here", f"The check {reason}.")]
+    elif status == "fails":
+        said = [("No longer true", f"{entry['note']}"), said[0]] if entry is not None else said
+        values = _Braces()
+    bullets = [f"**{what}:** {plain(text.format_map(values))}" for what, text in said if text]
+    bullets.append(f"**Check:** {code(f'python -m benchmarks.claims {name}')}{_cost(entry)}")
+    for i, bullet in enumerate(bullets):
+        yield f"{':' if i == 0 else ' '} - {bullet}"
+
+
+class _Braces(dict[str, str]):
+    """Names of values stand for themselves, where a check failed."""
+
+    def __missing__(self, key: str) -> str:
+        """Return the name."""
+        return key
+
+
+def _cost(entry: Mapping[str, Any] | None) -> str:
+    if entry is None or entry["status"] == "skipped":
+        return ""
+    return ", seconds" if entry["seconds"] < 15 else ", a minute" if entry["seconds"] < 90 else ", some minutes"
+
+
+def plain(text: str) -> str:
+    """Return text with Markdown's special characters escaped, except in inline code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
+
+
+def _when(entries: Mapping[str, Any]) -> str:
+    days = sorted({entry["date"] for entry in entries["results"].values()})
+    machine = entries["machine"]
+    libraries = ", ".join(f"{name} {machine[name]}" for name in ("numpy", "networkx", "torch") if machine.get(name))
+    span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    return f"Checks were run on {span}: {machine['cpu']}, {machine['cores']} cores, Python {machine['python']}; {libraries}."

@@ -1,0 +1,241 @@
+"""Claims about published tables: every table is there, every row has a check, and the quick checks hold."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+from itertools import combinations
+from pathlib import Path
+from string import Formatter
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
+model, registry, running, recipe, cuts, arithmetic, kinship = (
+    importlib.import_module(f"benchmarks.claims.{name}")
+    for name in ("model", "registry", "running", "recipe", "cuts", "arithmetic", "kinship")
+)
+claims_text = importlib.import_module("claims_text")
+
+ROWS = model.all_rows()
+TABLES = {"graphbench": 27, "clrs": 4, "clrs_text": 1, "clutrr": 11}  # counted in the papers' texts
+IN_MOST_SECONDS = 5.0
+ENTRIES = running.read_results()
+QUICK = [n for n, row in ROWS.items() if not row.slow and ENTRIES.get(n, {}).get("seconds", 0) < IN_MOST_SECONDS]
+PRESENT = [paper.key for paper in model.papers()]
+
+
+def test_every_table_of_every_paper_has_rows():
+    for paper in model.papers():
+        numbers = [table.number for table in paper.tables if table.number > 0]
+        assert numbers == list(range(1, TABLES[paper.key] + 1)), paper.key
+    assert PRESENT == list(TABLES)
+
+
+def test_every_check_is_used_and_every_row_has_one():
+    checks = registry.checks()
+    assert {row.check for row in ROWS.values()} == set(checks)
+
+
+def test_the_committed_results_are_of_all_rows_and_hold():
+    assert set(ENTRIES) == set(ROWS)
+    assert not running.failed(ENTRIES)
+    assert [name for name, entry in ENTRIES.items() if entry["status"] == "skipped"] == []
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_texts_are_filled_in_from_results(name):
+    row, values = ROWS[name], ENTRIES[name]["values"]
+    for text in (row.printed, row.ours, row.because, row.cost):
+        shown = text.format_map(values)
+        assert "nan" not in shown.split() and "{" not in shown
+    assert row.ours == "" or any(key for _, key, _, _ in Formatter().parse(row.ours)) or row.verdict != "reproduced"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_checks_hold_and_find_what_is_committed(name):
+    found = running.run_row(ROWS[name])
+    if found["status"] == "skipped":
+        pytest.skip(found["note"])
+    assert found["status"] == "holds", found
+    assert found["values"].keys() == ENTRIES[name]["values"].keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(ROWS) - set(QUICK)))
+def test_slow_checks_hold(name):
+    found = running.run_row(ROWS[name])
+    if found["status"] == "skipped":
+        pytest.skip(found["note"])
+    assert found["status"] == "holds", found
+
+
+# Rows and files
+
+
+def row_with(**changes):
+    return {
+        "id": "a",
+        "about": "x",
+        "verdict": "refuted",
+        "printed": "1",
+        "ours": "2",
+        "because": "y",
+        "check": "totals",
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"verdict": "wrong"}, "verdict"),
+        ({"because": ""}, "says why"),
+        ({"ours": ""}, "says what was found"),
+        ({"verdict": "open"}, "what an answer would cost"),
+        ({"cost": "an hour"}, "what an answer would cost"),
+        ({"verdit": "open"}, "verdit"),
+        ({"id": "a b"}, "id"),
+    ],
+)
+def test_malformed_rows_are_refused(tmp_path, changes, message):
+    content = {
+        "title": "T",
+        "short": "T",
+        "citation": "C",
+        "tables": [{"number": 1, "title": "t", "states": "s", "rows": [row_with(**changes)]}],
+    }
+    path = tmp_path / "paper.yaml"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        model.read_paper(path)
+
+
+def test_a_table_stands_once_and_in_order(tmp_path):
+    table = {"number": 2, "title": "t", "states": "s", "rows": [row_with()]}
+    for tables in ([table, table], [table, {**table, "number": 1}]):
+        path = tmp_path / "paper.yaml"
+        path.write_text(json.dumps({"title": "T", "short": "T", "citation": "C", "tables": tables}), encoding="utf-8")
+        with pytest.raises(ValueError, match="order of their numbers"):
+            model.read_paper(path)
+
+
+def test_a_check_that_raises_or_lacks_a_value_fails(monkeypatch):
+    row = model.Row.model_validate(
+        row_with(check="totals", arguments={"parts": {"a": 1}, "printed": 1}, ours="{nothing}")
+    )
+    assert running.run_row(row)["status"] == "fails"
+    assert "nothing" in running.run_row(row)["note"]
+    broken = model.Row.model_validate(row_with(check="totals", arguments={"unknown": 1}))
+    assert running.run_row(broken)["status"] == "fails"
+    absent = model.Row.model_validate(row_with(check="totals", needs=["no_such_package_at_all"]))
+    assert running.run_row(absent)["status"] == "skipped"
+
+
+def test_results_of_other_rows_are_kept_and_old_rows_dropped(tmp_path):
+    path = tmp_path / "claims.json"
+    held = {"status": "holds", "values": {"x": 1}, "seconds": 0.1, "date": "2026-01-01"}
+    running.write_results({"a/1/x": held, "a/1/old": held}, ["a/1/x", "a/1/old"], path)
+    running.write_results(
+        {"a/1/y": held, "a/1/x": {"status": "skipped", "values": {}, "note": "n"}}, ["a/1/x", "a/1/y"], path
+    )
+    assert running.read_results(path) == {"a/1/x": held, "a/1/y": held}
+
+
+# What checks compute, beside other ways to compute it
+
+
+@given(st.integers(0, 10**6), st.floats(0.05, 0.6))
+@settings(max_examples=25, deadline=None)
+def test_odd_cycles_bound_every_cut(seed, p):
+    graph = nx.gnp_random_graph(9, p, seed=seed)
+    largest = max(
+        sum((u in side) != (v in side) for u, v in graph.edges)
+        for size in range(5)
+        for side in map(set, combinations(range(9), size))
+    )
+    packed = cuts.disjoint_odd_cycles(graph)
+    assert largest <= graph.number_of_edges() - packed
+    assert (packed == 0) == nx.is_bipartite(graph)
+
+
+def test_linking_gives_each_component_an_edge_or_connects_all():
+    source = random.Random(1)
+    for _ in range(50):
+        graph = nx.gnp_random_graph(16, 0.08, seed=source.randrange(10**6))
+        parts = nx.number_connected_components(graph)
+        linked = recipe.link_all(graph.copy(), source)
+        assert nx.is_connected(linked)
+        assert linked.number_of_edges() == graph.number_of_edges() + parts - 1
+        each = recipe.link_each(graph.copy(), source)
+        assert graph.number_of_edges() <= each.number_of_edges() <= graph.number_of_edges() + parts
+        assert parts == 1 or all(
+            set(part) != set(own) for part in nx.connected_components(graph) for own in nx.connected_components(each)
+        )
+
+
+def test_drawn_graphs_have_the_expected_numbers_of_edges():
+    source = random.Random(3)
+    expected = {
+        "er": 0.19 * 120,
+        "nws": 16 * 2 * 1.2,  # k / 2 edges a node, and with probability p another
+        "ba": 3 * 13,
+        "pc": 15,
+        "sbm": 0.4 * 120,
+    }
+    for name, value in expected.items():
+        drawn = [
+            recipe.draw(name, recipe.models_of("mst", "train")[name], 16, source).number_of_edges() for _ in range(400)
+        ]
+        assert np.mean(drawn) == pytest.approx(value, abs=4 * np.std(drawn) / 20 + 0.8), name
+
+
+def test_the_largest_standard_error_is_reached_by_zeros_and_ones():
+    for ones in range(1, 10):
+        values = np.array([1.0] * ones + [0.0] * (10 - ones))
+        error = values.std(ddof=1) / np.sqrt(10)
+        assert error == pytest.approx(np.sqrt(values.mean() * (1 - values.mean()) / 9))
+
+
+def test_a_story_is_found_in_the_family_it_is_of():
+    family = kinship.draw_family(kinship.PAPER_FAMILY, 5).relations
+    child, sibling = kinship.relation_number("child"), kinship.relation_number("sibling")
+    found = list(kinship._embeddings([("x", "y", "child"), ("y", "z", "sibling")], family))
+    expected = {
+        (x, y, z)
+        for x, y in np.argwhere(family == child).tolist()
+        for z in np.flatnonzero(family[y] == sibling).tolist()
+        if z != x
+    }
+    assert {(people["x"], people["y"], people["z"]) for people in found} == expected
+
+
+# The page
+
+
+def test_the_page_has_an_anchor_for_every_table_and_no_open_brace():
+    text = claims_text.page()
+    for paper in model.papers():
+        assert f"(published-{paper.key})=" in text
+        for table in paper.tables:
+            assert f"({paper.key.replace('_', '-')}-table-{table.number})=" in text
+    for name in ROWS:
+        assert f"`python -m benchmarks.claims {name}`" in text
+    assert "was not run" not in text and "No longer true" not in text
+
+
+def test_the_summary_counts_every_row_once():
+    papers = model.papers()
+    lines = claims_text.summary(papers, model.VERDICTS).splitlines()
+    total = [int(cell) for cell in lines[-1].strip("|").split("|")[1:]]
+    assert total[0] == sum(TABLES.values()) and sum(total[1:]) == len(ROWS)
+
+
+def test_texts_are_escaped_except_in_code():
+    assert claims_text.plain("paper_* and `a_b` <x>") == "paper\\_\\* and `a_b` \\<x\\>"
