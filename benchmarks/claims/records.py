@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from statistics import mean
 from typing import Any
 
@@ -16,9 +17,9 @@ _HOUR = 3600.0
 
 
 def _records(dataset: str) -> Iterable[RunRecord]:
-    """Return the committed records of a dataset, those of its views (``@vg``) included."""
-    folder = baselines_dir() / "results"
-    return [record for record in load_records(root=folder) if record.dataset.split("@")[0] == dataset.split("@")[0]]
+    """Return the committed records of a dataset or glob, those of its views (``@vg``) included."""
+    folder, wanted = baselines_dir() / "results", dataset.split("@")[0]
+    return [record for record in load_records(root=folder) if fnmatchcase(record.dataset.split("@")[0], wanted)]
 
 
 def _shown(records: Iterable[RunRecord], metric: str) -> str:
@@ -87,9 +88,11 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
     Args:
         cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step. Or ``{record:
             [dataset, model]}``, the time of a recorded run, times a ``factor``, or in proportion to the printed
-            ``steps``, ``batch`` and ``weights``.
+            ``steps``, ``batch`` and ``weights``. Or numbers of a transformer, see :func:`_hours_of_attention`.
         runs: Number of runs.
     """
+    if "tokens" in cost:
+        return _hours_of_attention(cost, runs)
     if "step" in cost:
         for name in ("training", "trajectories"):
             for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
@@ -110,13 +113,29 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
     return {"recorded": recorded, "factor": factor, "hours": hours, "all_hours": hours * runs}
 
 
+def _hours_of_attention(cost: dict[str, Any], runs: int) -> dict[str, float]:
+    """Return hours on a GPU by counting operations: six for each weight and token, and those of attention.
+
+    Args:
+        cost: ``tokens`` of a sample, ``samples`` in all, ``weights``, ``layers``, ``width``, and ``tflops``, the
+            operations per second that a GPU is taken to sustain.
+        runs: Number of runs.
+    """
+    attention = 12.0 * cost["layers"] * cost["width"] * cost["tokens"] ** 2
+    per_sample = 6.0 * cost["weights"] * cost["tokens"] + attention
+    hours = per_sample * cost["samples"] / (1e12 * cost["tflops"]) / _HOUR
+    return {"tflops": cost["tflops"], "tokens": cost["tokens"], "hours": hours, "all_hours": hours * runs}
+
+
 @check
-def no_record_of_files(datasets: Sequence[str], cells: int) -> Outcome:
-    """Datasets that are read from files which this project has not got: nothing is measured or recorded on them.
+def no_record_of_files(datasets: Sequence[str], cells: int, cost: dict[str, Any] | None = None) -> Outcome:
+    """Datasets that are read from files which this project has not got, or models that are out of reach: no records.
 
     Args:
         datasets: The datasets.
         cells: Printed numbers that would be answered.
+        cost: How the cost of a run is estimated, see :func:`_hours`.
     """
     found = [record.dataset for dataset in datasets for record in _records(dataset)]
-    return Outcome(not found, {"cells": cells, "datasets": len(datasets)}, f"there are records of {sorted(set(found))}")
+    values = {"cells": cells, "datasets": len(datasets), **(_hours(cost, 1) if cost is not None else {})}
+    return Outcome(not found, values, f"there are records of {sorted(set(found))}")

@@ -62,11 +62,11 @@ def sizes_of_reference_circuits(printed: Mapping[str, float], count: int = 150) 
 
 
 @check
-def scores_of_scripts(scripts: Sequence[str], agree: bool, count: int = 60) -> Outcome:
+def scores_of_scripts(scripts: Sequence[str], agree: bool, count: int = 120) -> Outcome:
     """Scores of ABC's scripts by numbers of inputs and outputs beside table 5.
 
     The score of a circuit is the number of ANDs of the reference circuit over its own, in percent. A row agrees if all
-    its seven numbers are within three standard errors of ours or within 1.5 points.
+    its seven numbers are within three standard errors of ours.
 
     Args:
         scripts: The scripts.
@@ -89,7 +89,7 @@ def scores_of_scripts(scripts: Sequence[str], agree: bool, count: int = 60) -> O
         printed = {s.split: s.value for s in published("chip_design/aig:generate") if s.model == script}
         off = {split: mean(values) - (printed[split] or 0.0) for split, values in cells.items()}
         errors = {split: stdev(values) / math.sqrt(len(values)) for split, values in cells.items()}
-        inside = all(abs(off[split]) <= max(1.5, _ERRORS * errors[split]) for split in cells)
+        inside = all(abs(off[split]) <= _ERRORS * errors[split] for split in cells)
         overall[script] = mean(own)
         worst[script] = max(abs(value) for value in off.values())
         if inside != agree:

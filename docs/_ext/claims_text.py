@@ -49,10 +49,11 @@ def summary(papers: Sequence[Any], verdicts: Mapping[str, str]) -> str:
         counts = Counter(row.verdict for _, _, row in paper.rows())
         total += counts
         tables = sum(found.number > 0 for found in paper.tables)
-        rows.append([f"[{paper.short}](#published-{paper.key})", str(tables), *(str(counts[v]) for v in verdicts)])
+        name = f"[{paper.short}](#published-{paper.key}), {tables} {'table' if tables == 1 else 'tables'}"
+        rows.append([name, *(str(counts[v]) for v in verdicts)])
     every = sum(found.number > 0 for paper in papers for found in paper.tables)
-    rows.append(["all", str(every), *(str(total[v]) for v in verdicts)])
-    return table(["paper", "tables", *verdicts.values()], rows, right=range(1, 2 + len(verdicts)))
+    rows.append([f"all, {every} tables", *(str(total[v]) for v in verdicts)])
+    return table(["paper", *verdicts.values()], rows, right=range(1, 1 + len(verdicts)))
 
 
 def _section(paper: Any, entries: Mapping[str, Any], verdicts: Mapping[str, str]) -> str:
@@ -126,4 +127,5 @@ def _when(entries: Mapping[str, Any]) -> str:
     machine = entries["machine"]
     libraries = ", ".join(f"{name} {machine[name]}" for name in ("numpy", "networkx", "torch") if machine.get(name))
     span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    return f"Checks were run on {span}: {machine['cpu']}, {machine['cores']} cores, Python {machine['python']}; {libraries}."
+    place = f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}; {libraries}"
+    return f"Checks were run on {span}: {place}."
