@@ -65,7 +65,7 @@ def larger_test_sets(base: int) -> Outcome:
             "larger": len(larger),
             "on_graph": len(on_graph),
             "both": ", ".join(both).replace("_", " "),
-            "factors": ", ".join(f"{factor}" for factor in sorted(set(larger.values()))),
+            "factors": " or ".join(f"{factor}" for factor in sorted(set(larger.values()))),
             "names": ", ".join(larger).replace("_", " "),
         },
         f"larger {sorted(larger)}, on the graph {on_graph}",

@@ -74,6 +74,7 @@ def printed_runs_are_not_recorded(
     runs = runs or len(datasets) * len(models) * seeds
     values: dict[str, Any] = {
         "runs": runs,
+        "metric": metric.replace("_", " "),
         "full": _shown((record for found in full.values() for record in found), metric),
         "small": _shown(others, metric),
     }

@@ -81,7 +81,7 @@ def labels_differ_from_printed(solvers: Sequence[str], printed_formulas: int, pr
     return Outcome(
         common == ["kissat"] and formulas < printed_formulas and max(cutoffs) < printed_cutoff,
         {
-            "common": ", ".join(common),
+            "common": ", ".join(common).capitalize(),
             "solvers": len(own),
             "printed_solvers": len(solvers),
             "cutoff": max(cutoffs),

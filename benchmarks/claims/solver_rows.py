@@ -35,6 +35,16 @@ def _labels(dataset: str) -> dict[str, float]:
     return {"mean": mean, "error": error, "printed": printed.value, "graphs": count, "proved": proved}
 
 
+def _in_words(dataset: str) -> str:
+    family, task = dataset.removeprefix("co/").split(":")
+    model, size = family.split("_")
+    return f"{model.upper()} {size}, {({'mis': 'sets', 'max_cut': 'cuts', 'coloring': 'colours'})[task]}:"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 @check
 def solver_rows(datasets: Sequence[str], agree: bool) -> Outcome:
     """Means of our labels on test graphs beside printed ones, which agree within three standard errors.
@@ -49,7 +59,7 @@ def solver_rows(datasets: Sequence[str], agree: bool) -> Outcome:
         own = _labels(dataset)
         off = abs(own["mean"] - own["printed"])
         relative.append(off / own["printed"])
-        rows.append(f"{dataset.removeprefix('co/')} {own['mean']:.4g} ({own['printed']:.4g} printed)")
+        rows.append(f"{_in_words(dataset)} {_number(own['mean'])} ({_number(own['printed'])} printed)")
         if (off <= _ERRORS * own["error"] + 1e-9) != agree:
             problems.append(f"{dataset}: {own['mean']:.4g}, printed {own['printed']:.4g}, error {own['error']:.2g}")
     return outcome_of(

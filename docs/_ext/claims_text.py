@@ -96,8 +96,8 @@ def _row(name: str, row: Any, entry: Mapping[str, Any] | None, verdicts: Mapping
     elif status == "fails":
         said = [("No longer true", f"{entry['note']}"), said[0]] if entry is not None else said
         values = _Braces()
-    bullets = [f"**{what}:** {plain(text.format_map(values))}" for what, text in said if text]
-    bullets.append(f"**Check:** {code(f'python -m benchmarks.claims {name}')}{_cost(entry)}")
+    bullets = [f"**{what}:** {plain(_spaced(text.format_map(values)))}" for what, text in said if text]
+    bullets.append(f"**Check:** {code(f'python -m benchmarks.claims {name}')}, {'minutes' if row.slow else 'seconds'}")
     for i, bullet in enumerate(bullets):
         yield f"{':' if i == 0 else ' '} - {bullet}"
 
@@ -110,10 +110,9 @@ class _Braces(dict[str, str]):
         return key
 
 
-def _cost(entry: Mapping[str, Any] | None) -> str:
-    if entry is None or entry["status"] == "skipped":
-        return ""
-    return ", seconds" if entry["seconds"] < 15 else ", a minute" if entry["seconds"] < 90 else ", some minutes"
+def _spaced(text: str) -> str:
+    """Return text with a space before the sign of percent."""
+    return re.sub(r"(?<=\d)%", " %", text)
 
 
 def plain(text: str) -> str:
