@@ -96,7 +96,12 @@ def _row(name: str, row: Any, entry: Mapping[str, Any] | None, verdicts: Mapping
     elif status == "fails":
         said = [("No longer true", f"{entry['note']}"), said[0]] if entry is not None else said
         values = _Braces()
-    bullets = [f"**{what}:** {plain(_spaced(text.format_map(values)))}" for what, text in said if text]
+    try:
+        bullets = [f"**{what}:** {plain(_spaced(text.format_map(values)))}" for what, text in said if text]
+    except KeyError as error:
+        raise ValueError(
+            f"the result of {name} has no {error}; run python -m benchmarks.claims {name} --write"
+        ) from error
     bullets.append(f"**Check:** {code(f'python -m benchmarks.claims {name}')}, {'minutes' if row.slow else 'seconds'}")
     for i, bullet in enumerate(bullets):
         yield f"{':' if i == 0 else ' '} - {bullet}"
