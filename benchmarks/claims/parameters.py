@@ -9,6 +9,7 @@ from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
 from graphbench.core.errors import GraphBenchError
 from graphbench.models.build import build_model, count_parameters
+from graphbench.models.config import ModelConfig
 from graphbench.training.config import load_config
 
 _TOLERANCE = 0.01  # biases and normalisations are not printed
@@ -17,6 +18,7 @@ _TOLERANCE = 0.01  # biases and normalisations are not printed
 def _weights(dataset: str, model: str, changes: dict[str, Any]) -> int:
     card = graphbench.card(dataset)
     config = load_config(dataset, model, family=card.family, overrides=changes or None)
+    assert isinstance(config.model, ModelConfig)
     return count_parameters(build_model(config.model, card.features, directed=card.directed))
 
 

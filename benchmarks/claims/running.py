@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import graphbench
 from benchmarks.claims.model import Row
 from benchmarks.claims.registry import CheckSkipped, Outcome, checks
 from benchmarks.common import RESULTS, machine
+from graphbench.catalog.sections import Measured
 
 RESULT_FILE = RESULTS / "claims.json"
 Status = Literal["holds", "fails", "skipped"]
@@ -40,7 +42,7 @@ def run_row(row: Row) -> dict[str, Any]:
         status, note = "skipped", str(reason)
     except Exception as error:
         status, note = "fails", f"{type(error).__name__}: {error}"
-    entry = {"status": status, "values": {key: rounded(value) for key, value in values.items()}}
+    entry: dict[str, Any] = {"status": status, "values": {key: rounded(value) for key, value in values.items()}}
     if note:
         entry["note"] = note
     entry["seconds"] = round(time.perf_counter() - began, 1)
@@ -97,3 +99,10 @@ def outcome_of(problems: Iterable[str], **values: Any) -> Outcome:
     """Return an outcome that holds if there are no problems."""
     listed = list(problems)
     return Outcome(not listed, values, "; ".join(listed[:5]))
+
+
+def measured(dataset: str) -> Measured:
+    """Return what is measured of a dataset and stands beside its card."""
+    found = graphbench.card(dataset).measured
+    assert found is not None, f"nothing is measured of {dataset}"
+    return found

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -20,8 +22,9 @@ from benchmarks.claims.recipe import (
     printed_parameters,
 )
 from benchmarks.claims.registry import Outcome, check
-from benchmarks.claims.running import outcome_of
+from benchmarks.claims.running import measured, outcome_of
 from graphbench.catalog.resources import baselines_dir
+from graphbench.evaluation.results import load_records
 
 _TRAIN, _HELD_OUT = 1_000_000, 10_000  # printed: one million training graphs, 10,000 for validation and test
 _DRAWN = {"train": 3000, "test": 60}  # graphs of each model of a mixture
@@ -186,10 +189,10 @@ def sizes_on_cards(printed: dict[str, list[float]], directions: int, graphs: int
     """
     problems, relative = [], []
     for name, (nodes, edges) in printed.items():
-        measured = graphbench.card(name).measured
+        found = measured(name)
         for what, value in (("nodes", nodes), ("edges", edges / directions)):
-            mean, deviation = measured.statistics["train"][what]
-            error = deviation * math.sqrt(1 / measured.statistics_samples["train"] + 1 / graphs)
+            mean, deviation = found.statistics["train"][what]
+            error = deviation * math.sqrt(1 / found.statistics_samples["train"] + 1 / graphs)
             relative.append(abs(mean / value - 1))
             if abs(mean - value) > _ERRORS * error:
                 problems.append(f"{name}: {mean} {what}, printed {value}, standard error {error:.3g}")
@@ -248,8 +251,7 @@ def arcs_by_devices(printed: dict[int, float]) -> Outcome:
         printed: Devices -> printed mean number of arcs.
     """
     own = {
-        devices: 2 * graphbench.card(f"circuits/converters_{devices}").measured.statistics["test"]["edges"][0]
-        for devices in printed
+        devices: 2 * measured(f"circuits/converters_{devices}").statistics["test"]["edges"][0] for devices in printed
     }
     smallest = min(printed)
     by_rule = {devices: printed[smallest] + 4 * (devices - smallest) for devices in printed}
@@ -258,4 +260,55 @@ def arcs_by_devices(printed: dict[int, float]) -> Outcome:
         own == by_rule and bool(differing),
         {"by_rule": {f"k{k}": arcs for k, arcs in by_rule.items()}, "differing": len(differing)},
         f"ours {own}, by the rule {by_rule}, printed {printed}",
+    )
+
+
+@check
+def counts_on_cards(printed: dict[str, int]) -> Outcome:
+    """Numbers of graphs of all splits of our datasets beside printed ones.
+
+    Args:
+        printed: Dataset -> printed number of graphs.
+    """
+    problems = []
+    for name, count in printed.items():
+        own = sum(graphbench.card(name).split(split).count for split in ("train", "val", "test"))
+        if own != count:
+            problems.append(f"{name}: {own}, printed {count}")
+    return outcome_of(problems, datasets=len(printed))
+
+
+@check
+def nodes_of_converters(printed: dict[int, float]) -> Outcome:
+    """Mean nodes of converter graphs by their number of devices, beside printed ones.
+
+    Args:
+        printed: Devices -> printed mean number of nodes.
+    """
+    own, off = {}, {}
+    for devices, value in printed.items():
+        own[f"k{devices}"] = measured(f"circuits/converters_{devices}").statistics["train"]["nodes"][0]
+        off[f"k{devices}"] = abs(own[f"k{devices}"] / value - 1)
+    ordered = list(off.values())
+    return Outcome(
+        ordered == sorted(ordered) and ordered[-1] > 0.1, {"own": own, "off": off}, f"{own}, printed {printed}"
+    )
+
+
+@check
+def shares_of_days(dates: Sequence[str], printed: Sequence[float]) -> Outcome:
+    """Shares of days between the printed time points of social networks, beside the printed split ratios.
+
+    Args:
+        dates: First day, time points, last day.
+        printed: Printed percentages.
+    """
+    days = [date.fromisoformat(day) for day in dates]
+    spans = [(after - before).days for before, after in pairwise(days)]
+    own = [100 * span / sum(spans) for span in spans]
+    records = [r for name in ("quotes", "replies", "reposts") for r in load_records(f"social/{name}")]
+    return Outcome(
+        max(abs(a - b) for a, b in zip(own, printed, strict=True)) > 5 and not records,
+        {"shares": own, "days": sum(spans)},
+        f"{own}, {len(records)} records on the archive",
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import graphbench
 from benchmarks.claims.registry import Outcome, check
-from benchmarks.claims.running import outcome_of
+from benchmarks.claims.running import measured, outcome_of
 from graphbench.catalog.resources import datasets_dir
 from graphbench.data.generation import draw_samples
 from graphbench.reports.published import published
@@ -25,13 +25,13 @@ _ERRORS = 3.0
 def _labels(dataset: str) -> dict[str, float]:
     card = graphbench.card(dataset)
     task = dataset.split(":")[1]
-    measured = card.measured.labels[_LABELLERS[task]]
-    mean, deviation = measured.statistics["test"][f"mean_{task}_value"]
+    found = measured(dataset).labels[_LABELLERS[task]]
+    mean, deviation = found.statistics["test"][f"mean_{task}_value"]
     (printed,) = [score for score in published(card.address) if score.model == "solver"]
     assert printed.value is not None
-    count = measured.statistics_samples["test"]
+    count = found.statistics_samples["test"]
     error = math.hypot(deviation / math.sqrt(count), (printed.std or 0.0) / math.sqrt(_TEST_GRAPHS))
-    proved = measured.statistics["test"]["proved"][0]
+    proved = found.statistics["test"]["proved"][0]
     return {"mean": mean, "error": error, "printed": printed.value, "graphs": count, "proved": proved}
 
 

@@ -56,7 +56,7 @@ def _is_its_own_mirror_image(points: NDArray[np.float64]) -> bool:
     from scipy.spatial import cKDTree
 
     distance, _ = cKDTree(points).query(-points)
-    return bool(distance.max() < 1e-9)
+    return bool(np.max(distance) < 1e-9)
 
 
 @check
