@@ -106,16 +106,24 @@ def errors_sum_to_all() -> Outcome:
 
 @check
 def units_within_table_19() -> Outcome:
-    """Ratios of table 19's columns for one variable: persistence over GT, at 500 hPa."""
+    """Ratios of the error of persistence to those of GT and of GraphCast at 500 hPa in table 19, by variable."""
     columns = {t["metric"]: t["scores"]["era5_64x32"] for t in _cells("weather", 19)}
-    ratio = {
-        name: columns[f"mse_{name}_500"]["persistence"][0] / columns[f"mse_{name}_500"]["gt"][0]
-        for name in ("temperature", "u_component_of_wind", "geopotential", "specific_humidity", "vertical_velocity")
-    }
-    usual = [ratio[name] for name in ("temperature", "u_component_of_wind", "geopotential")]
+    names = ("temperature", "u_component_of_wind", "geopotential", "specific_humidity", "vertical_velocity")
+    cells = {name: {model: cell[0] for model, cell in columns[f"mse_{name}_500"].items()} for name in names}
+    ratio = {name: cell["persistence"] / cell["gt"] for name, cell in cells.items()}
+    graphcast = [cell["persistence"] / cell["graphcast"] for cell in cells.values()]
+    usual = [ratio[name] for name in names[:3]]
     return Outcome(
-        ratio["vertical_velocity"] > 50 * max(usual) and ratio["specific_humidity"] < min(usual) / 50,
-        {**ratio, "least_usual": min(usual), "most_usual": max(usual)},
+        ratio["vertical_velocity"] > 50 * max(usual)
+        and ratio["specific_humidity"] < min(usual) / 50
+        and max(graphcast) < 10 * min(graphcast),
+        {
+            **ratio,
+            "least_usual": min(usual),
+            "most_usual": max(usual),
+            "least_graphcast": min(graphcast),
+            "most_graphcast": max(graphcast),
+        },
         f"{ratio}",
     )
 

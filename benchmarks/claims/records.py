@@ -23,17 +23,17 @@ def _records(dataset: str) -> Iterable[RunRecord]:
 
 
 def _shown(records: Iterable[RunRecord], metric: str) -> str:
-    """Return mean test scores of records by dataset and model, as a reader sees them."""
+    """Return mean test scores of records by dataset and model, those of one budget together."""
     groups: dict[tuple[str, str, str], list[float]] = {}
     for record in records:
         value = record.scores.get("test", {}).get(metric)
         if value is not None:
-            groups.setdefault((record.dataset, record.model, record.budget.label), []).append(value)
-    texts = []
-    for (dataset, model, budget), values in sorted(groups.items()):
-        seeds = f"{len(values)} seed{'s' if len(values) > 1 else ''}"
-        texts.append(f"{model} {mean(values):.3g} on {dataset} ({budget.split(', ')[0]}; {seeds})")
-    return "; ".join(texts) or "none"
+            groups.setdefault((record.budget.label.split(", ")[0], record.dataset, record.model), []).append(value)
+    budgets: dict[str, list[str]] = {}
+    for (budget, dataset, model), values in sorted(groups.items()):
+        seeds = f"{budget}, {len(values)} seed{'s' if len(values) > 1 else ''}"
+        budgets.setdefault(seeds, []).append(f"{model} {mean(values):.3g} on {dataset}")
+    return "; ".join(f"{', '.join(texts)} ({budget})" for budget, texts in budgets.items()) or "none"
 
 
 @check
