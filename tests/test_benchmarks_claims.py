@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
-model, registry, running, recipe, cuts, arithmetic, kinship = (
+model, registry, running, recipe, records, cuts, kinship = (
     importlib.import_module(f"benchmarks.claims.{name}")
-    for name in ("model", "registry", "running", "recipe", "cuts", "arithmetic", "kinship")
+    for name in ("model", "registry", "running", "recipe", "records", "cuts", "kinship")
 )
 claims_text = importlib.import_module("claims_text")
 
@@ -145,6 +145,64 @@ def test_results_of_other_rows_are_kept_and_old_rows_dropped(tmp_path):
         {"a/1/y": held, "a/1/x": {"status": "skipped", "values": {}, "note": "n"}}, ["a/1/x", "a/1/y"], path
     )
     assert running.read_results(path) == {"a/1/x": held, "a/1/y": held}
+
+
+def full_records(seeds):
+    (small, *_) = [r for r in records._all_records() if (r.dataset, r.model) == ("algoreas/mst_easy", "gin_small")]
+    budget = small.budget.model_copy(update={"small": False, "label": "11880 steps of 256 graphs"})
+    return [small.model_copy(update={"model": "gin", "seed": seed, "budget": budget}) for seed in seeds]
+
+
+@pytest.mark.parametrize(("seeds", "open_still"), [((), True), ((0, 1), True), ((0, 0, 0), True), ((0, 1, 2), False)])
+def test_a_row_is_open_until_as_many_full_runs_are_recorded_as_the_paper_has(monkeypatch, seeds, open_still):
+    found = full_records(seeds)
+    monkeypatch.setattr(records, "_all_records", lambda: found)
+    row = ROWS["graphbench/16/mst"]
+    outcome = registry.checks()[row.check](**row.arguments)
+    assert outcome.holds is open_still
+    assert ("gin" in outcome.values["full"]) == bool(seeds)
+
+
+FALSE = [
+    ("totals", {"parts": {"a": 1, "b": 2}, "printed": 4}),
+    ("overall_averages", {"table": 2, "printed": {"mpnn": 51.06}}),
+    (
+        "wins_ties_losses",
+        {"printed": {"deepsets": "0/3/27", "gat": "1/5/24", "memnet": "4/2/24", "mpnn": "9/2/19", "pgn": "8/6/16"}},
+    ),
+    ("averages_of_robustness", {"table": 2, "printed": {"bert_mlp": 0.3}, "differing": []}),
+    ("order_of_models", {"better": "mlp", "worse": "deepsets", "everywhere": True}),
+    ("reduction", {"before": [1.36, 0.05], "after": [1.26, 0.03], "printed_percent": 7.3}),
+    ("states_of_years", {"first": "1959-01-01", "last": "2022-12-31", "printed": 93544}),
+    ("nodes_of_grid_and_mesh", {"printed": 4611}),
+    ("edges_of_grid_and_mesh", {"printed": 29732}),
+    ("solver_rows", {"datasets": ["co/ba_small:max_cut"], "agree": True}),
+    ("solver_rows", {"datasets": ["co/ba_small:mis"], "agree": False}),
+    ("split_shares", {"printed": {"co/rb_small": [80, 10, 10]}}),
+    ("counts_on_cards", {"printed": {"co/rb_small": 50001}}),
+    ("parameters_on_cards", {"printed": {"co/er_small": {"p": 0.16}}}),
+    ("sizes_on_cards", {"printed": {"co/rb_small": [241.0, 9016.1]}, "directions": 1, "graphs": 50000}),
+    ("arcs_by_devices", {"printed": {5: 30.0, 7: 38.0, 10: 50.0}}),
+    ("degrees_of_one_definition", {"rows": {"a": [10, 30, 3.0], "b": [10, 50, 5.0]}}),
+    ("numbers_of_weights", {"printed": [{"dataset": "algoreas/mst_easy", "model": "gin", "million": 2.75}]}),
+    (
+        "search_space",
+        {"space": "sat/gin", "printed": {"training.lr": [1e-5, 0.1]}, "trials": 150, "budgets": [1000, 100000]},
+    ),
+    ("snapshots_follow", {"table": 7, "unsound": [], "wrong": []}),
+    ("larger_test_sets", {"base": 2048}),
+    ("canonical_sizes", {"nodes": {"test": 65}, "train": 1000}),
+    ("sizes_of_prompts", {"prompts": 9999}),
+    ("evaluation_prompts", {"prompts": 125, "seeds": 4}),
+    ("no_record_of_files", {"datasets": ["co/*"], "cells": 1}),
+    ("labels_differ_from_printed", {"solvers": ["kissat", "ergo"], "printed_formulas": 69596, "printed_cutoff": 5000}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), FALSE, ids=[name for name, _ in FALSE])
+def test_checks_fail_where_what_is_said_is_false(name, arguments):
+    outcome = registry.checks()[name](**arguments)
+    assert not outcome.holds and outcome.problem
 
 
 # What checks compute, beside other ways to compute it

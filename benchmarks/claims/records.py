@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from statistics import mean
 from typing import Any
 
@@ -16,10 +17,15 @@ from graphbench.evaluation.results import RunRecord, load_records
 _HOUR = 3600.0
 
 
-def _records(dataset: str) -> Iterable[RunRecord]:
+@cache
+def _all_records() -> list[RunRecord]:
+    return load_records(root=baselines_dir() / "results")
+
+
+def _records(dataset: str) -> list[RunRecord]:
     """Return the committed records of a dataset or glob, those of its views (``@vg``) included."""
-    folder, wanted = baselines_dir() / "results", dataset.split("@")[0]
-    return [record for record in load_records(root=folder) if fnmatchcase(record.dataset.split("@")[0], wanted)]
+    wanted = dataset.split("@")[0]
+    return [record for record in _all_records() if fnmatchcase(record.dataset.split("@")[0], wanted)]
 
 
 def _shown(records: Iterable[RunRecord], metric: str) -> str:

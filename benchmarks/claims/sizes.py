@@ -240,6 +240,7 @@ def degrees_of_one_definition(rows: dict[str, list[float]]) -> Outcome:
             "neither_names": ", ".join(neither),
             "twice_names": ", ".join(twice),
         },
+        f"{len(once)} once, {len(twice)} twice, {len(neither)} neither",
     )
 
 
