@@ -27,7 +27,9 @@ Root = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Use only the first N samples of each split; of datasets that are one graph, N of its nodes.", show_default="all"
+        min=1,
+        help="Use only the first N samples of each split; of datasets that are one graph, N of its nodes.",
+        show_default="all",
     ),
 ]
 DataSeed = Annotated[
