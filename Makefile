@@ -1,9 +1,12 @@
 # make demo   set everything up, generate datasets, train GIN and GT, write a report      (about ten minutes, 2 cores)
 # make test   set everything up, run linters, type checks, import contracts and tests    (under 15 minutes, 2 cores)
+# make docs   build the documentation; make docs-check opens every page in headless Chromium (apt-get install chromium)
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.docs-installed
+HTML   := docs/_build/html
 
 DEMO        ?= demo
 DEMO_STEPS  ?= 400
@@ -11,7 +14,7 @@ DEMO_TRAIN  ?= 1000000
 DEMO_TEST   ?= 50
 DEMO_SEEDS  ?= 0
 
-.PHONY: demo test test-all lint docs bench package-check lowest licences clean
+.PHONY: demo test test-all lint docs docs-check browser bench package-check lowest licences clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("graphbench needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
@@ -43,13 +46,22 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope -q
 
-test-all: lint
-	$(BIN)/python -m pytest -q
+test-all: lint docs browser
+	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q
 
-docs: $(STAMP)
+$(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,sat,chip]'
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
-	@echo "Open docs/_build/html/index.html"
+	@touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs $(HTML)
+	@echo "Open $(HTML)/index.html"
+
+docs-check: docs browser
+	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q tests/docs
+
+browser: $(DOCS_STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # pages run side by side, each on one core
 
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS.parent)]
@@ -21,6 +24,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "executed_pages",
     "dataset_pages",
     "dataset_costs",
     "beside_published",
@@ -35,6 +39,7 @@ exclude_patterns = ["_build", "jupyter_execute", "examples", "**.ipynb_checkpoin
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
+nb_execution_cache_path = str(DOCS / "_build" / "jupyter_cache")
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
@@ -62,12 +67,14 @@ html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {"*": []}  # only folders of pages have a tree to show beside them
+html_sidebars = {"index": [], "search": [], "genindex": []}  # all others show the tree of their section
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "graphbench"},
     "show_prev_next": True,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
+    "collapse_navigation": True,
     "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},

@@ -229,7 +229,7 @@ def test_a_page_shows_measured_numbers_beside_published_ones(monkeypatch):
     )
     record = read_record(ROOT / "tests" / "data" / "records" / "v1.json")
     card = graphbench.card(record.dataset).model_copy(update={"measured": measured})
-    monkeypatch.setattr(page_text, "load_records", lambda dataset: [record])
+    monkeypatch.setattr(page_text, "records_of", lambda address: [record])
     text = page_text.page(card)
     assert "| `train` | 16 | 31.25 ± 7.50 | 0.5000 ± 0.1250 |" in text
     assert "| `all_positive` | 0.3380 |" in text and "| `majority` | 0 |" in text

@@ -6,6 +6,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from executed_pages import shows_project
 from measurements import machine_line, result_table, results
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -22,6 +23,7 @@ class BenchmarkTables(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the tables."""
+        shows_project(self.env)
         found = results()
         parts = [f"**{r['title']}**\n\n{result_table(r)}\n\n{machine_line(r)}" for r in found]
         text = "\n\n".join(parts) or "No measurements lie in this checkout; `make bench` makes them."

@@ -10,7 +10,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from published_text import scores, sizes, statistics
+from executed_pages import shows_project
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -18,12 +18,18 @@ from sphinx.util.docutils import SphinxDirective
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives ``published-sizes``, ``measured-statistics`` and ``published-scores``."""
     for name, text in (
-        ("published-sizes", lambda words, lines: sizes(*words)),
-        ("measured-statistics", statistics),
-        ("published-scores", scores),
+        ("published-sizes", lambda words, lines: _texts().sizes(*words)),
+        ("measured-statistics", lambda words, lines: _texts().statistics(words, lines)),
+        ("published-scores", lambda words, lines: _texts().scores(words, lines)),
     ):
         app.add_directive(name, _directive(text))
     return {"version": "1", "parallel_read_safe": True}
+
+
+def _texts() -> Any:
+    import published_text  # imports much of the package, which a build without changes does not need
+
+    return published_text
 
 
 def _directive(text: Callable[[Sequence[str], Sequence[str]], str]) -> type[SphinxDirective]:
@@ -31,7 +37,7 @@ def _directive(text: Callable[[Sequence[str], Sequence[str]], str]) -> type[Sphi
         required_arguments, final_argument_whitespace, has_content = 1, True, True
 
         def run(self) -> list[nodes.Node]:
-            self.env.note_reread()  # measurements and records change while this page's source does not
+            shows_project(self.env)
             container = nodes.container()
             container.document = self.state.document
             lines = text(self.arguments[0].split(), [line for line in self.content if line.strip()]).splitlines()

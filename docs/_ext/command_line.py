@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from typing import Any
 
-import typer
 from docutils import nodes
+from executed_pages import shows_project
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -21,26 +22,33 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"version": "1", "parallel_read_safe": True}
 
 
-def commands() -> list[tuple[str, ...]]:
-    """Return the names of all commands, in the order of the help text; each group is followed by its own commands."""
-    from graphbench.cli.app import app
+_PROGRAM = """
+import json, sys, typer
+from typer.testing import CliRunner
+from graphbench.cli.app import app
 
-    found: list[tuple[str, ...]] = []
-    for name, command in typer.main.get_command(app).commands.items():
-        found.append((name,))
-        found += [(name, own) for own in getattr(command, "commands", ())]
-    return found
+def walk(command, path):
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, [*path, name])
+
+found = {}
+for path in walk(typer.main.get_command(app), []):
+    outcome = CliRunner().invoke(app, [*path, "--help"], prog_name="graphbench")
+    assert outcome.exit_code == 0, (path, outcome.output)
+    found[" ".join(path)] = outcome.output
+json.dump(found, sys.stdout)
+"""
 
 
-def help_text(*command: str) -> str:
-    """Return what ``graphbench <command> --help`` prints on a plain terminal."""
+def help_texts() -> dict[str, str]:
+    """Return command -> what ``graphbench <command> --help`` prints on a plain terminal; "" is no command."""
     environment = {**os.environ, "COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         environment.pop(name, None)
-    argv = [sys.executable, "-m", "graphbench", *command, "--help"]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
-    lines = [line.rstrip() for line in done.stdout.strip("\n").splitlines()]
-    return "\n".join(lines).replace("python -m graphbench", "graphbench")
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    texts = json.loads(done.stdout)
+    return {name: "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) for name, text in texts.items()}
 
 
 class CommandHelp(SphinxDirective):
@@ -48,12 +56,14 @@ class CommandHelp(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return one section per command."""
-        sections: list[nodes.Node] = [nodes.literal_block(text=help_text(), language="text")]
-        for words in commands():
-            name = " ".join(words)
-            section = nodes.section(ids=[f"graphbench-{'-'.join(words)}"], names=[f"graphbench {name}"])
+        shows_project(self.env)
+        texts = help_texts()
+        sections: list[nodes.Node] = [nodes.literal_block(text=texts.pop(""), language="text")]
+        for name, text in texts.items():
+            anchor = "graphbench-" + name.replace(" ", "-")
+            section = nodes.section(ids=[anchor], names=[f"graphbench {name}"])
             section += nodes.title(text=f"graphbench {name}")
-            section += nodes.literal_block(text=help_text(*words), language="text")
+            section += nodes.literal_block(text=text, language="text")
             self.state.document.note_explicit_target(section)
             sections.append(section)
         return sections

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cost_tables import cost_page, read_rates
 from docutils import nodes
 from docutils.statemachine import StringList
+from executed_pages import shows_project
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-
-from graphbench.catalog.names import catalog
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -24,7 +22,11 @@ class DatasetCosts(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the tables."""
-        self.env.note_reread()  # cards and rates change while this page's source does not
+        from cost_tables import cost_page, read_rates
+
+        from graphbench.catalog.names import catalog
+
+        shows_project(self.env)
         lines = cost_page(catalog().cards.values(), read_rates()).splitlines()
         container = nodes.container()
         container.document = self.state.document

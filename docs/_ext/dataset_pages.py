@@ -1,31 +1,26 @@
-"""Sphinx extension: one page per dataset card, with a drawn sample, and the table of all datasets.
+"""Sphinx extension: a page per dataset card with a drawn sample, a page per domain, and the table of all datasets.
 
-The pages are written to ``docs/datasets/generated`` before Sphinx reads its sources. Nothing here knows a domain: a
-new card is a new page.
+The pages are written below ``docs/datasets`` before Sphinx reads its sources, and only where their text has changed.
+Nothing here knows a domain: a new card is a new page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import json
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
-from overview_text import overview
-from page_text import is_text, page, page_name
-from sample_drawing import draw, has_picture, pick_sample
+from executed_pages import shows_project
+from project_state import project_key
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
-from trajectory_drawing import draw_trajectory
 
-from graphbench.catalog.names import catalog
-from graphbench.core.errors import GraphBenchError
-
-MOST_EDGES = 15_000  # of a graph that is drawn
-FOLDER = Path("datasets", "generated")
+DATASETS = Path("datasets")
+FOLDER = DATASETS / "generated"
+INDEX = "index.md"  # the one page of its folder that is written by hand
 _LOG = logging.getLogger(__name__)
 
 
@@ -37,63 +32,68 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def write_pages(docs: Path) -> list[Path]:
-    """Write the pages and pictures of all cards, and remove those of cards that are gone; return the pages."""
+    """Write the pages and pictures of all cards and domains, remove those of cards that are gone; return the pages.
+
+    Nothing is imported and nothing is computed where the pages were written in the present state of the project.
+    """
+    state = docs / "_build" / "dataset_pages.json"
+    if state.is_file():
+        known = json.loads(state.read_text(encoding="utf-8"))
+        pages = [docs / name for name in known["pages"]]
+        if known["key"] == project_key() and all(path.is_file() for path in pages):
+            return pages
+    pages, complete = _write_all(docs)
+    if complete:
+        names = [path.relative_to(docs).as_posix() for path in pages]
+        state.parent.mkdir(parents=True, exist_ok=True)
+        state.write_text(json.dumps({"key": project_key(), "pages": names}), encoding="utf-8")
+    _LOG.info("wrote %d pages of datasets", len(pages))
+    return pages
+
+
+def _write_all(docs: Path) -> tuple[list[Path], bool]:
+    """Return the pages, and whether every picture could be drawn."""
+    from domain_pages import domain_page
+    from overview_text import by_domain
+    from page_text import page, page_name
+    from pictures import draw_pictures, write_if_changed
+
+    from graphbench.catalog.names import catalog
+
+    cards = list(catalog().cards.values())
     folder = docs / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
+    notes = draw_pictures(cards, folder, docs / "_build" / "pictures")
+    failed = {name: note["error"] for name, note in notes.items() if note["error"]}
+    for name, reason in failed.items():
+        _LOG.warning("no picture of %s: %s", name, reason)
     wanted: dict[Path, str] = {}
-    for card in catalog().cards.values():
-        picture = folder / f"{page_name(card)}.svg"
-        if card.hints:
-            _write_if_changed(picture, _aside(folder, partial(draw_trajectory, card)))
-            wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name)
-            continue
-        if is_text(card) or not has_picture(card):
-            wanted[folder / f"{page_name(card)}.md"] = page(card)
-            continue
-        try:
-            sample = pick_sample(card)
-        except GraphBenchError as error:
-            _LOG.warning("no picture of %s: %s", card.id, error)
-            wanted[folder / f"{page_name(card)}.md"] = page(card)
-            continue
-        if len(sample.edges) > MOST_EDGES:
-            wanted[folder / f"{page_name(card)}.md"] = page(card)
-            continue
-        _write_if_changed(picture, _drawn(sample, folder))
-        wanted[folder / f"{page_name(card)}.md"] = page(card, picture.name, sample.index)
+    for card in cards:
+        note = notes.get(card.id)
+        picture = None if note is None or note["error"] else f"{page_name(card)}.svg"
+        index = 0 if note is None or note["index"] is None else note["index"]
+        wanted[folder / f"{page_name(card)}.md"] = page(card, picture, index)
+    for domain, families in by_domain(cards).items():
+        wanted[docs / DATASETS / f"{domain}.md"] = domain_page(domain, families)
     for path, text in wanted.items():
-        _write_if_changed(path, text)
-    keep = {*wanted, *(path.with_suffix(".svg") for path in wanted)}
-    for stale in set(folder.glob("*.*")) - keep:
+        write_if_changed(path, text)
+    drawn = {folder / f"{page_name(card)}.svg" for card in cards if card.id in notes and card.id not in failed}
+    keep = {*wanted, *drawn, docs / DATASETS / INDEX}
+    for stale in {*folder.glob("*.*"), *(docs / DATASETS).glob("*.md")} - keep:
         stale.unlink()
-    _LOG.info("wrote %d dataset pages", len(wanted))
-    return list(wanted)
-
-
-def _drawn(sample: Any, folder: Path) -> str:
-    return _aside(folder, partial(draw, sample))
-
-
-def _aside(folder: Path, write: Callable[[Path], None]) -> str:
-    """Return the text of the picture that ``write`` makes."""
-    aside = folder / ".drawing.svg"
-    write(aside)
-    text = aside.read_text(encoding="utf-8")
-    aside.unlink()
-    return text
-
-
-def _write_if_changed(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    return list(wanted), not failed
 
 
 class DatasetOverview(SphinxDirective):
-    """The table of all datasets, one line per family, one section per domain, and the tree of their pages."""
+    """The table of all datasets, one line per family, one section per domain."""
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the tables."""
-        self.env.note_reread()  # the catalogue changes while this page's source does not
+        from overview_text import overview
+
+        from graphbench.catalog.names import catalog
+
+        shows_project(self.env)
         lines = overview(catalog().cards.values()).splitlines()
         container = nodes.section()
         container.document = self.state.document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from domain_pages import domain_title
 from markdown_text import code, table
 from page_text import page_name
 
@@ -19,15 +20,20 @@ def by_domain(cards: Iterable[Card]) -> dict[str, dict[str, list[Card]]]:
 
 
 def overview(cards: Iterable[Card]) -> str:
-    """Return the tables of all datasets as Markdown, and the hidden tree of their pages."""
-    parts = []
+    """Return the tables of all datasets as Markdown, and the hidden tree of the pages of domains."""
+    parts, pages = [], []
     for domain, families in by_domain(cards).items():
         count = sum(map(len, families.values()))
-        parts.append(f"**{code(domain)}**: {count} datasets in {len(families)} families")
+        numbers = [_counted(count, "dataset", "datasets"), _counted(len(families), "family", "families")]
+        parts.append(f"**[{domain_title(domain)}]({domain}.md)**, {code(f'{domain}/*')}: {' in '.join(numbers)}")
         parts.append(family_table(families, lambda card: f"generated/{page_name(card)}.md"))
-        names = "\n".join(f"generated/{page_name(card)}" for family in families.values() for card in family)
-        parts.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```")
+        pages.append(f"{domain_title(domain)} <{domain}>")
+    parts.append("```{toctree}\n:hidden:\n\n" + "\n".join(pages) + "\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def family_table(families: Mapping[str, list[Card]], link: Callable[[Card], str]) -> str:

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 from markdown_text import code, joined, number, table, with_deviation
+from records import records_of
 from sample_drawing import candidates
 from task_text import all_features, label_statistics, labels_table, task_cards, tasks_table
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
-from graphbench.core.errors import ResultError
 from graphbench.data.domain import find_generator
 from graphbench.data.generation import draw_samples
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import load_records
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.reports.published import published
 from graphbench.tasks.registry import task_class
@@ -40,6 +39,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
     """Return the Markdown page of a dataset, with the picture of one training graph where there is one."""
     parts = [
         f"# {page_title(card)}",
+        _index(card),
         f"{code(card.id)}, version {card.version}. {card.summary}",
         card.description or "",
         "" if picture is None else _figure(card, picture, sample_index),
@@ -72,6 +72,13 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
 def page_title(card: Card) -> str:
     """Return the heading of a dataset's page."""
     return card.title if card.variant is None else f"{card.title} ({card.variant})"
+
+
+def _index(card: Card) -> str:
+    """Return the entries of the index, by which the search finds the page: all names of the dataset, and its title."""
+    own = card.id.split("/", 1)[1]
+    names = dict.fromkeys([card.id, own, card.family, *card.aliases, card.title.lower().replace(",", "")])
+    return "```{index} " + ", ".join(f"! {name}" for name in names) + "\n```"
 
 
 def page_name(card: Card) -> str:
@@ -337,10 +344,7 @@ def _published_rows(card: Card) -> list[list[str]]:
 
 
 def _measured_rows(card: Card) -> list[list[str]]:
-    try:
-        runs = aggregate(load_records(card.address))
-    except ResultError:  # no folder of results in this checkout
-        return []
+    runs = aggregate(records_of(card.address))
     metric = card.metrics.primary
     rows = []
     for run in runs:
