@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS / "examples" / "new_dataset"
 PLUGIN = ROOT / "tests" / "plugin_example" / "graphbench_portfolio"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("reference/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("*/*.md"))]
 
 sys.path.insert(0, str(DOCS / "_ext"))
 (
@@ -43,6 +43,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
     readme_speed,
     readme_block,
     measurements,
+    pictures,
 ) = (
     importlib.import_module(name)
     for name in (
@@ -54,6 +55,7 @@ sys.path.insert(0, str(DOCS / "_ext"))
         "readme_speed",
         "readme_block",
         "measurements",
+        "pictures",
     )
 )
 
@@ -278,7 +280,7 @@ def distinct_tasks() -> list[str]:
     seen = {}
     for id_ in graphbench.list_datasets():
         card = graphbench.card(id_)
-        if page_text.is_text(card) or not sample_drawing.has_picture(card):
+        if not pictures.wants_picture(card):
             continue  # its page shows a sample as it is, or none
         seen.setdefault((card.outputs[0].location, card.outputs[0].kind, card.directed), id_)
     return list(seen.values())
@@ -320,7 +322,8 @@ def test_the_overview_links_every_dataset_once():
     text = overview_text.overview(cards)
     assert all(text.count(f"(generated/{page_text.page_name(card)}.md)") == 1 for card in cards)
     for domain in {card.domain for card in cards}:
-        assert f"`{domain}`**: {sum(card.domain == domain for card in cards)} datasets" in text
+        count = sum(card.domain == domain for card in cards)
+        assert re.search(rf"\]\({domain}\.md\)\*\*, `{domain}/\*`: {count} dataset", text)
 
 
 def test_the_extensions_know_no_domain():

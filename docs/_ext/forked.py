@@ -108,7 +108,7 @@ def _finish(one: _Running) -> None:
 
 
 def _silent(one: _Running) -> tuple[str, float]:
-    if one.process.is_alive():
+    if time.monotonic() > one.until and one.process.is_alive():
         return f"{one.job.name} takes longer than {one.job.seconds:g} s", one.job.seconds
-    one.process.join()
+    one.process.join(5.0)  # the pipe is closed a moment before the process has ended
     return f"the process of {one.job.name} ended with exit code {one.process.exitcode}", 0.0

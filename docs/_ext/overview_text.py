@@ -42,8 +42,8 @@ def family_table(families: Mapping[str, list[Card]], link: Callable[[Card], str]
     for members in families.values():
         first = members[0]
         links = ", ".join(f"[{card.variant or card.family}]({link(card)})" for card in members)
-        rows.append([first.title, task(first), sizes(first), metrics(first), links])
-    return table(["family", "asked for", "nodes: train; test; larger", "metric", "datasets"], rows)
+        rows.append([first.title, links, task(first), sizes(first), metrics(first)])
+    return table(["family", "datasets", "asked for", "nodes: train; test; larger", "metric"], rows)
 
 
 def task(card: Card) -> str:

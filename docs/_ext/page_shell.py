@@ -87,7 +87,7 @@ class _Hook(DisplayHook):
         """Do nothing: the prompt is drawn by the page."""
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        self.shell.outputs.add_bundle("execute_result", format_dict, md_dict, self.shell.execution_count)
+        self.shell.outputs.add_bundle("execute_result", format_dict, md_dict, self.prompt_count)
 
     def finish_displayhook(self) -> None:
         """Do nothing: there is no line to end."""
@@ -133,7 +133,7 @@ def _run_cell(shell: PageShell, cell: NotebookNode) -> None:
     shell.outputs = outputs = Outputs()
     with redirect_stdout(outputs.stream("stdout")), redirect_stderr(outputs.stream("stderr")):
         result = shell.run_cell(cell.source, store_history=True)
-    cell.outputs, cell.execution_count = outputs.found, shell.execution_count - 1
+    cell.outputs, cell.execution_count = outputs.found, result.execution_count
     if not result.success and MAY_FAIL not in cell.metadata.get("tags", []):
         trace = "\n".join(line for output in outputs.found for line in output.get("traceback", []))
         raise PageError(f"this cell fails:\n{cell.source}\n\n{trace}")

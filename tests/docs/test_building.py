@@ -1,0 +1,254 @@
+"""How pages are made: code runs as in Jupyter, again after a change and not before, and pictures likewise."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import graphbench
+from graphbench.catalog import names
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.results import read_record
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+forked, project_state, pictures, records, domain_pages, page_text = map(
+    importlib.import_module, ("forked", "project_state", "pictures", "records", "domain_pages", "page_text")
+)
+needs_fork = pytest.mark.skipif(not forked.CAN_FORK, reason="pages run in forks on Linux alone")
+
+
+# The state of the project
+
+
+def test_the_hash_of_a_tree_sees_names_and_bytes_alone(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.py").write_text("1")
+    first = project_state.tree_hash(tmp_path, ["a"])
+    (tmp_path / "a" / "__pycache__").mkdir()
+    (tmp_path / "a" / "__pycache__" / "x.pyc").write_text("2")
+    os.utime(tmp_path / "a" / "x.py", (0, 0))
+    assert project_state.tree_hash(tmp_path, ["a", "absent"]) == first
+    (tmp_path / "a" / "x.py").write_text("2")
+    second = project_state.tree_hash(tmp_path, ["a"])
+    (tmp_path / "a" / "x.py").rename(tmp_path / "a" / "y.py")
+    assert len({first, second, project_state.tree_hash(tmp_path, ["a"])}) == 3
+
+
+def test_the_state_covers_what_pages_show():
+    covered = {*project_state.PACKAGE, *project_state.EXTENSIONS}
+    assert {"graphbench", "datasets", "baselines", "hpo", "benchmarks", "docs/_ext"} <= covered
+    assert all((ROOT / name).exists() for name in covered)
+
+
+# Jobs in forks
+
+
+@needs_fork
+def test_jobs_run_side_by_side_and_say_what_failed(tmp_path):
+    def fail():
+        raise ValueError("a reason")
+
+    def end():
+        os._exit(3)
+
+    jobs = [
+        forked.Job("write", lambda: (tmp_path / "a").write_text(str(os.getpid()))),
+        forked.Job("fail", fail),
+        forked.Job("end", end),
+        forked.Job("hang", lambda: time.sleep(60), seconds=0.3),
+    ]
+    started = time.monotonic()
+    forked.run_jobs(jobs)
+    assert time.monotonic() - started < 30
+    assert int((tmp_path / "a").read_text()) != os.getpid() and jobs[0].error == ""
+    assert "ValueError: a reason" in jobs[1].error
+    assert "exit code 3" in jobs[2].error and "longer than 0.3 s" in jobs[3].error
+
+
+@needs_fork
+def test_a_job_is_bound_to_one_core_and_no_two_share_one(tmp_path):
+    cores = len(os.sched_getaffinity(0))
+
+    def note(name):
+        (tmp_path / name).write_text(",".join(map(str, os.sched_getaffinity(0))))
+        time.sleep(0.5)
+
+    forked.run_jobs([forked.Job(name, lambda name=name: note(name)) for name in map(str, range(cores))])
+    found = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(set(found)) == len(found) == cores and all("," not in text for text in found)
+
+
+# The code of pages
+
+CELLS = [
+    "import sys\nprint('out'); print('err', file=sys.stderr); print('again')\n40 + 2",
+    "from IPython.display import Markdown, display\nprint('before'); display(Markdown('*x*')); print('after')",
+    "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
+    "%matplotlib inline\nplt.figure(); None",
+    "class Shown:\n    def _repr_html_(self):\n        return '<b>x</b>'\nShown()",
+    "_ = 3; [n for n in range(3)]",
+    "def f(): return 1\nimport inspect, pickle\nprint(inspect.getsource(f)); pickle.dumps(f); f.__module__",
+    "1 / 0",
+]
+RUN = """
+import json, sys
+sys.path.insert(0, {extensions!r})
+from nbformat.v4 import new_code_cell, new_notebook
+notebook = new_notebook(cells=[new_code_cell(source) for source in json.loads(sys.argv[1])])
+notebook.cells[-1].metadata["tags"] = ["raises-exception"]
+if sys.argv[2] == "kernel":
+    from nbclient import NotebookClient
+    NotebookClient(notebook, timeout=120).execute()
+else:
+    from page_shell import run_notebook
+    run_notebook(notebook)
+json.dump([(cell.outputs, cell.execution_count) for cell in notebook.cells], open(sys.argv[3], "w"))
+"""
+
+
+def ran(way, cells, tmp_path):
+    script = RUN.format(extensions=str(ROOT / "docs" / "_ext"))
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(cells), way, str(tmp_path / way)], capture_output=True, text=True
+    )
+    assert done.returncode == 0 or way == "shell", done.stderr
+    return json.loads((tmp_path / way).read_text()) if done.returncode == 0 else done.stderr
+
+
+def compared(output):
+    """Return what of an output is the same in every process: addresses, bytes of pictures and traces are not."""
+    kind = output["output_type"]
+    if kind == "stream":
+        return kind, output["name"], output["text"]
+    if kind == "error":
+        return kind, output["ename"], output["evalue"]
+    data = {mime: text if "image" not in mime else bool(text) for mime, text in output["data"].items()}
+    plain = data.get("text/plain", "").partition(" at 0x")[0]
+    return kind, {**data, "text/plain": plain}, output.get("execution_count")
+
+
+def test_cells_give_what_they_give_in_a_kernel(tmp_path):
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    shell, kernel = (ran(way, CELLS, tmp_path) for way in ("shell", "kernel"))
+    for source, (own, own_count), (other, other_count) in zip(CELLS, shell, kernel, strict=True):
+        streams = [[o for o in outputs if o["output_type"] != "stream"] for outputs in (own, other)]
+        assert [compared(o) for o in streams[0]] == [compared(o) for o in streams[1]], source
+        assert own_count == other_count
+        for name in ("stdout", "stderr"):
+            texts = ["".join(o["text"] for o in outputs if o.get("name") == name) for outputs in (own, other)]
+            assert texts[0] == texts[1], source
+
+
+def test_a_cell_that_fails_is_named(tmp_path):
+    pytest.importorskip("nbformat")
+    message = ran("shell", ["x = 1", "x / 0  # here", "print('next')"], tmp_path)
+    assert "PageError" in message and "x / 0  # here" in message and "ZeroDivisionError" in message
+
+
+def test_pages_of_another_state_are_read_again(monkeypatch):
+    pytest.importorskip("sphinx")
+    executed_pages = importlib.import_module("executed_pages")
+    env = SimpleNamespace(docname="a", metadata={"a": {}, "b": {}, "c": {executed_pages.STATE: "of another time"}})
+    executed_pages.shows_project(env)
+    assert executed_pages.outdated(None, env, set(), set(), set()) == ["c"]
+    monkeypatch.setattr(executed_pages, "project_key", lambda: "of now")
+    assert executed_pages.outdated(None, env, set(), set(), set()) == ["a", "c"]
+
+
+# Pictures
+
+
+def test_pictures_are_drawn_again_only_when_what_they_show_changes(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(pictures, "CAN_FORK", False)
+    monkeypatch.setattr(
+        pictures, "draw", lambda sample, path: (drawn.append(sample.card.id), path.write_text("<svg/>"))
+    )
+    card = graphbench.card("mst_easy")
+    first = pictures.draw_pictures([card], tmp_path, tmp_path / "notes")
+    again = pictures.draw_pictures([card], tmp_path, tmp_path / "notes")
+    assert first == again and drawn == [card.id] and first[card.id]["error"] == ""
+    splits = {
+        **card.splits,
+        "train": card.split("train").model_copy(update={"parameters": {**card.split("train").parameters, "nodes": 17}}),
+    }
+    changed = card.model_copy(update={"splits": splits})
+    assert pictures.picture_key(changed) != pictures.picture_key(card)
+    pictures.draw_pictures([changed], tmp_path, tmp_path / "notes")
+    (tmp_path / f"{page_text.page_name(card)}.svg").unlink()
+    pictures.draw_pictures([changed], tmp_path, tmp_path / "notes")
+    assert drawn == [card.id] * 3
+
+
+def test_graphs_that_cannot_be_read_are_not_drawn():
+    assert pictures.wants_picture(graphbench.card("mst_easy")) and pictures.wants_picture(graphbench.card("clrs/bfs"))
+    for name in ("co/rb_large", "sat/small", "weather/sim_t21", "clrs_text/bfs"):
+        assert not pictures.wants_picture(graphbench.card(name))
+
+
+# Pages of domains
+
+
+def test_the_best_record_is_comparable_where_one_is(monkeypatch):
+    record = read_record(ROOT / "tests" / "data" / "records" / "v1.json")
+    card = graphbench.card(record.dataset)
+    metric = card.metrics.primary
+    assert METRICS[metric].higher_is_better
+
+    def run(model, score, small):
+        budget = record.budget.model_copy(update={"small": small})
+        scores = {"test": {metric: score}}
+        return record.model_copy(update={"model": model, "config_hash": model, "scores": scores, "budget": budget})
+
+    stored = [run("a", 0.9, True), run("b", 0.5, False), run("c", 0.6, False)]
+    monkeypatch.setattr(records, "records_of", lambda address: stored)
+    assert (records.best_record(card).model, records.best_record(card).caveat) == ("c", "")
+    stored[:] = stored[:1]
+    assert records.best_record(card).model == "a" and "small" in records.best_record(card).caveat
+    stored.clear()
+    assert records.best_record(card) is None
+
+
+def families_of(domain):
+    families = {}
+    for card in names.catalog().cards.values():
+        if card.domain == domain:
+            families.setdefault(card.family, []).append(card)
+    return families
+
+
+@pytest.mark.parametrize("domain", sorted({card.domain for card in names.catalog().cards.values()}))
+def test_the_page_of_a_domain_holds_its_datasets_once_in_tree_and_tables(domain):
+    families = families_of(domain)
+    text = domain_pages.domain_page(domain, families)
+    for card in (card for members in families.values() for card in members):
+        link = f"(generated/{page_text.page_name(card)}.md)"
+        assert text.count(link) == max(1, len(card.tasks))
+        assert text.count(f" <generated/{page_text.page_name(card)}>\n") == 1
+    assert domain in domain_pages.domain_texts()
+    for guide in domain_pages.domain_texts()[domain]["guides"]:
+        assert (ROOT / "docs" / f"{guide}.md").is_file() and f"<../{guide}>" in text
+
+
+def test_a_line_of_scores_holds_the_best_of_every_kind():
+    card = graphbench.card("clutrr/gen_23")
+    floor, solvers = card.floor["test"], card.solvers["test"]
+    (line,) = domain_pages.score_table([card]).splitlines()[2:]
+    metric = card.metrics.primary
+    assert METRICS[metric].higher_is_better and f"| `{metric}` ↑ |" in line
+    for found in (floor, solvers):
+        name = max(found, key=lambda name: found[name][metric])
+        assert f"{found[name][metric]:.4g}"[:4] in line and f"`{name}`" in line
+        assert not any(f"`{other}`" in line for other in found if other != name)
+
+
+def test_domains_of_the_texts_exist():
+    assert set(domain_pages.domain_texts()) == {card.domain for card in names.catalog().cards.values()}
