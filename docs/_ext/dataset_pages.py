@@ -20,7 +20,6 @@ from sphinx.util.docutils import SphinxDirective
 
 DATASETS = Path("datasets")
 FOLDER = DATASETS / "generated"
-INDEX = "index.md"  # the one page of its folder that is written by hand
 _LOG = logging.getLogger(__name__)
 
 
@@ -37,12 +36,13 @@ def write_pages(docs: Path) -> list[Path]:
     Nothing is imported and nothing is computed where the pages were written in the present state of the project.
     """
     state = docs / "_build" / "dataset_pages.json"
-    if state.is_file():
-        known = json.loads(state.read_text(encoding="utf-8"))
-        pages = [docs / name for name in known["pages"]]
-        if known["key"] == project_key() and all(path.is_file() for path in pages):
-            return pages
+    known = json.loads(state.read_text(encoding="utf-8")) if state.is_file() else {"key": "", "pages": []}
+    before = [docs / name for name in known["pages"]]
+    if known["key"] == project_key() and all(path.is_file() for path in before):
+        return before
     pages, complete = _write_all(docs)
+    for stale in set(before) - set(pages):
+        stale.unlink(missing_ok=True)
     if complete:
         names = [path.relative_to(docs).as_posix() for path in pages]
         state.parent.mkdir(parents=True, exist_ok=True)
@@ -78,8 +78,7 @@ def _write_all(docs: Path) -> tuple[list[Path], bool]:
     for path, text in wanted.items():
         write_if_changed(path, text)
     drawn = {folder / f"{page_name(card)}.svg" for card in cards if card.id in notes and card.id not in failed}
-    keep = {*wanted, *drawn, docs / DATASETS / INDEX}
-    for stale in {*folder.glob("*.*"), *(docs / DATASETS).glob("*.md")} - keep:
+    for stale in set(folder.glob("*.*")) - {*wanted, *drawn}:
         stale.unlink()
     return list(wanted), not failed
 

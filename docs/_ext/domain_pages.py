@@ -21,6 +21,12 @@ from graphbench.reports.published import published
 
 TEXTS = Path(__file__).resolve().parents[1] / "datasets" / "domains.yaml"
 SPLIT = "test"
+KINDS = {
+    "trivial": "the best predictor that has learned nothing",
+    "best run": "the best mean over seeds among the records of this project",
+    "reference": "the best solver that knows the task",
+    "published": "the best score that a paper prints for the dataset",
+}
 
 
 @cache
@@ -59,7 +65,10 @@ def domain_page(domain: str, families: Mapping[str, Sequence[Card]]) -> str:
 
 
 def score_table(cards: Iterable[Card]) -> str:
-    """Return one line per dataset and task: the metric, and the best score of every kind on the test split."""
+    """Return one line per dataset and task: the metric, and the best score of every kind on the test split.
+
+    A kind of which no dataset has a score has no column.
+    """
     rows = []
     for card in cards:
         for own in task_cards(card):
@@ -67,8 +76,9 @@ def score_table(cards: Iterable[Card]) -> str:
             arrow = "↑" if METRICS[metric].higher_is_better else "↓"
             link = f"[{_short(own.address)}](generated/{page_name(card)}.md)"
             rows.append([link, card.title, f"{code(metric)} {arrow}", *_scores(own)])
-    head = ["dataset", "question", "metric", "trivial", "best run", "reference", "published"]
-    return table(head, rows, right=range(3, len(head)))
+    head = ["dataset", "question", "metric", *KINDS]
+    shown = [i for i in range(len(head)) if i < 3 or any(row[i] for row in rows)]
+    return table([head[i] for i in shown], [[row[i] for i in shown] for row in rows], right=range(3, len(shown)))
 
 
 def _scores(card: Card) -> list[str]:
@@ -103,14 +113,12 @@ def _shown(metric: str, scores: Mapping[str, float]) -> str:
 
 
 def _legend(cards: Sequence[Card]) -> str:
-    small = any((best := best_record(own)) is not None and best.caveat for card in cards for own in task_cards(card))
-    lines = [
-        f"All scores are of the split {code(SPLIT)}; ↑ means that higher is better. *Trivial* is the best predictor",
-        "that has learned nothing, *best run* the best mean over seeds among the records of this project, *reference*",
-        "the best solver that knows the task, *published* the best score that a paper prints for the dataset.",
-    ]
-    note = ["Runs marked *small run* were given far less training than published ones; they are not comparable."]
-    return "\n".join([*lines, *(note if small else [])])
+    own_cards = [own for card in cards for own in task_cards(card)]
+    small = any((best := best_record(own)) is not None and best.caveat for own in own_cards)
+    kinds = ", ".join(f"*{kind}* is {meaning}" for kind, meaning in KINDS.items())
+    text = f"All scores are of the split {code(SPLIT)}; ↑ means that higher is better. In the columns, {kinds}."
+    note = " Runs marked *small run* were given far less training than published ones; they are not comparable."
+    return text + note * small
 
 
 def cost_table(cards: Iterable[Card]) -> str:

@@ -27,7 +27,7 @@ class Page(HTMLParser):
             self.links.append(found["href"])
         if tag in ("script", "img") and found.get("src"):
             self.files.append(found["src"])
-        if tag == "link" and found.get("href") and "canonical" not in found.get("rel", ""):
+        if tag == "link" and not found.get("href", "#").startswith("#"):
             self.files.append(found["href"])
         if tag == "img":
             self.images.append((found.get("src", ""), found.get("alt")))
