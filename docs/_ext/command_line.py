@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -13,6 +14,7 @@ from executed_pages import shows_project
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 98
 
 
@@ -46,7 +48,8 @@ def help_texts() -> dict[str, str]:
     environment = {**os.environ, "COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
     for name in ("FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         environment.pop(name, None)
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    argv = [sys.executable, "-c", _PROGRAM]  # the package beside these pages, wherever Sphinx was started
+    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     texts = json.loads(done.stdout)
     return {name: "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) for name, text in texts.items()}
 

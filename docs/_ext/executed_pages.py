@@ -17,7 +17,7 @@ from typing import Any
 
 import nbformat
 from forked import CAN_FORK, Job, run_jobs
-from project_state import package_key, project_key, tree_hash
+from project_state import package_key, project_key, static_key, tree_hash
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
@@ -34,13 +34,14 @@ HEAVY = (  # what most pages import; imported once, before the first fork
     "torch_geometric.loader",
 )
 STATE = "project-state"  # the entry of a page's metadata that says which state of the project its content is of
+STATIC = "static-state"  # the same of the first page and the style sheets
 _LOG = logging.getLogger(__name__)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     app.connect("builder-inited", prepare)
-    app.connect("doctree-read", _note_execution)
+    app.connect("doctree-read", _note_states)
     app.connect("env-get-outdated", outdated)
     return {"version": "1", "parallel_read_safe": True}
 
@@ -54,15 +55,25 @@ def shows_project(env: BuildEnvironment) -> None:
     env.metadata[env.docname][STATE] = project_key()
 
 
-def _note_execution(app: Sphinx, doctree: Any) -> None:
+def _note_states(app: Sphinx, doctree: Any) -> None:
     metadata = app.env.metadata[app.env.docname]
     if "kernelspec" in metadata:
         metadata[STATE] = project_key()
+    if app.env.docname == app.config.root_doc:
+        metadata[STATIC] = static_key()
 
 
 def outdated(app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Return the pages whose content is of another state of the project."""
-    return [name for name, metadata in env.metadata.items() if metadata.get(STATE, project_key()) != project_key()]
+    """Return the pages whose content is of another state of the project.
+
+    Sphinx copies changed style sheets and pictures only when it writes a page; the first page stands for them.
+    """
+    states = {STATE: project_key(), STATIC: static_key()}
+    return [
+        name
+        for name, metadata in env.metadata.items()
+        if any(metadata.get(entry, state) != state for entry, state in states.items())
+    ]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -31,6 +31,12 @@ def project_key() -> str:
     return _hash([package_key(), tree_hash(ROOT, EXTENSIONS)])
 
 
+@cache
+def static_key() -> str:
+    """Return a hash of style sheets and pictures."""
+    return tree_hash(ROOT, ["docs/_static"])
+
+
 def tree_hash(root: Path, names: Iterable[str]) -> str:
     """Return a hash of the paths and bytes of all files below some folders (or of single files) of ``root``."""
     found = hashlib.sha256()

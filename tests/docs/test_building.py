@@ -156,11 +156,14 @@ def test_a_cell_that_fails_is_named(tmp_path):
 def test_pages_of_another_state_are_read_again(monkeypatch):
     pytest.importorskip("sphinx")
     executed_pages = importlib.import_module("executed_pages")
-    env = SimpleNamespace(docname="a", metadata={"a": {}, "b": {}, "c": {executed_pages.STATE: "of another time"}})
+    style = {executed_pages.STATIC: project_state.static_key()}
+    env = SimpleNamespace(docname="a", metadata={"a": {}, "b": style, "c": {executed_pages.STATE: "of another time"}})
     executed_pages.shows_project(env)
     assert executed_pages.outdated(None, env, set(), set(), set()) == ["c"]
     monkeypatch.setattr(executed_pages, "project_key", lambda: "of now")
     assert executed_pages.outdated(None, env, set(), set(), set()) == ["a", "c"]
+    monkeypatch.setattr(executed_pages, "static_key", lambda: "of now")
+    assert executed_pages.outdated(None, env, set(), set(), set()) == ["a", "b", "c"]
 
 
 # Pictures
