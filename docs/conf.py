@@ -33,6 +33,7 @@ extensions = [
     "benchmark_tables",
     "leaderboard_page",
     "mathtext_formulas",
+    "search_entries",
 ]
 exclude_patterns = ["_build", "jupyter_execute", "examples", "**.ipynb_checkpoints"]
 

@@ -55,6 +55,26 @@ LOOK = """() => ({
   blank: [...document.images].filter(i => i.complete && i.naturalWidth == 0).map(i => i.src),
 })"""
 
+LEAST = 4.5  # the ratio of luminances that WCAG 2.2, level AA, asks of text (success criterion 1.4.3)
+FAINT = """least => {
+  const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const colour = parts(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0.5) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const own = e => [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim());
+  return [...document.querySelectorAll('body *')]
+    .filter(e => own(e) && !e.closest('svg') && e.checkVisibility())
+    .map(e => [light(parts(getComputedStyle(e).color)), light(behind(e)), e])
+    .filter(([a, b, e]) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < least)
+    .map(([a, b, e]) => e.outerHTML.slice(0, 120));
+}"""
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -171,6 +191,34 @@ def test_the_sidebar_groups_datasets_by_domain(built, watch):
     shown = watch.page.locator(".bd-sidebar-primary nav.bd-links a:visible").all_inner_texts()
     domains = {path.stem for path in (built / "datasets").glob("*.html")} - {"index"}
     assert len(domains) <= len(shown) < 60 and "mst_easy" in shown and "Algorithmic reasoning" in shown
+
+
+def faint(watch) -> list[str]:
+    """Return the elements whose text has too little contrast with what is behind it."""
+    watch.page.add_style_tag(content="* { transition: none !important }")
+    return watch.page.evaluate(FAINT, LEAST)
+
+
+def test_faint_text_is_seen(browser, tmp_path):
+    """Grey of 119 has 4.48 against white and of 118 has 4.54, by the formula of WCAG worked by hand."""
+    style = "<b style='color: rgb({0}, {0}, {0})'>{0}</b>"
+    (tmp_path / "grey.html").write_text(
+        style.format(119) + style.format(118) + "<svg><text fill='white'>x</text></svg>"
+    )
+    watch = Watch(browser, tmp_path.as_uri() + "/")
+    watch.open("grey.html")
+    assert [">119<" in element for element in faint(watch)] == [True]
+    watch.page.close()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_text_can_be_read_in_both_modes(name, watch):
+    watch.open(f"{name}.html")
+    found = {}
+    for mode in ("light", "dark"):
+        watch.dress(DESKTOP, mode)
+        found[mode] = faint(watch)
+    assert found == {"light": [], "dark": []}
 
 
 def test_pictures_of_some_pages(built, watch):
