@@ -255,3 +255,22 @@ def test_a_line_of_scores_holds_the_best_of_every_kind():
 
 def test_domains_of_the_texts_exist():
     assert set(domain_pages.domain_texts()) == {card.domain for card in names.catalog().cards.values()}
+
+
+# The search
+
+
+def test_the_search_keeps_the_entries_of_pages_that_are_not_written_again(tmp_path):
+    pytest.importorskip("sphinx")
+    (tmp_path / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(ROOT / 'docs' / '_ext')!r})\n")
+    with (tmp_path / "conf.py").open("a") as file:
+        file.write("extensions = ['search_entries']\n")
+    (tmp_path / "index.rst").write_text("Title\n=====\n\n.. index:: first\n\n.. toctree::\n\n   other\n")
+    for text in ("Other\n=====\n\n.. index:: ! second\n", "Other\n=====\n\nNew text.\n\n.. index:: ! third\n"):
+        (tmp_path / "other.rst").write_text(text)
+        os.utime(tmp_path / "other.rst", (len(text), len(text)))
+        argv = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(tmp_path), str(tmp_path / "html")]
+        subprocess.run(argv, check=True, capture_output=True)
+    script = (tmp_path / "html" / "searchindex.js").read_text()
+    entries = json.loads(script.removeprefix("Search.setIndex(").removesuffix(")"))["indexentries"]
+    assert set(entries) == {"first", "third"}
