@@ -11,7 +11,7 @@ import yaml
 from cost_tables import hours, read_rates, split_costs
 from markdown_text import code, number, table
 from page_text import page_name
-from records import best_record
+from records import best_score
 from task_text import task_cards
 
 from graphbench.catalog.cards import Card
@@ -27,6 +27,7 @@ KINDS = {
     "reference": "the best solver that knows the task",
     "published": "the best score that a paper prints for the dataset",
 }
+_NOTES = {"full": "", "small": " *small run*", "unstated": " *budget not stated*"}
 
 
 @cache
@@ -82,8 +83,8 @@ def score_table(cards: Iterable[Card]) -> str:
 
 
 def _scores(card: Card) -> list[str]:
-    best = best_record(card)
-    run = "" if best is None else f"{number(best.score)} {code(best.model)}" + (f" *{best.caveat}*" * bool(best.caveat))
+    best = best_score(card)
+    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.kind]}"
     return [_best(card, card.floor), run, _best(card, card.solvers), _published(card)]
 
 
@@ -114,7 +115,7 @@ def _shown(metric: str, scores: Mapping[str, float]) -> str:
 
 def _legend(cards: Sequence[Card]) -> str:
     own_cards = [own for card in cards for own in task_cards(card)]
-    small = any((best := best_record(own)) is not None and best.caveat for own in own_cards)
+    small = any((best := best_score(own)) is not None and best.kind == "small" for own in own_cards)
     kinds = ", ".join(f"*{kind}* is {meaning}" for kind, meaning in KINDS.items())
     text = f"All scores are of the split {code(SPLIT)}; ↑ means that higher is better. In the columns, {kinds}."
     note = " Runs marked *small run* were given far less training than published ones; they are not comparable."

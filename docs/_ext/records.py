@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import RunRecord, load_records
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best recorded model of a dataset: its name, mean score, runs, and why it is not comparable ("" if it is)."""
-
-    model: str
-    score: float
-    runs: int
-    caveat: str
+from graphbench.reports.leaderboard.best import BestScore, best
+from graphbench.reports.leaderboard.model import KINDS
 
 
 def records_of(address: str) -> Sequence[RunRecord]:
@@ -28,16 +18,16 @@ def records_of(address: str) -> Sequence[RunRecord]:
     return _all_records().get(address, [])
 
 
-def best_record(card: Card, split: str = "test") -> Best | None:
-    """Return the best mean over seeds in the primary metric, of comparable budgets where there are any."""
-    metric = card.metrics.primary
-    sign = 1 if METRICS[metric].higher_is_better else -1
-    found = []
-    for run in aggregate(records_of(card.address)):
-        score = run.score(split, metric)
-        if score is not None and run.dataset_version == card.version:
-            found.append((run.comparable, sign * score.mean, Best(run.model, score.mean, score.n, run.caveat)))
-    return max(found, key=lambda item: item[:2])[2] if found else None
+def best_score(card: Card) -> BestScore | None:
+    """Return the best mean over seeds on the test split, of full budgets where there are any."""
+    found = _best_scores().get(card.address, [])
+    sign = 1 if METRICS[card.metrics.primary].higher_is_better else -1
+    return max(found, key=lambda own: (-list(KINDS).index(own.kind), sign * own.mean), default=None)
+
+
+@cache
+def _best_scores() -> dict[str, list[BestScore]]:
+    return best(records=[record for own in _all_records().values() for record in own])
 
 
 @cache

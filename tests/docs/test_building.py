@@ -200,7 +200,7 @@ def test_graphs_that_cannot_be_read_are_not_drawn():
 # Pages of domains
 
 
-def test_the_best_record_is_comparable_where_one_is(monkeypatch):
+def test_the_best_score_is_of_a_full_budget_where_one_is(monkeypatch):
     record = read_record(ROOT / "tests" / "data" / "records" / "v1.json")
     card = graphbench.card(record.dataset)
     metric = card.metrics.primary
@@ -211,13 +211,18 @@ def test_the_best_record_is_comparable_where_one_is(monkeypatch):
         scores = {"test": {metric: score}}
         return record.model_copy(update={"model": model, "config_hash": model, "scores": scores, "budget": budget})
 
-    stored = [run("a", 0.9, True), run("b", 0.5, False), run("c", 0.6, False)]
-    monkeypatch.setattr(records, "records_of", lambda address: stored)
-    assert (records.best_record(card).model, records.best_record(card).caveat) == ("c", "")
-    stored[:] = stored[:1]
-    assert records.best_record(card).model == "a" and "small" in records.best_record(card).caveat
-    stored.clear()
-    assert records.best_record(card) is None
+    def best_of(*stored):
+        monkeypatch.setattr(records, "_all_records", lambda: {card.address: list(stored)})
+        records._best_scores.cache_clear()
+        return records.best_score(card)
+
+    small, full = run("a", 0.9, True), [run("b", 0.5, False), run("c", 0.6, False)]
+    try:
+        assert (best_of(small, *full).model, best_of(small, *full).kind) == ("c", "full")
+        assert (best_of(small).model, best_of(small).kind) == ("a", "small")
+        assert best_of() is None
+    finally:
+        records._best_scores.cache_clear()
 
 
 def families_of(domain):
