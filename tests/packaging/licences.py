@@ -18,7 +18,7 @@ from typing import Any
 from environments import REPOSITORY, Workshop, run
 
 TARGET = REPOSITORY / "THIRD_PARTY.md"
-NOT_SHIPPED = ("dev", "docs")  # what only developers install
+NOT_SHIPPED = ("dev", "docs", "browser")  # what only developers install
 COPYLEFT = re.compile(r"\bA?L?GPL|General Public|\bMPL|Mozilla|\bEPL|Eclipse|EUPL|CC-BY-SA", re.IGNORECASE)
 KINDS = {
     "copyleft": COPYLEFT,

@@ -1,4 +1,4 @@
-"""Write a summary of the measured speeds into the README: ``python docs/_ext/readme_speed.py``.
+"""A summary of the measured speeds, as Markdown.
 
 Every number is taken from ``benchmarks/results/*.json``. A benchmark is one line: how many times as fast as the other
 package over all its quantities that are times or rates, and how many of its targets are met.
@@ -6,13 +6,11 @@ package over all its quantities that are times or rates, and how many of its tar
 
 from __future__ import annotations
 
-import sys
 from statistics import median
 from typing import Any
 
 from markdown_text import table
-from measurements import machine_line, results, shown
-from readme_block import README, replaced
+from measurements import machine_line, shown
 
 TIMES = ("us", "ms", "s")
 
@@ -45,20 +43,7 @@ def speed_table(found: list[dict[str, Any]]) -> str:
             )
     note = (
         "Compared with graphbench-lib 0.2.0 or, where it has no such thing, the package or solver in use, both in one"
-        " run: median and range over the quantities measured for both. Every quantity stands beside its target in"
-        " [benchmarks/README.md](benchmarks/README.md). "
+        " run: median and range over the quantities measured for both. "
     )
     header = ["benchmark", "times as fast", "range", "targets met"]
     return table(header, rows, right=(1, 2, 3)) + f"\n\n{note}{machine_line(*found)}"
-
-
-def main() -> None:
-    """Rewrite the README's block, if there are results."""
-    found = results()
-    if not found:
-        sys.exit("benchmarks/results holds no results; run `make bench` first")
-    README.write_text(replaced("speed", speed_table(found), README.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
