@@ -133,7 +133,11 @@ def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Pa
 
 def test_the_licence_of_every_dependency_is_listed() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name not in ("dev", "docs", "browser")}
+    extras = {
+        name: lines
+        for name, lines in project["optional-dependencies"].items()
+        if name not in ("dev", "docs", "browser")
+    }
     lines = [*project["dependencies"], *(line for own in extras.values() for line in own)]
     needed = {re.split(r"[<>=!;\[ ]", line, maxsplit=1)[0].lower() for line in lines}
     rows = re.findall(
