@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphbench.core.errors import ResultError
 from graphbench.reports.plots import inline_svg, png_bytes
 
 if TYPE_CHECKING:
@@ -52,6 +53,30 @@ def environment(escape: bool) -> Environment:
     )
     found.filters["safe_md"] = markdown_safe
     return found
+
+
+def page_targets(output: Path, chosen: Sequence[str], pages: Mapping[str, str], what: str) -> dict[str, Path]:
+    """Return format -> file of what is written: one file with the ending of a format, or a folder of several.
+
+    Args:
+        output: The file or folder.
+        chosen: Formats wanted in a folder.
+        pages: Format, which is the ending of its files, -> name of its file in a folder.
+        what: What is written, e.g. ``report``.
+
+    Raises:
+        ResultError: If a format or the ending of ``output`` is unknown.
+    """
+    kind = output.suffix.lstrip(".").lower()
+    endings = " or ".join(f".{name}" for name in pages)
+    if kind in pages and not output.is_dir():
+        return {kind: output}
+    if kind.isalpha() and not output.is_dir():
+        raise ResultError(f"{output} ends in .{kind}; a {what} is a folder, or a file ending in {endings}")
+    unknown = [name for name in chosen if name not in pages]
+    if unknown or not chosen:
+        raise ResultError(f"unknown {what} format {unknown or 'none'}; choose from {', '.join(pages)}")
+    return {name: output / page for name, page in pages.items() if name in chosen}
 
 
 def embed_for(page: Path) -> Embed:

@@ -15,7 +15,7 @@ from graphbench.reports import tables
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import dataset_card, ood_metric, ood_splits, plot_ood, size_axis
-from graphbench.reports.pages import Embed, embed_for, environment
+from graphbench.reports.pages import Embed, embed_for, environment, page_targets
 from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.plots import curve_figure
 from graphbench.reports.published_files import anchor_of, card_of_files, heading_of, is_of_files, scored_rows
@@ -59,7 +59,7 @@ def build_report(
     )
     if not results:
         raise ResultError("there are no run records to report; run 'graphbench train' first or choose another selector")
-    targets = _targets(Path(output), formats)
+    targets = page_targets(Path(output), formats, {name: f"report.{name}" for name in FORMATS}, "report")
     sections = _by_dataset(results, cards)
     paths = []
     for kind, path in targets.items():
@@ -70,18 +70,6 @@ def build_report(
         logger.info("wrote %s", path)
         paths.append(path)
     return paths
-
-
-def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
-    kind = output.suffix.lstrip(".").lower()
-    if kind in FORMATS and not output.is_dir():
-        return {kind: output}
-    if kind.isalpha() and not output.is_dir():
-        raise ResultError(f"{output} ends in .{kind}; a report is a folder, or a file ending in .md or .html")
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        raise ResultError(f"unknown report format {unknown or 'none'}; choose from {', '.join(FORMATS)}")
-    return {name: output / f"report.{name}" for name in FORMATS if name in formats}
 
 
 def _by_dataset(

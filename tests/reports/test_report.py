@@ -1,5 +1,4 @@
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, score_rows
 
 from .conftest import make_record
+from .parsed_page import ParsedPage
 
 ID = "algoreas/mst_medium"
 
@@ -29,41 +29,8 @@ def pages(tmp_path, card):
     return {path.suffix: path for path in paths}
 
 
-class Checker(HTMLParser):
-    """Collects tags that stay open, addresses that lead away and the text of table rows."""
-
-    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect"})
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.addresses, self.rows, self.ids = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
-        self.ids += [value for key, value in attrs if key == "id"]
-        if tag == "tr":
-            self.rows.append("")
-
-    def handle_startendtag(self, tag, attrs):
-        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
-        self.ids += [value for key, value in attrs if key == "id"]
-
-    def handle_endtag(self, tag):
-        if tag in self.open:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "tr" in self.open and data.strip():
-            self.rows[-1] += f"{data.strip()}|"
-
-
 def parsed(path):
-    checker = Checker()
-    checker.feed(path.read_text(encoding="utf-8"))
-    assert checker.open == []
-    return checker
+    return ParsedPage(path.read_text(encoding="utf-8"))
 
 
 def test_the_page_is_self_contained(pages):

@@ -17,14 +17,15 @@ from graphbench.reports.leaderboard.boards import tables_of
 from graphbench.reports.leaderboard.model import KINDS, TEST, Group, Leaderboard, to_json
 from graphbench.reports.leaderboard.pictures import group_figure, scale_of
 from graphbench.reports.leaderboard.rules import RULES
-from graphbench.reports.pages import Embed, Grid, embed_for, environment
+from graphbench.reports.pages import Embed, Grid, embed_for, environment, page_targets
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 logger = logging.getLogger(__name__)
 
-FORMATS = ("html", "md", "json")
+_PAGES = {"html": "index.html", "md": "leaderboard.md", "json": "leaderboard.json"}
+FORMATS = tuple(_PAGES)
 TITLE = "graphbench leaderboard"
 _ELSEWHERE = "choose another output, a folder or a file ending in .html, .md or .json"
 
@@ -64,7 +65,7 @@ def build_leaderboard(
         ResultError: If a format or the ending of ``output`` is unknown, or a page cannot be written.
     """
     place = Path(output)
-    targets = _targets(place, formats)
+    targets = page_targets(place, formats, _PAGES, "leaderboard")
     found = leaderboard_of(records, cards)
     paths = []
     for kind, path in targets.items():
@@ -75,24 +76,6 @@ def build_leaderboard(
                 paths.append(path.parent / name)
     logger.info("wrote %d pages of the leaderboard", len(paths))
     return paths
-
-
-def _targets(output: Path, formats: Sequence[str]) -> dict[str, Path]:
-    kind = output.suffix.lstrip(".").lower()
-    if kind in FORMATS and not output.is_dir():
-        return {kind: output}
-    if kind.isalpha() and not output.is_dir():
-        raise ResultError(
-            f"{output} ends in .{kind}; a leaderboard is a folder, or a file ending in .html, .md or .json"
-        )
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or not formats:
-        raise ResultError(f"unknown leaderboard format {unknown or 'none'}; choose from {', '.join(FORMATS)}")
-    return {
-        name: output / ("index.html" if name == "html" else f"leaderboard.{name}")
-        for name in FORMATS
-        if name in formats
-    }
 
 
 def _rendered(kind: str, found: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -11,6 +10,7 @@ from graphbench.evaluation.results import Budget, load_records
 from graphbench.reports.leaderboard import best, build_leaderboard, leaderboard_of, to_json
 from graphbench.reports.pages import markdown_safe
 
+from ..parsed_page import ParsedPage
 from .conftest import make_record
 
 ID = "algoreas/mst_medium"
@@ -40,45 +40,12 @@ def hostile():
     ]
 
 
-class Checker(HTMLParser):
-    """Collects tags that stay open, addresses, attributes that run scripts, and the text of table rows."""
-
-    VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect", "line", "circle"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.addresses, self.rows, self.ids, self.tags, self.handlers = [], [], [], [], [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.handle_startendtag(tag, attrs)
-        if tag == "tr":
-            self.rows.append("")
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-        self.addresses += [value for key, value in attrs if key in ("href", "src", "xlink:href") and value]
-        self.ids += [value for key, value in attrs if key == "id"]
-        self.handlers += [key for key, _ in attrs if key.startswith("on")]
-
-    def handle_endtag(self, tag):
-        if tag in self.open:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "tr" in self.open and data.strip():
-            self.rows[-1] += f"{data.strip()}|"
-
-
 def test_a_folder_has_pages_that_lead_to_each_other_alone(tmp_path, card):
     paths = build_leaderboard(records(), tmp_path / "out", cards={ID: card})
     assert [path.name for path in paths] == ["index.html", "domain-algoreas.html", "leaderboard.md", "leaderboard.json"]
     for path in paths[:2]:
         text = path.read_text(encoding="utf-8")
-        checker = Checker(text)
+        checker = ParsedPage(text)
         for address in checker.addresses:
             assert address[1:] in checker.ids if address.startswith("#") else (path.parent / address).is_file()
         assert not re.search(r"@import|url\((?!#)|<link|<img|src=", text)
@@ -88,7 +55,7 @@ def test_a_folder_has_pages_that_lead_to_each_other_alone(tmp_path, card):
 
 def test_a_row_has_rank_score_interval_seeds_test_and_cost(tmp_path, card):
     (path,) = build_leaderboard(records(), tmp_path / "one.html", cards={ID: card})
-    rows = Checker(path.read_text(encoding="utf-8")).rows
+    rows = ParsedPage(path.read_text(encoding="utf-8")).rows
     first = "1|gt|0.9467|0.8347 to 1.0587 (seeds)|3 (0, 1, 2)|best mean|2.68 M|11 s|–|–|Example CPU, 2 cores|"  # noqa: RUF001
     assert any(row.startswith(first) for row in rows)
     assert any(row.startswith("2|gin|0.7500|") and "worse, p < 0.001 (paired t)" in row for row in rows)
@@ -115,7 +82,7 @@ def test_what_records_say_is_escaped_everywhere(tmp_path, card):
     html, _, md, as_json = build_leaderboard(hostile(), tmp_path, cards={ID: card}, title=EVIL)
     for path in (html, tmp_path / "domain-algoreas.html"):
         text = path.read_text(encoding="utf-8")
-        checker = Checker(text)
+        checker = ParsedPage(text)
         assert checker.tags.count("script") == 1 and "img" not in checker.tags and not checker.handlers
         assert not any("javascript" in address for address in checker.addresses)
         assert "&lt;script&gt;" in text and "alert(&#34;x&#34;)" in text
