@@ -9,7 +9,7 @@ from typing import Any
 from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated
+from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated, replicates_of
 from graphbench.reports.submissions.description import StatedBudget
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
 
@@ -36,7 +36,7 @@ def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None
 
 
 def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -> str | None:
-    """Return the first score of a record that predictions do not give, in words; None where all agree.
+    """Return the first score of a record, or replicate of it, that predictions do not give; None where all agree.
 
     Splits and metrics that only one of the two has are not compared, nor are times.
     """
@@ -46,6 +46,11 @@ def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -
             repeatable = name not in METRICS or METRICS[name].repeatable
             if stated is not None and repeatable and not math.isclose(stated, value, **_AGREE):
                 return f"{name} of {split} is {stated:.6g} in the record, the predictions give {value:.6g}"
+    for split, values in replicates_of(computed).items():
+        stated_values = record.replicates.get(split, values)
+        pairs = zip(stated_values, values, strict=False)
+        if len(stated_values) != len(values) or not all(math.isclose(a, b, **_AGREE) for a, b in pairs):
+            return f"the bootstrap replicates of {split} in the record are not those that the predictions give"
     return None
 
 

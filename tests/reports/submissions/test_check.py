@@ -10,7 +10,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import ResultError, UnknownDataset
-from graphbench.evaluation.results import load_records, read_record
+from graphbench.evaluation.results import RunRecord, load_records, read_record, save_record
 from graphbench.reports.submissions import Verdict, check_submission, start_submission
 from graphbench.reports.submissions.description import read_description
 
@@ -78,6 +78,21 @@ def test_records_beside_predictions_must_agree_with_them(folder, targets, check)
     assert f"predictions/{TREES}/seed0: f1 of test is " in told(report)
 
 
+def test_replicates_beside_predictions_must_agree_with_them(folder, targets, check, monkeypatch):
+    monkeypatch.setattr("graphbench.evaluation.metrics.tally.LEAST_SAMPLES", 1)
+    predict(folder, targets, seeds=range(1))
+    check(records=folder / "records")
+    (path,) = (folder / "records").rglob("*.json")
+    record = read_record(path)
+    forged = [value + 0.1 * (r == 5) for r, value in enumerate(record.replicates["test"])]
+    save_record(record.model_copy(update={"replicates": {"test": forged}}), path=path)
+    report = check()
+    assert not report.accepted
+    assert "the bootstrap replicates of test in the record are not those that the predictions give" in told(report)
+    save_record(record.model_copy(update={"replicates": {}}), path=path)  # records of older versions have none
+    assert check().accepted
+
+
 def test_what_is_missing_is_said_and_is_no_reason_to_refuse(folder, targets, check):
     predict(folder, targets, seeds=range(1))
     report = check()
@@ -124,7 +139,6 @@ def test_solutions_are_decoded_as_the_record_says(folder, root, check):
         scores[restarts] = evaluator.compute().primary
     assert scores[1] != scores[8]
     assert check().datasets[0].values("test") == [scores[1]]
-    from graphbench.evaluation.results import RunRecord
 
     config = {"training": {"decoding": {"restarts": 8}}}
     record = RunRecord.from_scores({"test": split}, {"test": {"set_size": scores[8]}}, model="mine", config=config)
