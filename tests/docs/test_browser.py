@@ -20,6 +20,8 @@ SHOWN = (
     "index",
     "tutorials/index",
     "first_five_minutes",
+    "tutorials/clrs_hints",
+    "tutorials/load_and_look",
     "datasets/index",
     "datasets/algoreas",
     "datasets/co",
