@@ -47,7 +47,8 @@ def svg(formula: str) -> str:
     """
     text = " ".join(formula.split())
     file = BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "path", "mathtext.fontset": "stix", "svg.hashsalt": text}):
+    style = {"svg.fonttype": "path", "mathtext.fontset": "stix", "svg.hashsalt": text, "savefig.facecolor": "none"}
+    with matplotlib.rc_context(style):
         depth = mathtext.math_to_image(f"${text}$", file, FontProperties(size=POINTS), 72, "svg", color=COLOUR)
     drawn = file.getvalue().decode()
     drawn = drawn[drawn.index("<svg") :]
@@ -56,8 +57,8 @@ def svg(formula: str) -> str:
     drawn = _unique_ids(drawn, text)
     width, height = (float(x) for x in re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', drawn).groups())  # type: ignore[union-attr]
     em = PER_EM * 1.12 / POINTS
-    style = f"width:{width * em:.3f}em;height:{height * em:.3f}em;vertical-align:{-depth * em:.3f}em"
-    head = f'<svg class="gb-math" role="img" aria-label="{escape(text)}" style="{style}"'
+    size = f"width:{width * em:.3f}em;height:{height * em:.3f}em;vertical-align:{-depth * em:.3f}em"
+    head = f'<svg class="gb-math" role="img" aria-label="{escape(text)}" style="{size}"'
     return re.sub(r'<svg[^>]*?(viewBox="[^"]*")[^>]*>', lambda m: f"{head} {m[1]}>", drawn, count=1, flags=re.DOTALL)
 
 
