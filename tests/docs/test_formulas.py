@@ -1,4 +1,4 @@
-"""Formulas take the colour of the text around them and have no ground of their own, so that they are read in dark mode."""
+"""Formulas take the colour of the text around them, on no ground of their own: they are read in dark mode."""
 
 import importlib
 import re
