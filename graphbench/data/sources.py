@@ -145,7 +145,8 @@ def file_source(
         place = folder.expanduser().resolve()
         splits = read_files(name, read, place)
         features = (*_given_features(card, splits["train"]), *also)
-        drawn = tuple(f for f in features if f.name not in {label.name for label in card.label_features})
+        others = {label.name for label in card.label_features} | (card.series.derived if card.series else frozenset())
+        drawn = tuple(f for f in features if f.name not in others)
         for split, samples in splits.items():
             problem = _wrong_values(drawn, samples) or graph_problem(card, samples)
             if problem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.families import load_family
-from graphbench.core.errors import ArgumentError, CardError, GenerationError
+from graphbench.core.errors import ArgumentError, CardError, GenerationError, StoreError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.domain import Domain, find_generator, register, unregister
 from graphbench.data.generation import draw_samples, ensure_split
@@ -19,6 +21,7 @@ from graphbench.data.packing import pack, unpack
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.series import pairs_of_runs
 from graphbench.data.shared_graph import graph_of_series
+from graphbench.data.sources import file_source
 from graphbench.data.store import map_arrays
 from graphbench.data.structures import Structure
 from graphbench.verification.measuring import describe
@@ -201,6 +204,34 @@ def test_stored_states_are_those_that_were_drawn(make, tmp_path):
     drawn, stored = draw_samples(card, "train", np.arange(25)), opened(card, tmp_path).samples
     for name, value in drawn.values.items():
         np.testing.assert_array_equal(value, stored.values[name])
+
+
+def test_a_reader_gives_states_and_the_card_the_rest(make, tmp_path):
+    card = make()
+
+    def read(folder):
+        return {split: generate(Parameters(), 0, np.arange(spec.count), None) for split, spec in card.splits.items()}
+
+    def read_too_much(folder):
+        return {
+            split: replace(own, values={**own.values, "change": own.values["state"]})
+            for split, own in read(folder).items()
+        }
+
+    source = file_source("mine.states", read)
+    register(Domain("mine", sources={"states": source}))
+    try:
+        drawn, given = opened(card, tmp_path / "drawn"), opened(source.card(card, tmp_path), tmp_path / "given")
+    finally:
+        unregister("mine")
+    assert len(given) == len(STARTS)
+    for number in (0, len(STARTS) - 1):
+        expected = drawn[number].to_dict()
+        assert given[number].to_dict().keys() == expected.keys()
+        for name, value in expected.items():
+            assert torch.equal(torch.as_tensor(given[number][name]), torch.as_tensor(value)), name
+    with pytest.raises(StoreError, match="it has the values change, clock, run, state; expected are clock, run, state"):
+        file_source("mine.states", read_too_much).card(card, tmp_path)
 
 
 @settings(max_examples=60, deadline=None)

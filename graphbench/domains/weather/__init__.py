@@ -11,9 +11,11 @@ from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
+    from graphbench.domains.weather.generators import states_as_samples
     from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
     from graphbench.domains.weather.icosahedron import icosphere
     from graphbench.domains.weather.multimesh import Mesh, mesh
+    from graphbench.domains.weather.times import hours_since_epoch
     from graphbench.domains.weather.weights import latitude_weights, loss_weights
 
 _LAZY = {
@@ -24,11 +26,13 @@ _LAZY = {
     "Mesh": "graphbench.domains.weather.multimesh",
     "grid_latitudes": "graphbench.domains.weather.grids",
     "grid_longitudes": "graphbench.domains.weather.grids",
+    "hours_since_epoch": "graphbench.domains.weather.times",
     "icosphere": "graphbench.domains.weather.icosahedron",
     "latitude_weights": "graphbench.domains.weather.weights",
     "loss_weights": "graphbench.domains.weather.weights",
     "mesh": "graphbench.domains.weather.multimesh",
     "regrid": "graphbench.domains.weather.grids",
+    "states_as_samples": "graphbench.domains.weather.generators",
 }
 
 __all__ = [
@@ -39,11 +43,13 @@ __all__ = [
     "Mesh",
     "grid_latitudes",
     "grid_longitudes",
+    "hours_since_epoch",
     "icosphere",
     "latitude_weights",
     "loss_weights",
     "mesh",
     "regrid",
+    "states_as_samples",
 ]
 
 if not TYPE_CHECKING:  # else type checkers would accept every name
