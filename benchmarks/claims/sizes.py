@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from datetime import date
@@ -246,7 +247,7 @@ def degrees_of_one_definition(rows: dict[str, list[float]]) -> Outcome:
 
 @check
 def arcs_by_devices(printed: dict[int, float]) -> Outcome:
-    """Arcs of converter graphs by their number of devices: two edges per device and a constant (section 3.2.2).
+    """Arcs that further devices add to converter graphs: four each, as every device has two edges (section 3.2.2).
 
     Args:
         printed: Devices -> printed mean number of arcs.
@@ -254,13 +255,14 @@ def arcs_by_devices(printed: dict[int, float]) -> Outcome:
     own = {
         devices: 2 * measured(f"circuits/converters_{devices}").statistics["test"]["edges"][0] for devices in printed
     }
-    smallest = min(printed)
-    by_rule = {devices: printed[smallest] + 4 * (devices - smallest) for devices in printed}
-    differing = [devices for devices in printed if by_rule[devices] != printed[devices]]
+    sizes = sorted(printed)
+    pairs = list(itertools.pairwise(sizes))
+    by_rule = [4.0 * (more - fewer) for fewer, more in pairs]
+    steps, our_steps = ([arcs[more] - arcs[fewer] for fewer, more in pairs] for arcs in (printed, own))
     return Outcome(
-        own == by_rule and bool(differing),
-        {"by_rule": {f"k{k}": arcs for k, arcs in by_rule.items()}, "differing": len(differing)},
-        f"ours {own}, by the rule {by_rule}, printed {printed}",
+        our_steps == by_rule and all(step != rule for step, rule in zip(steps, by_rule, strict=True)),
+        {"own": {f"k{k}": arcs for k, arcs in own.items()}, "by_rule": by_rule, "steps": steps},
+        f"ours add {our_steps}, by the rule {by_rule}, printed {steps}",
     )
 
 

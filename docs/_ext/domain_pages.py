@@ -25,7 +25,7 @@ KINDS = {
     "trivial": "the best predictor that has learned nothing",
     "best run": "the best mean over seeds among the records of this project",
     "reference": "the best solver that knows the task",
-    "published": "the best score that a paper prints for the dataset",
+    "published": "the best score that a paper prints for the dataset, where the question is the same",
 }
 _NOTES = {"full": "", "small": " *small run*", "unstated": " *budget not stated*"}
 
@@ -99,7 +99,7 @@ def _published(card: Card) -> str:
     metric = card.metrics.primary
     found: dict[str, list[float]] = {}
     for score in published(card.address):
-        if score.split == SPLIT and score.metric == metric and score.value is not None:
+        if (score.split, score.metric) == (SPLIT, metric) and score.value is not None and not score.not_comparable:
             found.setdefault(score.model, []).append(score.value)
     pick = max if METRICS[metric].higher_is_better else min
     return _shown(metric, {name: pick(values) for name, values in found.items()})

@@ -20,6 +20,7 @@ from graphbench.data.generation import draw_samples
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.reports.comparison import notes_on
 from graphbench.reports.published import published
 from graphbench.tasks.registry import task_class
 
@@ -322,7 +323,8 @@ def _results(card: Card) -> str:
     if card.tasks:
         head, lines = ["task", *head], [[code(own.task_name), *row] for own, row in rows]
     text = table(head, lines, right=(len(head) - 3, len(head) - 2))
-    notes = list(dict.fromkeys(score.note for own in cards for score in published(own.address) if score.note))
+    printed = [score for own in cards for score in published(own.address)]
+    notes = notes_on(printed)
     notes += [
         "Runs marked *small* were given far less training than the published ones; they are not comparable."
     ] * any("*small*" in row[-1] for row in lines)

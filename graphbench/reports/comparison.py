@@ -84,9 +84,10 @@ def reference_scores(dataset: str, metric: str, splits: Iterable[str]) -> dict[s
 
 
 def notes_on(scores: Sequence[PublishedScore]) -> list[str]:
-    """Return the notes on published scores, each once, with the tables it is about."""
+    """Return the notes on published scores, and why some are not comparable, each once, with the tables it is about."""
     tables: dict[str, dict[str, None]] = {}
     for score in scores:
-        if score.note:
-            tables.setdefault(score.note, {})[score.reference] = None
+        for note in (score.note, f"not comparable: {score.not_comparable}" if score.not_comparable else ""):
+            if note:
+                tables.setdefault(note, {})[score.reference] = None
     return [f"{'; '.join(references)}: {note}" for note, references in tables.items()]

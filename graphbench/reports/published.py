@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +37,7 @@ class PublishedScore(_Strict):
         note: A remark on the number.
         for_all_models: Whether the number is shown with the runs of every model, as scores of people are, and not only
             with those of its own model.
+        not_comparable: Why a score here is about something else, such as other labels; empty where it is not.
     """
 
     dataset: str
@@ -51,6 +53,7 @@ class PublishedScore(_Strict):
     protocol: str | None = None
     note: str = ""
     for_all_models: bool = False
+    not_comparable: str = ""
 
     @property
     def reference(self) -> str:
@@ -59,7 +62,10 @@ class PublishedScore(_Strict):
 
 
 class _Table(_Strict):
-    """A table of a file: cells ``[mean, std]`` of one ``split``, or one value for each of several ``splits``."""
+    """A table of a file: cells ``[mean, std]`` of one ``split``, or one value for each of several ``splits``.
+
+    ``not_comparable`` says of datasets, by name or glob, why scores here are about something else.
+    """
 
     table: int | None = None
     study: Literal["main", "ood"] = "main"
@@ -70,6 +76,7 @@ class _Table(_Strict):
     protocol: str | None = None
     note: str = ""
     for_all_models: bool = False
+    not_comparable: dict[str, str] = {}
     scores: dict[str, dict[str, tuple[float | None, ...]]]
 
     @model_validator(mode="after")
@@ -81,7 +88,14 @@ class _Table(_Strict):
             for model, cells in models.items():
                 if len(cells) != width:
                     raise ValueError(f"{dataset}.{model} has {len(cells)} cells, expected {width}")
+        unused = [p for p in self.not_comparable if not any(fnmatchcase(name, p) for name in self.scores)]
+        if unused:
+            raise ValueError(f"not_comparable names {unused[0]!r}, which is none of the datasets of the table")
         return self
+
+    def why_not_comparable(self, dataset: str) -> str:
+        """Return why the scores of a dataset are not comparable; empty if they are."""
+        return next((why for pattern, why in self.not_comparable.items() if fnmatchcase(dataset, pattern)), "")
 
 
 class Average(_Strict):
@@ -147,13 +161,14 @@ def _file_scores(content: _File) -> Iterator[PublishedScore]:
 
 
 def _table_scores(content: _File, table: _Table) -> Iterator[PublishedScore]:
-    shared = table.model_dump(exclude={"split", "splits", "scores"})
+    shared = table.model_dump(exclude={"split", "splits", "scores", "not_comparable"})
     for dataset, models in table.scores.items():
         for model, cells in models.items():
             values = {table.split: cells} if table.split is not None else {}
             values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
             for split, (value, std) in values.items():
                 about = {"split": split, "model": model, "value": value, "std": std, "paper": content.paper}
+                about |= {"not_comparable": table.why_not_comparable(dataset)}
                 yield PublishedScore(dataset=f"{content.domain}/{dataset}", **about, **shared)
 
 

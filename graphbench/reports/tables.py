@@ -109,6 +109,8 @@ def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: Publis
         return "other protocol"
     if score is None or printed is None or printed.value is None:
         return ABSENT
+    if printed.not_comparable:
+        return "not comparable"
     return signed(score.mean - printed.value)
 
 

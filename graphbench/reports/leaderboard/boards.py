@@ -11,7 +11,7 @@ import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.aggregates import Aggregate, Stat, aggregate
-from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.results import RunRecord
 from graphbench.reports.labels import Labels
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, kind_of
@@ -187,7 +187,7 @@ def _board(
     metric = card.metrics.primary
     higher = METRICS[metric].higher_is_better
     ranking = rank(samples, higher)
-    rows = [_row(names[i], e, samples[i], ranking, i) for i, e in enumerate(entries)]
+    rows = [_row(names[i], e, samples[i], ranking, i, METRICS[metric]) for i, e in enumerate(entries)]
     rows.sort(key=lambda row: (-row.mean if higher else row.mean, row.label))
     measured_here = data.version == card.version and data.draw == 0
     return Board(
@@ -217,7 +217,7 @@ def _sample(records: Sequence[RunRecord], split: str, metric: str) -> Sample:
     return Sample(tuple(record.seed for record in records), values, means)
 
 
-def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int) -> Row:
+def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric) -> Row:
     first = entry.records[0]
     return Row(
         label=label,
@@ -228,9 +228,10 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int) ->
         seeds=sample.seeds,
         values=sample.values,
         mean=sample.mean,
-        interval=interval_of(sample),
+        interval=interval_of(sample, metric.lowest, metric.highest),
         rank=ranking.ranks[i].best,
         worst_rank=ranking.ranks[i].worst,
+        tested=ranking.tested[i],
         against_best=ranking.against_best[i],
         replicates=len(sample.replicates),
         budget=first.budget.label or entry.runs.caveat,

@@ -83,6 +83,7 @@ class Row:
         interval: 95 % interval of the mean, or None.
         rank: One more than the number of models that are significantly better.
         worst_rank: Number of models minus those that are significantly worse.
+        tested: Whether it could be tested against any other model; without a test it has no rank to show.
         against_best: The comparison with the model of the best mean; None for that one itself.
         replicates: Number of bootstrap replicates; 0 without bootstrap.
         budget: The budget in words.
@@ -102,6 +103,7 @@ class Row:
     interval: Interval | None
     rank: int
     worst_rank: int
+    tested: bool
     against_best: Comparison | None
     replicates: int
     budget: str
@@ -120,6 +122,7 @@ class Reference:
         value: Its score.
         std: Standard deviation over seeds, as published; None where there is none.
         basis: Where it is from.
+        comparable: Whether it is a score on the same question; others are listed and not drawn.
     """
 
     kind: Literal["trivial", "solver", "published"]
@@ -127,6 +130,7 @@ class Reference:
     value: float
     std: float | None
     basis: str
+    comparable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ def scale_of(board: Board) -> Scale:
     ends = [end for row in board.rows if row.interval for end in (row.interval.low, row.interval.high)]
     own = [*(row.mean for row in board.rows), *ends]
     reach = _REACH * (max(own) - min(own))
-    found = [r.value for r in board.references]
+    shown = [r for r in board.references if r.comparable]
+    found = [r.value for r in shown]
     near = [v for v in found if not reach or min(own) - reach <= v <= max(own) + reach]
     low, high = min(own + near), max(own + near)
 
@@ -85,7 +86,7 @@ def scale_of(board: Board) -> Scale:
         Strip(place(row.mean), (place(row.interval.low), place(row.interval.high)) if row.interval else None)
         for row in board.rows
     )
-    marks = tuple(Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) for r in board.references)
+    marks = tuple(Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) for r in shown)
     return Scale(low, high, strips, marks)
 
 

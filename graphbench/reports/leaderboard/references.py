@@ -35,7 +35,9 @@ def references(card: Card, dataset: str, protocol: str | None, split: str) -> tu
     for score in _published(card, dataset, split):
         if score.value is not None and (score.protocol == protocol or score.for_all_models):
             name = named(_in_words(score.model), score.protocol)
-            found.append(Reference("published", name, score.value, score.std, score.reference))
+            why = f"; not comparable: {score.not_comparable}" if score.not_comparable else ""
+            about = score.reference + why
+            found.append(Reference("published", name, score.value, score.std, about, not score.not_comparable))
     sign = -1 if METRICS[metric].higher_is_better else 1
     return tuple(sorted(found, key=lambda reference: (sign * reference.value, reference.name)))
 

@@ -16,15 +16,17 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "Scores",
-        "The mean of the primary metric over the seeds. From two seeds on, the 95 % interval is Student's t interval "
-        "of the mean; for a single seed whose record holds bootstrap replicates, it goes from their 2.5 % to their "
-        "97.5 % quantile and says nothing about other seeds. Without replicates a single seed has no interval.",
+        "The mean of the primary metric over the seeds. From three seeds on whose scores differ, the 95 % interval is "
+        "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
+        "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and says nothing about other seeds. "
+        "Elsewhere there is none. A learner that no seed changes counts as one run.",
     ),
     (
         "Tests",
-        "Over seeds: Student's t-test of the paired differences where two models have the same seeds, Welch's t-test "
-        "elsewhere; both assume scores over seeds that are independent and nearly normal, and take the test samples "
-        "as given. Over test samples: the paired bootstrap. In replicate r a graph has the same random weight for "
+        "Over seeds, of models with at least three runs that differ: Student's t-test of the paired differences where "
+        "two models have the same seeds, Welch's t-test elsewhere; both assume scores over seeds that are independent "
+        "and nearly normal, and take the test samples as given. Over test samples: the paired bootstrap. In replicate "
+        "r a graph has the same random weight for "
         "all models; the difference of the means, divided by the standard deviation of its replicates, is compared "
         "with the normal distribution. It assumes independent samples (times of a weather record are not) and takes "
         "the trained models as given. Where both tests are available two models are separated only if both say so: "
@@ -34,7 +36,8 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "Ranks",
-        "The rank of a model is 1 plus the number of models that are significantly better. Where models are not all "
+        "The rank of a model is 1 plus the number of models that are significantly better; a model that no test "
+        "compares with another has none. Where models are not all "
         "separated a range is shown: 1-3 means that the model may be anywhere from first to third. Models are listed "
         "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that it "
         "is worse.",

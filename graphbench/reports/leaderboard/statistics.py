@@ -1,9 +1,10 @@
 """Intervals of mean scores, tests of the difference of two models, and the ranks that follow from them.
 
-Two sources of chance are tested apart. Over seeds: Student's t-test of the paired differences where two models have the
-same seeds, Welch's test elsewhere. Over test samples: the bootstrap, whose replicates are paired because the weights of
-the graphs in replicate *r* are the same for all models. Where both tests are available a difference must pass both, so
-the larger p-value counts (an intersection-union test); p-values of all pairs in a table are corrected by Holm's method.
+Two sources of chance are tested apart. Over seeds, of models with at least three runs that differ: Student's t-test of
+the paired differences where two models have the same seeds, Welch's test elsewhere. Over test samples: the bootstrap,
+whose replicates are paired because the weights of the graphs in replicate *r* are the same for all models. Where both
+tests are available a difference must pass both, so the larger p-value counts (an intersection-union test); p-values of
+all pairs in a table are corrected by Holm's method.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.95  # of intervals
 ALPHA = 0.05  # chance that a table separates any two models that do not differ
+LEAST_RUNS = 3  # fewer seeds say next to nothing of the spread over seeds
 _ROUNDING = 1e-9  # standard deviations below this part of the values are rounding errors
 STUDENT = "student"
 BOOTSTRAP = "bootstrap"
@@ -58,13 +60,19 @@ class Sample:
         """Mean over the runs."""
         return float(np.mean(self.values))
 
+    @property
+    def varies(self) -> bool:
+        """Whether there are enough runs, and they differ: a learner that no seed changes has one run, however often."""
+        spread = float(np.std(self.values)) if len(self.values) >= LEAST_RUNS else 0.0
+        return spread > _ROUNDING * abs(self.mean)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The tests of one pair of models.
 
     Attributes:
-        seeds_test: ``paired`` or ``welch``; empty where a model has a single run.
+        seeds_test: ``paired`` or ``welch``; empty where a model has too few runs, or none that differ.
         seeds_p: Its two-sided p-value; None without it.
         bootstrap_p: Two-sided p-value of the paired bootstrap; None where a model has no replicates.
         p: The larger of both, corrected by Holm's method; None where no test is available.
@@ -108,27 +116,34 @@ class Ranking:
         best: Position of the model with the best mean.
         against_best: One per model; None for the best itself.
         pairs: Number of pairs that could be tested.
+        tested: Whether each model could be tested against any other.
     """
 
     ranks: tuple[Rank, ...]
     best: int
     against_best: tuple[Comparison | None, ...]
     pairs: int
+    tested: tuple[bool, ...]
 
 
-def interval_of(sample: Sample) -> Interval | None:
-    """Return the 95 % interval of a mean score, or None for a single run without bootstrap.
+def interval_of(sample: Sample, lowest: float = -np.inf, highest: float = np.inf) -> Interval | None:
+    """Return the 95 % interval of a mean score, within the range of the metric, or None.
 
-    From two runs on it is Student's t interval over the seeds. For a single run it goes from the 2.5 % to the 97.5 %
-    quantile of the bootstrap replicates.
+    From three runs on that differ it is Student's t interval over the seeds. For fewer it goes from the 2.5 % to the
+    97.5 % quantile of the bootstrap replicates; without replicates there is none.
+
+    Args:
+        sample: The scores.
+        lowest: Smallest value of the metric.
+        highest: Largest value of the metric.
     """
     tail = (1 - LEVEL) / 2
-    if len(sample.values) > 1:
+    if sample.varies:
         from scipy.special import stdtrit
 
         count = len(sample.values)
         half = float(stdtrit(count - 1, 1 - tail)) * float(np.std(sample.values, ddof=1)) / count**0.5
-        return Interval(sample.mean - half, sample.mean + half, STUDENT)
+        return Interval(max(sample.mean - half, lowest), min(sample.mean + half, highest), STUDENT)
     if sample.replicates:
         low, high = np.quantile(sample.replicates, [tail, 1 - tail])
         return Interval(float(low), float(high), BOOTSTRAP)
@@ -155,7 +170,8 @@ def rank(samples: Sequence[Sample], higher_is_better: bool) -> Ranking:
         for i in range(len(samples))
     )
     ranks = tuple(Rank(1 + int(b), len(samples) - int(w)) for b, w in zip(better, worse, strict=True))
-    return Ranking(ranks, first, against, int(np.isfinite(raw).sum()) // 2)
+    tested = tuple(np.isfinite(raw).any(axis=1).tolist())
+    return Ranking(ranks, first, against, int(np.isfinite(raw).sum()) // 2, tested)
 
 
 def _comparison(
@@ -174,10 +190,11 @@ def seed_p_values(samples: Sequence[Sample]) -> Floats:
     """Return the two-sided p-value of every pair over seeds; float64 ``[models, models]``, nan where not testable.
 
     The test is Student's, of the paired differences, for models with the same seeds; Welch's for others. Differences
-    without any spread have p = 1 if they are 0, else p = 0.
+    without any spread have p = 1 if they are 0, else p = 0. Models with fewer than three runs, or whose runs are all
+    alike, are not testable.
     """
     p = np.full((len(samples), len(samples)), np.nan)
-    several = [i for i, sample in enumerate(samples) if len(sample.values) > 1]
+    several = [i for i, sample in enumerate(samples) if sample.varies]
     counts = np.array([len(samples[i].values) for i in several], dtype=np.float64)
     means = np.array([samples[i].mean for i in several])
     variances = np.array([np.var(samples[i].values, ddof=1) for i in several])

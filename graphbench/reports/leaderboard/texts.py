@@ -76,7 +76,7 @@ def anchor(text: str) -> str:
 def row_cells(row: Row, board: Board) -> tuple[str, ...]:
     """Return the cells of a model's row, in the order of ``HEADS``."""
     return (
-        rank_text(row.rank, row.worst_rank),
+        rank_text(row),
         row.label,
         number(row.mean),
         interval_text(row),
@@ -94,9 +94,11 @@ def reference_cells(reference: Reference) -> tuple[str, str, str, str]:
     return reference.name, reference.kind, score_text(reference.value, reference.std), reference.basis
 
 
-def rank_text(best: int, worst: int) -> str:
-    """Return a range of ranks: ``2``, or ``1-3`` with a dash between."""
-    return str(best) if best == worst else f"{best}{ABSENT}{worst}"
+def rank_text(row: Row) -> str:
+    """Return a range of ranks: ``2``, or ``1-3`` with a dash between; a dash alone where no test was possible."""
+    if not row.tested:
+        return ABSENT
+    return str(row.rank) if row.rank == row.worst_rank else f"{row.rank}{ABSENT}{row.worst_rank}"
 
 
 def interval_text(row: Row) -> str:
@@ -184,7 +186,7 @@ def _score_cell(board: Board, config: str) -> str:
     if row is None:
         return ABSENT
     separated = any(other.rank > 1 for other in board.rows)
-    return number(row.mean) + (f" [{rank_text(row.rank, row.worst_rank)}]" if separated else "")
+    return number(row.mean) + (f" [{rank_text(row)}]" if separated else "")
 
 
 def group_grid(group: Group) -> Grid:

@@ -21,7 +21,16 @@ from graphbench.reports.leaderboard.statistics import (
 scores = st.floats(0, 1).map(lambda value: round(value, 3))
 
 
-@given(st.lists(scores, min_size=2, max_size=8).filter(lambda values: len(set(values)) > 1))
+def test_an_interval_needs_three_runs_that_differ_and_stays_within_the_metric():
+    assert interval_of(Sample((0, 1), (0.1, 0.9))) is None
+    assert interval_of(Sample((0, 1, 2), (0.4369,) * 3)) is None
+    found = interval_of(Sample((0, 1, 2), (0.9, 0.99, 1.0)), 0.0, 1.0)
+    assert found.high == 1.0 and 0.0 < found.low < 0.9
+    replicates = tuple(np.linspace(0.4, 0.5, 201))
+    assert interval_of(Sample((0, 1, 2), (0.45,) * 3, replicates)).method == "bootstrap"
+
+
+@given(st.lists(scores, min_size=3, max_size=8).filter(lambda values: len(set(values)) > 1))
 def test_the_interval_over_seeds_is_students(values):
     found = interval_of(Sample(tuple(range(len(values))), tuple(values)))
     low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
@@ -45,7 +54,7 @@ def test_p_values_over_seeds_are_those_of_scipy(models):
         samples.append(Sample(seeds, tuple(values)))
     found = seed_p_values(samples)
     for (i, one), (j, other) in itertools.combinations(enumerate(samples), 2):
-        if len(one.values) == 1 or len(other.values) == 1:
+        if len(one.values) < 3 or len(other.values) < 3:
             assert np.isnan(found[i, j])
             continue
         if one.values == other.values:
@@ -61,8 +70,12 @@ def test_differences_without_spread_are_certain():
     seeds = (0, 1, 2)
     same = [Sample(seeds, (0.1, 0.2, 0.3)), Sample(seeds, (0.1, 0.2, 0.3)), Sample(seeds, (0.2, 0.3, 0.4))]
     assert seed_p_values(same)[0, 1] == 1 and seed_p_values(same)[0, 2] == 0
-    constant = [Sample((0, 1), (0.4, 0.4)), Sample((2, 3), (0.4, 0.4)), Sample((2, 3), (0.5, 0.5))]
-    assert seed_p_values(constant)[0, 1] == 1 and seed_p_values(constant)[0, 2] == 0
+
+
+def test_runs_that_are_all_alike_are_one_run():
+    constant = [Sample((0, 1, 2), (0.4,) * 3), Sample((0, 1, 2), (0.5,) * 3), Sample((0, 1, 2), (0.1, 0.2, 0.3))]
+    assert np.isnan(seed_p_values(constant)).all()
+    assert rank(constant, True).tested == (False, False, False)
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
@@ -142,12 +155,13 @@ def test_without_a_test_nothing_is_claimed():
     ranking = rank([Sample((0,), (0.9,)), Sample((0,), (0.1,)), Sample((0, 1), (0.5, 0.51))], True)
     assert [(place.best, place.worst) for place in ranking.ranks] == [(1, 3)] * 3
     assert ranking.pairs == 0 and ranking.against_best[1].p is None and not ranking.against_best[1].differs
+    assert ranking.tested == (False, False, False)
     assert rank([Sample((0,), (0.9,))], True).ranks[0].worst == 1
 
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.tuples(st.integers(2, 4), st.integers(0, 20), st.integers(0, 9)), min_size=1, max_size=6), st.booleans()
+    st.lists(st.tuples(st.integers(3, 5), st.integers(0, 20), st.integers(0, 9)), min_size=1, max_size=6), st.booleans()
 )
 def test_ranks_count_the_models_that_are_significantly_better(models, higher):
     samples = []
