@@ -85,7 +85,8 @@ def _groups(groups: Iterable[Group], name: str) -> list[str]:
             continue
         parts.append(" ".join([f"**{KINDS[group.kind]}.**", *map(markdown_safe, texts.group_notes(group))]))
         grid = texts.group_grid(group)
-        parts.append(_table(grid.heads, grid.rows))
+        if grid.rows:
+            parts.append(_table(grid.heads, grid.rows))
         if figure := group_figure(group):
             title = f"Normalised scores of models, {name}, {KINDS[group.kind].lower()}"
             svg = inline_svg(figure, title)

@@ -12,16 +12,14 @@ from graphbench.catalog.names import catalog
 
 
 def domains_table() -> str:
-    """Return one line per domain of the catalogue: its question, its datasets, and what models are ranked by."""
+    """Return one line per domain: its question, where its data come from, its datasets, and the metrics."""
     rows = []
     for domain, families in by_domain(catalog().cards.values()).items():
         cards = [card for members in families.values() for card in members]
         metrics = dict.fromkeys(own.metrics.primary for card in cards for own in task_cards(card))
-        question = str(domain_texts()[domain]["question"])
-        rows.append(
-            [domain_title(domain), question, f"{len(cards)}: {code(f'{domain}/*')}", ", ".join(map(code, metrics))]
-        )
-    return table(["domain", "question", "datasets", "ranked by"], rows)
+        texts, named = domain_texts()[domain], f"{len(cards)}: {code(f'{domain}/*')}"
+        rows.append([domain_title(domain), texts["question"], texts["data"], named, ", ".join(map(code, metrics))])
+    return table(["domain", "question", "data", "datasets", "ranked by"], rows)
 
 
 if __name__ == "__main__":

@@ -132,3 +132,28 @@ def test_malformed_files_are_refused(tmp_path, table, message):
     path.write_text(f"paper: P\ndomain: d\ntables:\n  - {table}\n", encoding="utf-8")
     with pytest.raises(ResultError, match=re.escape(message)):
         read_published(path)
+
+
+def test_tables_say_of_which_datasets_scores_are_not_comparable(tmp_path):
+    text = """
+paper: "A: paper"
+domain: toys
+tables:
+  - metric: f1
+    split: test
+    not_comparable: {"a_*": other labels}
+    scores: {a_1: {gin: [0.5, null]}, b: {gin: [0.4, null]}}
+"""
+    (tmp_path / "toys.yaml").write_text(text)
+    assert [score.not_comparable for score in read_published(tmp_path / "toys.yaml")] == ["other labels", ""]
+    (tmp_path / "wrong.yaml").write_text(text.replace('"a_*"', "c"))
+    with pytest.raises(ResultError, match="not_comparable names 'c', which is none of the datasets"):
+        read_published(tmp_path / "wrong.yaml")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [("algoreas/mst_easy", False), ("algoreas/max_clique_easy", True), ("sat/small:kissat", True)],
+)
+def test_other_labels_are_marked(dataset, expected):
+    assert {bool(score.not_comparable) for score in published(dataset)} == {expected}

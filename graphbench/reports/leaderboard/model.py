@@ -259,6 +259,11 @@ class Group:
     rows: tuple[GroupRow, ...]
     pairs: tuple[Pair, ...]
 
+    @property
+    def shown(self) -> tuple[GroupRow, ...]:
+        """The models with a score on at least half of the datasets; a mean over fewer says nothing of the group."""
+        return tuple(row for row in self.rows if 2 * len(row.scores) >= len(self.units))
+
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:

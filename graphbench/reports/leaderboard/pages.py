@@ -139,7 +139,7 @@ def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
         "small": group.kind != "full",
         "grid": texts.group_grid(group),
         "notes": texts.group_notes(group),
-        "missing": [text for row in group.rows if (text := texts.missing_text(row))],
+        "missing": [text for row in group.shown if (text := texts.missing_text(row))],
         "pairs": texts.pair_grid(group),
         "figure": embed(figure, name, title) if figure else "",
     }

@@ -95,7 +95,7 @@ def group_figure(group: Group) -> Figure | None:
 
     None for fewer than two models with normalised scores. The models are those that come first in the group's table.
     """
-    rows = [row for row in group.rows if row.mean_normalised is not None][:_MOST]
+    rows = [row for row in group.shown if row.mean_normalised is not None][:_MOST]
     if len(rows) < 2:
         return None
     ranked = [row for row in rows if row.mean_rank is not None]

@@ -190,11 +190,11 @@ def _score_cell(board: Board, config: str) -> str:
 
 
 def group_grid(group: Group) -> Grid:
-    """Return the models of a group, with their ranks where any is ranked."""
+    """Return the models of a group with at least half of its datasets, with their ranks where any is ranked."""
     count, ranked = len(group.units), any(row.rank is not None for row in group.rows)
     heads = ("model", "datasets", "normalised score, missing as 0", "on its own datasets")
     rows = []
-    for row in group.rows:
+    for row in group.shown:
         rank = ABSENT if row.rank is None else str(row.rank)
         mean_rank = ABSENT if row.mean_rank is None else f"{row.mean_rank:.2f}"
         datasets = f"{len(row.scores)} of {count}"
@@ -217,6 +217,8 @@ def group_notes(group: Group) -> list[str]:
         notes.append(f"No two models have a score on all of the {datasets}, so none is ranked.")
     elif complete < len(group.rows):
         notes.append(f"{complete} models have a score on all of the {datasets} and are ranked among each other.")
+    if hidden := len(group.rows) - len(group.shown):
+        notes.append(f"{counted(hidden, 'model')} with a score on fewer than half of them: not shown here.")
     if group.without_anchors:
         notes.append(f"Without normalised scores: {', '.join(group.without_anchors)}.")
     return notes

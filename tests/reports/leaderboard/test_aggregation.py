@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import graphbench
 from graphbench.evaluation.results import Budget
-from graphbench.reports.leaderboard import leaderboard_of
+from graphbench.reports.leaderboard import leaderboard_of, texts
 from graphbench.reports.leaderboard.aggregation import normalised
 from graphbench.reports.leaderboard.references import anchors
 
@@ -136,3 +136,16 @@ def test_a_changed_configuration_does_not_take_the_models_name():
     rows = {row.model: len(row.scores) for row in group(records, "algoreas").rows}
     (other,) = rows.keys() - {"gin"}
     assert rows["gin"] == 2 and rows[other] == 1 and other.startswith("gin [")
+
+
+def test_models_with_fewer_than_half_of_the_datasets_are_not_shown_beside_others():
+    records = [
+        *runs("whole", mst=0.8, bridges=0.7, kinship=0.6),
+        *runs("most", mst=0.9, bridges=0.7),
+        *runs("one", mst=1.0),
+    ]
+    suite = group(records, "suite")
+    assert [row.model for row in suite.shown] == [row.model for row in suite.rows if row.model != "one"]
+    assert {row[0] for row in texts.group_grid(suite).rows} == {"whole", "most"}
+    assert "1 model with a score on fewer than half of them: not shown here." in texts.group_notes(suite)
+    assert {row.model for row in suite.rows} == {"whole", "most", "one"}  # in the JSON they stay

@@ -56,7 +56,7 @@ def test_a_folder_has_pages_that_lead_to_each_other_alone(tmp_path, card):
 def test_a_row_has_rank_score_interval_seeds_test_and_cost(tmp_path, card):
     (path,) = build_leaderboard(records(), tmp_path / "one.html", cards={ID: card})
     rows = ParsedPage(path.read_text(encoding="utf-8")).rows
-    first = "1|gt|0.9467|0.8347 to 1.0587 (seeds)|3 (0, 1, 2)|best mean|2.68 M|11 s|–|–|Example CPU, 2 cores|"  # noqa: RUF001
+    first = "1|gt|0.9467|0.8347 to 1.0000 (seeds)|3 (0, 1, 2)|best mean|2.68 M|11 s|–|–|Example CPU, 2 cores|"  # noqa: RUF001
     assert any(row.startswith(first) for row in rows)
     assert any(row.startswith("2|gin|0.7500|") and "worse, p < 0.001 (paired t)" in row for row in rows)
     assert any(row.startswith("gt|0.8504 ± 0.0148|published|GraphBench, Table 16|") for row in rows)
