@@ -10,8 +10,10 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated, replicates_of
+from graphbench.reports.published import published
 from graphbench.reports.submissions.description import StatedBudget
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
+from graphbench.training.config import published_samples
 
 SEEDS_FOR_INTERVAL = 3
 RANKED = "test"  # the split by which models are ranked
@@ -32,7 +34,7 @@ def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None
     _check_seeds(entry)
     _check_configurations(entry)
     _check_splits(entry, card)
-    _check_budget(entry, stated)
+    _check_budget(entry, card, stated)
 
 
 def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -> str | None:
@@ -145,14 +147,23 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
     unknown = [split for split, where in entry.hashes.items() if not where]
     if unknown:
         entry.add(
-            Level.REMARK,
+            Level.REFUSED if RANKED in unknown else Level.REMARK,
             f"the data hash of {', '.join(unknown)} was compared with nothing, as the data are not on this machine; "
             "add --generate",
         )
 
 
-def _check_budget(entry: SubmittedDataset, stated: StatedBudget | None) -> None:
+def _check_budget(entry: SubmittedDataset, card: Card, stated: StatedBudget | None) -> None:
     first = entry.records[0]
+    least = published_samples(card.domain, card.family) if published(card.address) else None
+    for record in entry.records:
+        samples = (record.steps_asked or 0) * (record.batch_size or 0)
+        if record.budget.small is False and least and 0 < samples < least:
+            entry.add(
+                Level.REFUSED,
+                f"the record of seed {record.seed} does not count as small, but was trained on {samples:,} samples "
+                f"({record.steps_asked:,} steps of {record.batch_size:,}); published budgets begin at {least:,}",
+            )
     if stated is not None:
         _compare_budgets(entry, stated)
     lacking = []

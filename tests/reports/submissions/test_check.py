@@ -171,11 +171,25 @@ def test_data_are_generated_on_request_alone(folder, targets, check, tmp_path):
     assert check(root=away, generate=True, workers=1).accepted
 
 
-def test_a_record_whose_data_are_elsewhere_is_accepted_with_the_remark(folder, root, check, tmp_path):
+def test_a_record_whose_data_are_elsewhere_is_refused_until_they_are_generated(folder, root, check, tmp_path):
     saved(record_of(root), folder)
     report = check(root=tmp_path / "elsewhere")
-    assert report.accepted and report.datasets[0].hashes == {"test": ""}
-    assert "the data hash of test was compared with nothing" in told(report, "remark")
+    assert not report.accepted and report.datasets[0].hashes == {"test": ""}
+    assert "the data hash of test was compared with nothing" in told(report)
+    assert check(root=tmp_path / "elsewhere", generate=True, workers=1).accepted
+
+
+def test_a_full_budget_has_as_many_samples_as_published_ones(folder, root, check, monkeypatch):
+    monkeypatch.setattr("graphbench.reports.submissions.groups.published", lambda address: [address])
+    monkeypatch.setattr("graphbench.reports.submissions.groups.published_samples", lambda domain, family: 801)
+    record = record_of(root, steps=100, batch_size=8)
+    for small, accepted in ((False, False), (True, True), (None, True)):
+        saved(record.model_copy(update={"budget": record.budget.model_copy(update={"small": small})}), folder)
+        report = check()
+        assert report.accepted is accepted
+        assert ("does not count as small, but was trained on 800 samples" in told(report)) is not accepted
+        assert ("published budgets begin at 801" in told(report)) is not accepted
+        shutil.rmtree(folder / "records")
 
 
 def test_hashes_are_compared_with_the_records_of_the_package_where_data_are_missing(tmp_path):
