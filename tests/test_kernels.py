@@ -47,7 +47,8 @@ def toy_package(root: Path) -> Path:
     toy = root / "graphbench" / "toy"
     toy.mkdir(parents=True)
     (toy.parent / "core").mkdir()
-    for name in ("__init__.py", "_version.py", "core/__init__.py", "core/kernels.py", "core/lazy.py"):
+    core = ("__init__.py", "errors.py", "installation.py", "kernels.py", "lazy.py")
+    for name in ("__init__.py", "_version.py", *(f"core/{name}" for name in core)):
         shutil.copy(PACKAGE / name, toy.parent / name)
     (toy / "__init__.py").write_text("")
     return toy

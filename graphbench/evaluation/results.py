@@ -254,7 +254,7 @@ class RunRecord(_Strict):
 
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
-        content = self.model_dump(mode="json", by_alias=True)
+        content = self.model_dump(mode="json", by_alias=True, exclude=None if self.replicates else {"replicates"})
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
