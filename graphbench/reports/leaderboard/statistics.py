@@ -170,7 +170,7 @@ def rank(samples: Sequence[Sample], higher_is_better: bool) -> Ranking:
         for i in range(len(samples))
     )
     ranks = tuple(Rank(1 + int(b), len(samples) - int(w)) for b, w in zip(better, worse, strict=True))
-    tested = tuple(np.isfinite(raw).any(axis=1).tolist())
+    tested = tuple(bool(row.any()) for row in np.isfinite(raw))
     return Ranking(ranks, first, against, int(np.isfinite(raw).sum()) // 2, tested)
 
 
