@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from datetime import date
@@ -256,7 +255,7 @@ def arcs_by_devices(printed: dict[int, float]) -> Outcome:
         devices: 2 * measured(f"circuits/converters_{devices}").statistics["test"]["edges"][0] for devices in printed
     }
     sizes = sorted(printed)
-    pairs = list(itertools.pairwise(sizes))
+    pairs = list(pairwise(sizes))
     by_rule = [4.0 * (more - fewer) for fewer, more in pairs]
     steps, our_steps = ([arcs[more] - arcs[fewer] for fewer, more in pairs] for arcs in (printed, own))
     return Outcome(

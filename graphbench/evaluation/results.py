@@ -394,10 +394,14 @@ def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None 
     folder = checked_path("root", root) if root is not None else results_dir()
     if not folder.is_dir():
         raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
-    patterns = [selector] if isinstance(selector, str) else list(selector)
     found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
-    chosen = [(path, r) for path, r in found if any(fnmatchcase(r.dataset, pattern) for pattern in patterns)]
+    chosen = [(path, r) for path, r in found if matches(r.dataset, selector)]
     return sorted(chosen, key=lambda item: _order(item[1]))
+
+
+def matches(name: str, patterns: str | Sequence[str]) -> bool:
+    """Return whether a name fits a glob, or one of several."""
+    return any(fnmatchcase(name, pattern) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
 
 
 def _order(record: RunRecord) -> tuple[str, str, str, int, int]:

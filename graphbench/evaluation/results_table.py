@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -12,7 +11,7 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import ArgumentError, MissingDependency, UnknownDataset
 from graphbench.core.suggestions import did_you_mean, nearest
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import RunRecord, stored_records
+from graphbench.evaluation.results import RunRecord, matches, stored_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,8 +97,8 @@ def as_rows(
         raise ArgumentError(f"unknown column {sort!r}{hint}")
     rows = []
     for path, record in stored_records(selector, root):
-        if _fits(record.model, model) and (budget is None or record.budget.small is _SMALL[budget]):
-            rows += [row for row in _rows(path, record) if _fits(row["split"], split) and _is_metric(row, metric)]
+        if matches(record.model, model) and (budget is None or record.budget.small is _SMALL[budget]):
+            rows += [row for row in _rows(path, record) if matches(row["split"], split) and _is_metric(row, metric)]
     if sort is None:
         return rows[::-1] if reverse else rows
     known = [row for row in rows if row[sort] is not None]
@@ -107,12 +106,8 @@ def as_rows(
     return known + [row for row in rows if row[sort] is None]
 
 
-def _fits(name: str, patterns: str | Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
-
-
 def _is_metric(row: dict[str, Any], patterns: str | Sequence[str]) -> bool:
-    if _fits(row["metric"], patterns):
+    if matches(row["metric"], patterns):
         return True
     return PRIMARY in ([patterns] if isinstance(patterns, str) else patterns) and row["metric"] == _primary(
         row["dataset"]

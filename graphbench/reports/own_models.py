@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphbench.evaluation.results import RunRecord
 
 if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
     from graphbench.evaluation.score import Score
 
@@ -47,10 +48,13 @@ def record_of_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Sc
     Raises:
         ResultError: If no split was scored, or a value is refused.
     """
+    least = published_budget(next(iter(splits.values())).card) if splits else None
+    return RunRecord.from_scores(splits, scores, **vars(stated), published_samples=least)
+
+
+def published_budget(card: Card) -> int | None:
+    """Return the training samples of the smallest budget behind published scores of a dataset; None without any."""
     from graphbench.reports.published import published
     from graphbench.training.config import published_samples
 
-    card = next(iter(splits.values())).card if splits else None
-    is_published = card is not None and bool(published(card.address))
-    least = published_samples(card.domain, card.family) if card is not None and is_published else None
-    return RunRecord.from_scores(splits, scores, **vars(stated), published_samples=least)
+    return published_samples(card.domain, card.family) if published(card.address) else None

@@ -119,7 +119,7 @@ def tallied(sums: Replicable, update: Any, numbers: NDArray[np.int64] | None = N
 
 def has_tally(sums: Any) -> bool:
     """Return whether updates of running sums are added to a tally."""
-    return isinstance(sums, Replicable) and sums.tally is not None
+    return getattr(sums, "tally", None) is not None
 
 
 def start_tallies(parts: Iterable[Any], seed: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphbench.core.words import counted, duration
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Leaderboard, Reference, Row
-from graphbench.reports.leaderboard.statistics import STUDENT, Comparison
+from graphbench.reports.leaderboard.statistics import LEAST_RUNS, STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
 
@@ -122,7 +122,7 @@ def against_text(row: Row, board: Board) -> str:
         return "best mean"
     if found.p is None:
         single = len(row.seeds) == 1 or len(board.rows[0].seeds) == 1
-        return f"not separable: {'one seed' if single else 'other seeds'}, no bootstrap"
+        return f"not separable: {'one seed' if single else f'fewer than {LEAST_RUNS} runs that differ'}, no bootstrap"
     said = "worse" if found.differs else "not separable"
     return f"{said}, p {_p_text(found.p)} ({tests_text(found)})"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.data.limits import limited_parameter
-from graphbench.data.store import default_root
+from graphbench.data.store import default_root, file_sha256
 from graphbench.evaluation.results import OWN_MODEL, Budget, RunRecord, save_record
 from graphbench.reports.own_models import Stated, record_of_scores
 from graphbench.reports.submissions.data import CanonicalData
@@ -30,7 +29,6 @@ from graphbench.reports.submissions.predictions import ScoredSeed, score_folder
 from graphbench.reports.submissions.records import NO_DIGEST, check_record, read_submitted
 
 UNNAMED = "unnamed"  # model of records that are never written, of submissions without a description
-_AT_ONCE = 2**20
 
 
 def check_submission(
@@ -250,18 +248,10 @@ class _Check:
         for split, path in files.items():
             if path.is_dir():
                 continue
-            before = self.seeds.setdefault((dataset, split, _digest(path)), seed)
+            before = self.seeds.setdefault((dataset, split, file_sha256(path)), seed)
             if before != seed:
                 entry.add(
                     Level.REMARK,
                     f"the predictions of {split} of the seeds {before} and {seed} are the same file; check that they "
                     "are two runs",
                 )
-
-
-def _digest(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while part := file.read(_AT_ONCE):
-            found.update(part)
-    return found.hexdigest()

@@ -10,10 +10,9 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated, replicates_of
-from graphbench.reports.published import published
+from graphbench.reports.own_models import published_budget
 from graphbench.reports.submissions.description import StatedBudget
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
-from graphbench.training.config import published_samples
 
 SEEDS_FOR_INTERVAL = 3
 RANKED = "test"  # the split by which models are ranked
@@ -155,7 +154,7 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
 
 def _check_budget(entry: SubmittedDataset, card: Card, stated: StatedBudget | None) -> None:
     first = entry.records[0]
-    least = published_samples(card.domain, card.family) if published(card.address) else None
+    least = published_budget(card)
     for record in entry.records:
         samples = (record.steps_asked or 0) * (record.batch_size or 0)
         if record.budget.small is False and least and 0 < samples < least:

@@ -141,3 +141,12 @@ def test_the_best_score_of_every_committed_dataset():
     assert found["clutrr/gen_23"][0].model == "gat_marked" and found["clutrr/gen_23"][0].kind == "full"
     assert found["clutrr/gen_23"][0].solver.value == 1.0 and found["clutrr/gen_23"][0].trivial.kind == "trivial"
     assert best("clrs/*").keys() == {address for address in found if address.startswith("clrs/")}
+
+
+def test_a_row_without_a_test_says_why(tmp_path, card):
+    alike = [make_record(seed, f1=0.6, model="gat") for seed in range(3)]
+    single = [make_record(0, f1=0.5, model="mlp")]
+    (path,) = build_leaderboard([*records(), *alike, *single], tmp_path / "one.html", cards={ID: card})
+    rows = [row for row in ParsedPage(path.read_text(encoding="utf-8")).rows if "no bootstrap" in row]
+    assert any("|mlp|" in f"|{row}" and "not separable: one seed, no bootstrap" in row for row in rows)
+    assert any("|gat|" in f"|{row}" and "fewer than 3 runs that differ, no bootstrap" in row for row in rows)
