@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.models._rwse_cpu import LANES, empty_vectors, load, splat, sqrt, store, where_less
+from graphbench.models._vectors import LANES, empty_vectors, load, splat, sqrt, store, where_less
 
 _SWEEPS = 8  # at most, per node; about two give the values, and one the vectors
 _VALUE_TOLERANCE = 1e-12  # entries beside the diagonal below this (relative to the norm) count as zero: eigenvalues,

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphbench.models.fused import is_compiled, scaled_where_kept
+
 _STEPS = 1 << 16  # resolution of the fast dropout's rate
 _LOWEST = -(1 << 15)
 
@@ -29,8 +31,10 @@ class Dropout(nn.Module):
             return F.dropout(x, self.rate, True)
         dropped = min(max(round(self.rate * _STEPS), 1), _STEPS - 1)
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)
-        keep = bits[: x.numel()].view(x.shape) >= _LOWEST + dropped
-        return x * (keep * (_STEPS / (_STEPS - dropped)))
+        bits, lowest, scale = bits[: x.numel()], _LOWEST + dropped, _STEPS / (_STEPS - dropped)
+        if is_compiled() and x.dtype in (torch.float32, torch.bfloat16):
+            return scaled_where_kept(x, bits, lowest, scale)
+        return x * ((bits.view(x.shape) >= lowest) * scale)
 
     def extra_repr(self) -> str:
         """Return what ``repr`` shows."""

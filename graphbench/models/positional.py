@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphbench.models.config import PositionalConfig
+from graphbench.models.fused import is_compiled, relu_pairs
 from graphbench.models.graphs import Layout
 
 _CHUNK_BYTES = 1 << 28  # dense matrices held at once
@@ -22,6 +23,7 @@ _FEW = 8  # because lanes that are empty or hold small graphs cost as much as th
 _SIZE_STEP = 8  # graphs are padded to a multiple of this many nodes when their sizes differ
 
 
+@torch.compiler.disable
 def random_walk_encoding(
     edge_index: Tensor, ptr: Tensor, k: int, *, symmetric: bool = False, self_loops: bool = False
 ) -> Tensor:
@@ -49,6 +51,7 @@ def random_walk_encoding(
     return _dense_random_walk_encoding(edge_index, ptr, k, symmetric=symmetric, self_loops=self_loops)
 
 
+@torch.compiler.disable
 def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k lowest eigenpairs of every graph's Laplacian ``L = D - A`` (LPE; Mueller and Morris, 2024).
 
@@ -132,17 +135,21 @@ class LaplacianEncoder(nn.Module):
         if self.training:
             signs = torch.randint(0, 2, (layout.num_graphs, kept), device=vectors.device) * 2 - 1
             vectors = vectors * signs[layout.graph]
-        total = self._sum_of_pairs(values, vectors, sizes[layout.graph].unsqueeze(1), int(sizes.min()))
+        total = self._sum_of_pairs(values, vectors, sizes[layout.graph], int(sizes.min()))
         count = sizes.clamp(max=kept)[layout.graph].unsqueeze(1)
         embedded: Tensor = self.rho(F.linear(total, self.phi_outer.weight) + count * self.phi_outer.bias)
         return embedded
 
     def _sum_of_pairs(self, values: Tensor, vectors: Tensor, sizes: Tensor, smallest: int) -> Tensor:
-        """Return the sum of phi's inner layer over the pairs that exist, [N, hidden]."""
+        """Return the sum of phi's inner layer over the pairs that exist, [N, hidden]; ``sizes`` int64 [N]."""
+        inner_layer = self.phi_inner
+        if is_compiled(inner_layer.out_features, values, vectors, inner_layer.weight):
+            counts = sizes.clamp(max=values.shape[1])
+            return relu_pairs(vectors, values, counts, inner_layer.weight, inner_layer.bias)
         total = torch.zeros((), device=values.device)  # pair by pair, so that the intermediate values stay in the cache
         for j in range(values.shape[1]):
             inner = torch.relu(self.phi_inner(torch.stack([vectors[:, j], values[:, j]], dim=1)))
-            total = total + (inner if j < smallest else inner * (sizes > j))
+            total = total + (inner if j < smallest else inner * (sizes > j).unsqueeze(1))
         return total
 
 

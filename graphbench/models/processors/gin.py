@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
+from graphbench.models.fused import is_compiled, relu_messages
 from graphbench.models.graphs import Layout, neighbour_sums
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
@@ -54,6 +55,8 @@ def neighbour_sum(nodes: Tensor, edges: Tensor, layout: Layout) -> Tensor:
     """
     if edges.shape[0] == 1:
         return neighbour_sums(torch.relu(nodes + edges), layout)
+    if is_compiled(nodes.shape[1], nodes, edges):
+        return relu_messages(nodes, edges, layout.edge_index)
     source, target = layout.edge_index
     messages = torch.relu(nodes.index_select(0, source) + edges)
     return torch.zeros_like(nodes, dtype=messages.dtype).index_add(0, target, messages)

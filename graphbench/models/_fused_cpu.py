@@ -1,0 +1,163 @@
+"""Parts of training steps on the CPU, compiled: each reads its inputs once and keeps no intermediate values.
+
+As separate operations of torch they write and read arrays of E or N * k rows, which takes longer than the arithmetic.
+Widths are multiples of :data:`~graphbench.models._vectors.LANES`, except for :func:`keep` and :func:`keep_gradients`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.kernels import kernel
+from graphbench.models._vectors import LANES, load, splat, store, where_less
+
+_ZERO = np.float32(0.0)
+
+
+@kernel
+def add_messages(
+    nodes: NDArray[np.float32],
+    edges: NDArray[np.float32],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    width: int,
+    sums: NDArray[np.float32],
+) -> None:
+    """Add ``max(nodes[u] + edges[a], 0)`` to ``sums[v]`` for every arc a = (u, v).
+
+    Args:
+        nodes: [N * width].
+        edges: [E * width].
+        source: [E].
+        target: [E].
+        width: Numbers in a row.
+        sums: [T * width], changed.
+    """
+    vectors, zero = width // LANES, splat(_ZERO)
+    for a in range(source.size):
+        read, row, written = source[a] * vectors, a * vectors, target[a] * vectors
+        for i in range(vectors):
+            value = load(nodes, read + i) + load(edges, row + i)
+            store(sums, written + i, load(sums, written + i) + where_less(zero, value, value, zero))
+
+
+@kernel
+def add_message_gradients(
+    nodes: NDArray[np.float32],
+    edges: NDArray[np.float32],
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    width: int,
+    gradients: NDArray[np.float32],
+    of_nodes: NDArray[np.float32],
+    of_edges: NDArray[np.float32],
+) -> None:
+    """Add to ``of_nodes`` [N * width], and write to ``of_edges`` [E * width], the gradients of :func:`add_messages`.
+
+    Args:
+        nodes: As in :func:`add_messages`, as are ``edges``, ``source``, ``target`` and ``width``.
+        edges: See there.
+        source: See there.
+        target: See there.
+        width: See there.
+        gradients: [T * width], those of the sums.
+        of_nodes: Changed.
+        of_edges: Changed.
+    """
+    vectors, zero = width // LANES, splat(_ZERO)
+    for a in range(source.size):
+        read, row, summed = source[a] * vectors, a * vectors, target[a] * vectors
+        for i in range(vectors):
+            value = load(nodes, read + i) + load(edges, row + i)
+            passed = where_less(zero, value, load(gradients, summed + i), zero)
+            store(of_nodes, read + i, load(of_nodes, read + i) + passed)
+            store(of_edges, row + i, passed)
+
+
+@kernel
+def sum_of_pairs(
+    vectors: NDArray[np.float32],
+    values: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    sums: NDArray[np.float32],
+) -> None:
+    """Write ``sum over j < counts[n] of max(vectors[n, j] weight[0] + values[n, j] weight[1] + bias, 0)``.
+
+    Args:
+        vectors: [N, k].
+        values: [N, k].
+        counts: [N], at most k.
+        weight: [2 * width].
+        bias: [width].
+        sums: [N * width], overwritten.
+    """
+    parts, zero = bias.size // LANES, splat(_ZERO)
+    for n in range(counts.size):
+        for i in range(parts):
+            first, second, shift, total = load(weight, i), load(weight, parts + i), load(bias, i), zero
+            for j in range(counts[n]):
+                inner = splat(vectors[n, j]) * first + splat(values[n, j]) * second + shift
+                total = total + where_less(zero, inner, inner, zero)
+            store(sums, n * parts + i, total)
+
+
+@kernel
+def add_gradients_of_pairs(
+    vectors: NDArray[np.float32],
+    values: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    gradients: NDArray[np.float32],
+    of_values: NDArray[np.float32],
+    of_weight: NDArray[np.float32],
+    of_bias: NDArray[np.float32],
+) -> None:
+    """Add the gradients of :func:`sum_of_pairs`, given those of the sums, [N * width].
+
+    Args:
+        vectors: As in :func:`sum_of_pairs`, as are ``values``, ``counts``, ``weight`` and ``bias``; without gradient.
+        values: See there.
+        counts: See there.
+        weight: See there.
+        bias: See there.
+        gradients: Those of the sums.
+        of_values: [N, k], changed.
+        of_weight: [2 * width], changed.
+        of_bias: [width], changed.
+    """
+    parts, zero = bias.size // LANES, splat(_ZERO)
+    lanes = np.empty(LANES, np.float32)
+    for n in range(counts.size):
+        for j in range(counts[n]):
+            vector, value, of_value = splat(vectors[n, j]), splat(values[n, j]), zero
+            for i in range(parts):
+                second = load(weight, parts + i)
+                inner = vector * load(weight, i) + value * second + load(bias, i)
+                passed = where_less(zero, inner, load(gradients, n * parts + i), zero)
+                of_value = of_value + passed * second
+                store(of_weight, i, load(of_weight, i) + passed * vector)
+                store(of_weight, parts + i, load(of_weight, parts + i) + passed * value)
+                store(of_bias, i, load(of_bias, i) + passed)
+            store(lanes, 0, of_value)
+            of_values[n, j] += lanes.sum()
+
+
+@kernel
+def keep(
+    values: NDArray[np.float32], bits: NDArray[np.int16], lowest: int, scale: np.float32, kept: NDArray[np.float32]
+) -> None:
+    """Write ``scale * values`` where ``bits >= lowest``, else 0; all have one dimension.
+
+    Args:
+        values: What is kept or dropped.
+        bits: Random numbers.
+        lowest: The lowest random number that keeps a value.
+        scale: Factor of what is kept.
+        kept: Overwritten.
+    """
+    for i in range(values.size):
+        kept[i] = values[i] * scale if bits[i] >= lowest else _ZERO
