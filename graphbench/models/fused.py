@@ -68,8 +68,8 @@ class _ReluMessages(torch.autograd.Function):
         from graphbench.models._fused_cpu import add_messages
 
         ctx.save_for_backward(nodes, edges, ends)
-        sums = torch.zeros_like(nodes)
-        add_messages(_flat(nodes), _flat(edges), *ends.numpy(), nodes.shape[1], _flat(sums))
+        sums, (source, target) = torch.zeros_like(nodes), ends.numpy()
+        add_messages(_flat(nodes), _flat(edges), source, target, nodes.shape[1], _flat(sums))
         return sums
 
     @staticmethod
@@ -79,7 +79,8 @@ class _ReluMessages(torch.autograd.Function):
 
         nodes, edges, ends = ctx.saved_tensors
         of_nodes, of_edges = torch.zeros_like(nodes), torch.empty_like(edges)
-        about = (_flat(nodes), _flat(edges), *ends.numpy(), nodes.shape[1], _flat(gradient.contiguous()))
+        (source, target), of_sums = ends.numpy(), _flat(gradient.contiguous())
+        about = (_flat(nodes), _flat(edges), source, target, nodes.shape[1], of_sums)
         add_message_gradients(*about, _flat(of_nodes), _flat(of_edges))
         return of_nodes, of_edges, None
 

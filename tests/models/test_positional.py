@@ -12,8 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import add_self_loops, get_laplacian, to_dense_adj
 
+from graphbench import card
 from graphbench.models import _lpe_cpu
-from graphbench.models.config import PositionalConfig
+from graphbench.models.build import build_model
+from graphbench.models.config import ModelConfig, PositionalConfig
 from graphbench.models.graphs import Layout
 from graphbench.models.positional import (
     LaplacianEncoder,
@@ -285,3 +287,19 @@ def test_stored_walks_are_used() -> None:
     torch.testing.assert_close(encoder(batch, layout), computed)
     batch.rwse = batch.rwse + 1
     assert not torch.allclose(encoder(batch, layout), computed)
+
+
+@pytest.mark.parametrize("kind", ["lpe", "rwse"])
+def test_a_model_with_encodings_can_be_compiled(kind: str) -> None:
+    batch = random_batch("bridges", (5, 8, 8))
+    features = card("bridges_easy").features
+    positional = PositionalConfig(type=kind, k=4, hidden=16)
+    model = build_model(
+        ModelConfig(processor="gin", layers=2, hidden=16, positional=positional), features, directed=False
+    )
+    model.eval()
+    with torch.no_grad():
+        expected = model(batch)
+        found = torch.compile(model, dynamic=True, backend="eager")(batch)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name])
