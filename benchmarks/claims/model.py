@@ -19,6 +19,9 @@ VERDICTS: dict[Verdict, str] = {
     "not_comparable": "not comparable",
     "open": "open",
 }
+BASES: dict[str, str] = {"measured": "measured again", "print": "from other printed numbers", "setting": "setting held"}
+"""How a row was reproduced: measured here, computed from other printed numbers, or a setting that is run as printed."""
+
 _NAME = r"^[a-z0-9_]+$"
 
 
@@ -35,6 +38,7 @@ class Row(_Strict):
         id: Name within the table.
         about: Which rows or statement, in a few words.
         verdict: Reproduced, refuted, not comparable, or open.
+        basis: How a row was reproduced, see :data:`BASES`; None for other verdicts.
         printed: What the paper prints, transcribed or taken from ``baselines/published`` by the check.
         ours: What the check finds.
         because: How this was found, why it is refuted, or why it is not comparable.
@@ -48,6 +52,7 @@ class Row(_Strict):
     id: str = Field(pattern=_NAME)
     about: str
     verdict: Verdict
+    basis: Literal["measured", "print", "setting"] | None = None
     printed: str
     ours: str = ""
     because: str = ""
@@ -61,6 +66,8 @@ class Row(_Strict):
     def _has_what_its_verdict_asks_for(self) -> Row:
         if (self.verdict == "open") != bool(self.cost):
             raise ValueError(f"row {self.id!r}: open rows say what an answer would cost, and only these")
+        if (self.verdict == "reproduced") != (self.basis is not None):
+            raise ValueError(f"row {self.id!r}: reproduced rows say how ('basis'), and only these")
         if self.verdict in ("reproduced", "refuted") and not self.ours:
             raise ValueError(f"row {self.id!r}: a row that is {self.verdict} says what was found here ('ours')")
         if self.verdict in ("refuted", "not_comparable") and not self.because:

@@ -35,28 +35,41 @@ def page() -> str:
     model = _claims()
     entries = json.loads(RESULTS.read_text(encoding="utf-8"))
     papers = model.papers()
-    parts = [summary(papers, model.VERDICTS)]
-    parts += [_section(paper, entries["results"], model.VERDICTS) for paper in papers]
+    parts = [summary(papers, model.VERDICTS, model.BASES)]
+    parts += [_section(paper, entries["results"], model) for paper in papers]
     parts.append(_when(entries))
     return "\n\n".join(parts)
 
 
-def summary(papers: Sequence[Any], verdicts: Mapping[str, str]) -> str:
-    """Return how many rows of each paper have each verdict, as a table."""
+def summary(papers: Sequence[Any], verdicts: Mapping[str, str], bases: Mapping[str, str]) -> str:
+    """Return how many rows of each paper have each verdict, and how reproduced ones were, as a table."""
     rows = []
-    total: Counter[str] = Counter()
+    every: list[Any] = []
     for paper in papers:
-        counts = Counter(row.verdict for _, _, row in paper.rows())
-        total += counts
+        own = [row for _, _, row in paper.rows()]
+        every += own
         tables = sum(found.number > 0 for found in paper.tables)
         name = f"[{paper.short}](#published-{paper.key}), {tables} {'table' if tables == 1 else 'tables'}"
-        rows.append([name, *(str(counts[v]) for v in verdicts)])
-    every = sum(found.number > 0 for paper in papers for found in paper.tables)
-    rows.append([f"all, {every} tables", *(str(total[v]) for v in verdicts)])
-    return table(["paper", *verdicts.values()], rows, right=range(1, 1 + len(verdicts)))
+        rows.append([name, *_counts(own, verdicts, bases)])
+    count = sum(found.number > 0 for paper in papers for found in paper.tables)
+    rows.append([f"all, {count} tables", *_counts(every, verdicts, bases)])
+    heads = ["paper"]
+    for verdict, said in verdicts.items():
+        heads += [said, *(f"… {basis}" for basis in bases.values())] if verdict == "reproduced" else [said]
+    return table(heads, rows, right=range(1, len(heads)))
 
 
-def _section(paper: Any, entries: Mapping[str, Any], verdicts: Mapping[str, str]) -> str:
+def _counts(rows: Sequence[Any], verdicts: Mapping[str, str], bases: Mapping[str, str]) -> Iterator[str]:
+    """Yield the number of rows with each verdict; after that of reproduced rows how many have each basis."""
+    for verdict in verdicts:
+        found = [row for row in rows if row.verdict == verdict]
+        yield str(len(found))
+        if verdict == "reproduced":
+            yield from (str(sum(row.basis == basis for row in found)) for basis in bases)
+
+
+def _section(paper: Any, entries: Mapping[str, Any], model: Any) -> str:
+    verdicts = model.VERDICTS
     parts = [f"(published-{paper.key})=\n## {paper.short}", f"{plain(paper.title)}. {paper.citation}."]
     contents = []
     for found in paper.tables:
@@ -70,7 +83,7 @@ def _section(paper: Any, entries: Mapping[str, Any], verdicts: Mapping[str, str]
         parts.append(plain(found.states))
         for name, own, row in paper.rows():
             if own is found:
-                parts.append("\n".join(_row(name, row, entries.get(name), verdicts)))
+                parts.append("\n".join(_row(name, row, entries.get(name), model)))
     return "\n\n".join(parts)
 
 
@@ -82,9 +95,10 @@ def _anchor(paper: Any, found: Any) -> str:
     return f"{paper.key.replace('_', '-')}-table-{found.number}"
 
 
-def _row(name: str, row: Any, entry: Mapping[str, Any] | None, verdicts: Mapping[str, str]) -> Iterator[str]:
+def _row(name: str, row: Any, entry: Mapping[str, Any] | None, model: Any) -> Iterator[str]:
     """Yield the lines of a row: an entry of a list of definitions, with one bullet for each thing that is said."""
-    yield f"{plain(row.about)} [{verdicts[row.verdict]}]{{.gb-verdict .gb-{row.verdict.replace('_', '-')}}}"
+    verdict = model.VERDICTS[row.verdict] + (f": {model.BASES[row.basis]}" if row.basis else "")
+    yield f"{plain(row.about)} [{verdict}]{{.gb-verdict .gb-{row.verdict.replace('_', '-')}}}"
     said = [("Printed", row.printed), ("Here", row.ours), ("Why", row.because), ("Cost", row.cost)]
     if row.verdict in ("reproduced", "open"):
         said[2] = ("Note", row.because)

@@ -11,7 +11,7 @@ import yaml
 from cost_tables import hours, read_rates, split_costs
 from markdown_text import code, number, table
 from page_text import page_name
-from records import best_score
+from records import BestScore, best_score
 from task_text import task_cards
 
 from graphbench.catalog.cards import Card
@@ -84,8 +84,14 @@ def score_table(cards: Iterable[Card]) -> str:
 
 def _scores(card: Card) -> list[str]:
     best = best_score(card)
-    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.kind]}"
+    run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.kind]}{_part(best)}"
     return [_best(card, card.floor), run, _best(card, card.solvers), _published(card)]
+
+
+def _part(best: BestScore) -> str:
+    """Return how many samples were scored, where they are a part of the split."""
+    data = best.data
+    return "" if data.whole or data.graphs is None else f", {data.graphs:,} scored"
 
 
 def _best(card: Card, scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:

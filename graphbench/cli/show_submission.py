@@ -41,13 +41,22 @@ def report(found: SubmissionReport, as_json: bool) -> None:
     _print_sources(found)
     accepted = sum(dataset.verdict is not Verdict.REFUSED for dataset in found.datasets)
     style = "green" if found.accepted else "red"
-    told = f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted" if found.datasets else "nothing accepted"
-    print_line(told if found.accepted else f"{told}; mend what is refused, or remove it", style)
+    print_line(_outcome(found, accepted), style)
     if found.unread:
         print_line(f"{counted(found.unread, 'other file')}, not read", "dim")
     for path in found.written[:_MOST_NAMES]:
         print_line(f"wrote {path}", "dim")
     _print_rest(len(found.written) - _MOST_NAMES, "record")
+
+
+def _outcome(found: SubmissionReport, accepted: int) -> str:
+    """Return what becomes of a submission, in a sentence, given the number of datasets without a fault."""
+    told = f"{accepted} of {counted(len(found.datasets), 'dataset')} accepted" if found.datasets else "nothing accepted"
+    if found.accepted:
+        return told
+    if found.datasets and accepted == len(found.datasets):
+        return "not accepted: the results are sound, but the submission as a whole is refused; mend that"
+    return f"{told}; mend what is refused, or remove it"
 
 
 def _table(datasets: Sequence[SubmittedDataset]) -> Table:
@@ -58,7 +67,8 @@ def _table(datasets: Sequence[SubmittedDataset]) -> Table:
         part = "" if all(entry.complete.values()) else " in part"
         splits = f"{len(entry.complete)}/{entry.scoreable}{part}"
         verdict = entry.verdict.replace(" with", ",")
-        table.add_row(entry.dataset, _seeds(entry.seeds), _score(entry), splits, verdict)
+        lost = f", not {_seeds(entry.lost)}" if entry.lost else ""
+        table.add_row(entry.dataset, _seeds(entry.seeds) + lost, _score(entry), splits, verdict)
     return table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphbench.evaluation.results import RunRecord, load_records
 from graphbench.reports.leaderboard.boards import tables_of
-from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Kind, Reference, Row
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Data, Kind, Reference, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class BestScore:
         metric: The primary metric.
         higher_is_better: Its direction.
         kind: Kind of budget: ``full`` where a model has one, else ``small``, else ``unstated``.
+        data: The samples that were scored.
         row: The model with the best mean, its interval, rank and cost.
         shared: Number of models that may be the best, as far as tests tell; at least 1.
         references: Trivial predictor, solvers and published scores, best first.
@@ -31,6 +32,7 @@ class BestScore:
     metric: str
     higher_is_better: bool
     kind: Kind
+    data: Data
     row: Row
     shared: int
     references: tuple[Reference, ...]
@@ -84,7 +86,7 @@ def best(
     found: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():
         shared = sum(row.rank == 1 for row in board.rows)
-        about = (board.metric, board.higher_is_better, board.kind)
+        about = (board.metric, board.higher_is_better, board.kind, board.data)
         score = BestScore(dataset, board.protocol, *about, board.rows[0], shared, board.references)
         found.setdefault(dataset, []).append(score)
     return found

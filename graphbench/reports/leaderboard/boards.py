@@ -202,7 +202,7 @@ def _board(
         samples=task_of(card).samples,
         main=main,
         rows=tuple(rows),
-        references=references(card, dataset, protocol or None, split) if measured_here else (),
+        references=references(card, dataset, protocol or None, split, whole=data.whole) if measured_here else (),
         pairs_tested=ranking.pairs,
     )
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 
-def references(card: Card, dataset: str, protocol: str | None, split: str) -> tuple[Reference, ...]:
+def references(
+    card: Card, dataset: str, protocol: str | None, split: str, *, whole: bool = True
+) -> tuple[Reference, ...]:
     """Return the best trivial predictor, the reference solvers and the published scores of a split, best first.
 
     Args:
@@ -24,14 +26,17 @@ def references(card: Card, dataset: str, protocol: str | None, split: str) -> tu
         dataset: Its address.
         protocol: Published scores are those of this protocol, and those that are shown for all models.
         split: Name of the split.
+        whole: Whether the models beside them were scored on the whole split, as the references are.
     """
-    metric = card.metrics.primary
+    metric, basis = card.metrics.primary, "" if whole else "; of the whole split, the models of a part"
     found = []
     if floor := best_floor(card, split, metric):
-        found.append(Reference("trivial", _in_words(floor[0]), floor[1], None, "the best of the trivial predictors"))
+        found.append(
+            Reference("trivial", _in_words(floor[0]), floor[1], None, f"the best of the trivial predictors{basis}")
+        )
     for name, scores in card.solvers.get(split, {}).items():
         if metric in scores:
-            found.append(Reference("solver", _in_words(name), scores[metric], None, "knows the task"))
+            found.append(Reference("solver", _in_words(name), scores[metric], None, f"knows the task{basis}"))
     for score in _published(card, dataset, split):
         if score.value is not None and (score.protocol == protocol or score.for_all_models):
             name = named(_in_words(score.model), score.protocol)

@@ -181,10 +181,16 @@ class _Check:
             self.report.add(Level.REFUSED, error, name)
             return
         entry = self._entry(card)
+        if self.description is None and (self.contents.folder / DESCRIPTION).exists():
+            unread = f"not scored: {DESCRIPTION}, which may state a limit, cannot be read; mend it first"
+            entry.add(Level.REFUSED, unread, name)
+            entry.lost.append(folder.seed)
+            return
         try:
             self._score(folder, card, entry, name)
         except GraphBenchError as error:
             entry.add(Level.REFUSED, str(error).replace(f"{folder.path}/", ""), name)
+            entry.lost.append(folder.seed)
 
     def _score(self, folder: SeedFolder, card: Card, entry: SubmittedDataset, name: str) -> None:
         stated = self.budgets.get(card.address, StatedBudget())

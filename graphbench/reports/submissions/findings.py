@@ -64,6 +64,7 @@ class SubmittedDataset:
         findings: What was found.
         records: The records of its runs, those of predictions among them.
         recomputed: Seeds whose scores were computed from predictions, with the splits.
+        lost: Seeds whose predictions were refused, so that the scores are without them.
         complete: Split that was scored -> whether all of its samples were, in every run.
         hashes: Split -> what its data hash was compared with; empty where it was compared with nothing.
         primary: Name of the metric that ranks models.
@@ -74,6 +75,7 @@ class SubmittedDataset:
     findings: list[Finding] = field(default_factory=list)
     records: list[RunRecord] = field(default_factory=list)
     recomputed: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    lost: list[int] = field(default_factory=list)
     complete: dict[str, bool] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     primary: str = ""
@@ -107,14 +109,25 @@ class SubmittedDataset:
         """Return the primary metric of a split, of every run that has it."""
         return [r.scores[split][self.primary] for r in self.records if self.primary in r.scores.get(split, {})]
 
+    def by_run(self, split: str) -> dict[str, float]:
+        """Return run -> primary metric of a split; a run is called by its seed, and by the draw of its data but 0."""
+        return {
+            f"{record.seed}{f', draw {record.data_seed}' if record.data_seed else ''}": record.scores[split][
+                self.primary
+            ]
+            for record in self.records
+            if self.primary in record.scores.get(split, {})
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the results for JSON."""
         return {
             "dataset": self.dataset,
             "verdict": self.verdict,
             "seeds": self.seeds,
+            "lost_seeds": self.lost,
             "metric": self.primary,
-            "scores": {split: self.values(split) for split in self.complete},
+            "scores": {split: self.by_run(split) for split in self.complete},
             "complete": self.complete,
             "recomputed": {str(seed): list(splits) for seed, splits in sorted(self.recomputed.items())},
             "data_hashes": self.hashes,

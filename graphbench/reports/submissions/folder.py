@@ -18,7 +18,7 @@ MOST_FILES = 250_000
 MOST_RUNS = 5000
 MOST_LEVELS = 8
 MOST_NAME = 200
-_SEED = re.compile(r"seed([0-9]{1,9})")
+_SEED = re.compile(r"seed(0|[1-9][0-9]{0,8})")
 _LAYOUT = f"{PREDICTIONS}/<domain>/<dataset>[-<task>]/seed<number>/<split>.npz"
 
 
@@ -103,7 +103,9 @@ def _sort_prediction(path: Path, parts: tuple[str, ...], found: Contents, seeds:
     if not DATASET_ID.fullmatch(id_):
         found.faults[f"{PREDICTIONS}/{domain}/{dataset}"] = f"no id of a dataset; predictions lie in {_LAYOUT}"
     elif number is None:
-        found.faults[f"{PREDICTIONS}/{domain}/{dataset}/{seed}"] = f"no seed; predictions lie in {_LAYOUT}"
+        found.faults[f"{PREDICTIONS}/{domain}/{dataset}/{seed}"] = (
+            f"no seed, which is written without a sign or zeros before it (seed1); predictions lie in {_LAYOUT}"
+        )
     else:
         place = found.folder / PREDICTIONS / domain / dataset / seed
         seeds.setdefault(place, SeedFolder(place, id_, int(number[1])))

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
+from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated, replicates_of
 from graphbench.reports.own_models import published_budget
@@ -33,6 +34,7 @@ def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None
     _check_seeds(entry)
     _check_configurations(entry)
     _check_splits(entry, card)
+    _check_against_trivial(entry, card)
     _check_budget(entry, card, stated)
 
 
@@ -149,6 +151,21 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
             Level.REFUSED if RANKED in unknown else Level.REMARK,
             f"the data hash of {', '.join(unknown)} was compared with nothing, as the data are not on this machine; "
             "add --generate",
+        )
+
+
+def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
+    """Remark on a mean score below that of a predictor that knows nothing; often the order or a sign is wrong."""
+    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary)
+    if not values or floor is None or not entry.complete.get(RANKED, False):
+        return
+    name, value = floor
+    mean = sum(values) / len(values)
+    if (mean < value) if METRICS[entry.primary].higher_is_better else (mean > value):
+        entry.add(
+            Level.REMARK,
+            f"{entry.primary} of {RANKED} is {mean:.4g}, worse than that of the best trivial predictor "
+            f"({name.replace('_', ' ')}, {value:.4g}); check the order of the predictions and what they stand for",
         )
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from graphbench.tasks.base import Task
 
 MOST_ARRAY_BYTES = 2**32
+LEAST_ARRAY_BYTES = 2**22  # that are always read, whatever the split
+SPARE = 32  # times what one float64 number per item and column takes
 MOST_TEXT_BYTES = 2**28
 MOST_FILE_BYTES = 2**24  # of a file with a single answer
 MOST_DECODING = 1000  # of a number among a decoder's settings
@@ -131,7 +133,7 @@ def score_folder(
         for name, file in files.items():
             split = splits[name]
             task.require_labels(split)
-            require_readable(file, len(split))
+            require_readable(file, len(split), most_array_bytes(split))
             own = _score_file(task, file, split, stated.scores)
             found.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
             found.scores |= own
@@ -170,12 +172,24 @@ def _settings_of(record: RunRecord | None) -> dict[str, Any]:
     return {"decoding": dict(decoding)}
 
 
-def require_readable(path: Path, samples: int) -> None:
+def most_array_bytes(split: GraphDataset) -> int:
+    """Return the largest size in bytes of arrays of predictions for a split, a multiple of what they can need.
+
+    They need one row per graph, node or edge for every output, as float64 numbers; rollouts have one per lead time.
+    """
+    samples, outputs = split.samples, split.card.outputs
+    items = len(samples) + int(samples.num_nodes.sum()) + 2 * int(samples.num_edges.sum())
+    width = sum(feature.width * max(feature.classes or 1, 1) for feature in outputs)
+    return min(MOST_ARRAY_BYTES, LEAST_ARRAY_BYTES + SPARE * 8 * items * max(width, 1))
+
+
+def require_readable(path: Path, samples: int, most_bytes: int = MOST_ARRAY_BYTES) -> None:
     """Refuse a file of predictions that would take too much memory, before it is read.
 
     Args:
         path: The file, or a folder with a file per answer.
         samples: Number of samples of the split: a text has one line each.
+        most_bytes: The largest size of arrays.
 
     Raises:
         EvaluationError: With what is too large.
@@ -185,7 +199,7 @@ def require_readable(path: Path, samples: int) -> None:
             if file.stat().st_size > MOST_FILE_BYTES:
                 raise EvaluationError(f"{path.name}/{file.name} is larger than {MOST_FILE_BYTES:,} bytes")
     elif path.suffix in _ARRAYS:
-        require_declared_sizes(path, MOST_ARRAY_BYTES)
+        require_declared_sizes(path, most_bytes)
     elif path.stat().st_size > MOST_TEXT_BYTES:
         raise EvaluationError(f"{path.name} is larger than {MOST_TEXT_BYTES:,} bytes; write the answers alone")
     elif (lines := _count_lines(path)) > samples:
@@ -206,11 +220,15 @@ def _count_lines(path: Path) -> int:
 
 def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:
     from graphbench.evaluation.inputs import AS_LOGITS
+    from graphbench.tasks.files import SAME_LIMIT
 
     try:
         return task.score_file(file, split, scores)
     except GraphBenchError as error:
         words = str(error).replace(AS_LOGITS, "write `scores: logit` for the dataset in submission.yaml")
+        words = words.replace(
+            SAME_LIMIT, "write `limit:` for the dataset in submission.yaml if they are of fewer samples"
+        )
         raise EvaluationError(words if file.name in words else f"{file.name}: {words}") from error
     except Exception as error:  # whatever a hostile file makes numpy, zlib or a judge raise
         raise EvaluationError(

@@ -70,6 +70,8 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
         data: The data that it must belong to.
     """
     before = len(entry.of_level(Level.REFUSED))
+    if record.seed < 0:
+        entry.add(Level.REFUSED, f"its seed is {record.seed}; number the runs from 0 on", name)
     try:
         card = data.card(record)
         _check_scores(record, name, card, entry)

@@ -61,7 +61,8 @@ def start_submission(
         description: What the model is.
 
     Raises:
-        ResultError: If the folder has a description already, or the name of the model is refused.
+        ResultError: If the folder has a description already or cannot be written to, or the name of the model is
+            refused.
         UnknownDataset: If there is no such dataset.
     """
     place = checked_path("folder", folder)
@@ -80,8 +81,13 @@ def start_submission(
         description=json.dumps(description, ensure_ascii=False),
     )
     text += "".join(_DATASET.format(dataset=name, kind=card.task.type) for name, card in cards.items()) or "  {}\n"
-    with atomic_path(target) as aside:
-        aside.write_text(text, encoding="utf-8")
+    try:
+        with atomic_path(target) as aside:
+            aside.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ResultError(
+            f"{target} cannot be written: {error.strerror}; name a folder that you may write to"
+        ) from error
     return target, [_place_of(card) for card in cards.values()]
 
 

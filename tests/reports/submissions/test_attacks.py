@@ -472,6 +472,7 @@ def test_html_of_a_submission_is_text_in_the_report(folder, check, targets, tmp_
         page = path.read_text()
         assert "<script>alert(1)" not in page and "<img src=x" not in page
         assert "&lt;script" in page
+        assert path.suffix == ".html" or "\\[link=" in page and " [link=" not in page
     assert yaml.safe_load((folder / "submission.yaml").read_text())["authors"] == [text]
 
 
@@ -509,3 +510,82 @@ def test_bytes_changed_at_random_are_findings_and_never_errors(folder, check, ta
         accepted += report.accepted
         path.write_bytes(whole[path])
     assert check().accepted and accepted < 30
+
+
+# ------------------------------------------------------------------------------------------------ advice
+
+
+def test_arrays_far_larger_than_the_split_are_refused_by_their_header(folder, check, targets):
+    np.savez_compressed(place_of(folder) / "test.npz", y_pred=np.zeros(2**28, bool))
+    tracemalloc.start()
+    found = refusal(check)
+    assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    tracemalloc.stop()
+    assert f"holds {2**28 + 128:,} bytes of arrays, more than the" in found
+
+
+def test_a_seed_is_written_in_one_way(folder, check, targets):
+    predict(folder, targets, seeds=range(1))
+    (place_of(folder).parent / "seed01").mkdir()
+    np.savez(place_of(folder).parent / "seed01" / "test.npz", y_pred=targets("test"))
+    assert f"predictions/{TREES}/seed01: no seed, which is written without" in refusal(check)
+
+
+def test_negative_seeds_of_records_are_refused(folder, root, check):
+    saved(record_of(root, -3), folder)
+    assert "its seed is -3; number the runs from 0 on" in refusal(check)
+
+
+def test_predictions_are_not_scored_without_the_limit_that_an_unreadable_description_may_state(folder, check, targets):
+    predict(folder, lambda split: targets(split)[:5], seeds=range(2))
+    (folder / "submission.yaml").write_text("model: [")
+    report = check()
+    assert "not scored: submission.yaml, which may state a limit, cannot be read" in told(report)
+    assert "rows" not in told(report) and report.datasets[0].lost == [0, 1]
+
+
+def test_advice_names_the_key_and_no_option_of_another_command(folder, check, targets):
+    predict(folder, lambda split: targets(split)[:5], seeds=range(1))
+    found = refusal(check)
+    assert "write `limit:` for the dataset in submission.yaml" in found and "--limit" not in found
+
+
+def test_a_column_of_predictions_is_scored_as_its_numbers_or_refused_by_its_shape(folder, check, targets):
+    np.savez(place_of(folder) / "test.npz", y_pred=targets("test")[:, None])
+    report = check()
+    assert report.datasets[0].values("test") == [1.0] or "shape" in told(report)
+
+
+def test_scores_below_the_best_trivial_predictor_are_remarked_on(folder, check, targets, monkeypatch):
+    from graphbench.reports.submissions import groups
+
+    monkeypatch.setattr(groups, "best_floor", lambda card, split, metric: ("all_positive", 0.75))
+    np.savez(place_of(folder) / "test.npz", y_pred=~targets("test"))
+    assert "worse than that of the best trivial predictor (all positive, 0.75)" in told(check(), "remark")
+    predict(folder, targets, seeds=range(1))
+    assert "trivial" not in told(check(), "remark")
+
+
+def test_seeds_that_are_lost_are_named_and_scores_belong_to_their_runs(folder, check, targets, capsys):
+    from graphbench.cli import show_submission
+
+    predict(folder, targets, seeds=range(3), splits="val,test")
+    (place_of(folder, seed=1) / "test.npz").write_bytes(b"nothing")
+    (place_of(folder, seed=2) / "val.npz").unlink()
+    report = check()
+    (found,) = report.to_dict()["datasets"]
+    assert found["lost_seeds"] == [1]
+    assert set(found["scores"]["test"]) == {"0", "2"} and set(found["scores"]["val"]) == {"0"}
+    show_submission.report(report, as_json=False)
+    assert "0, 2, not 1" in capsys.readouterr().out
+
+
+def test_a_submission_that_is_refused_as_a_whole_is_not_called_accepted(folder, check, targets, capsys):
+    from graphbench.cli import show_submission
+
+    predict(folder, targets, seeds=range(3))
+    (folder / "submission.yaml").unlink()
+    report = check()
+    assert not report.accepted and all(entry.verdict is not Verdict.REFUSED for entry in report.datasets)
+    show_submission.report(report, as_json=False)
+    assert "1 of 1" not in (told := capsys.readouterr().out) and "the submission as a whole is refused" in told
