@@ -12,6 +12,12 @@ from benchmarks.isolated import in_fresh_process
 BATCH = 256
 BUDGET = 11_880  # optimizer steps of the paper
 GRAPHS = 8_192
+NODES, WIDTH = 4_096, 384
+PARTS = {  # part -> what it is compared with
+    "GINE's messages": "GINEConv of PyTorch Geometric",
+    "Sum of eigenvalue and eigenvector pairs": "linear layer and ReLU of torch, pair by pair",
+    "Random dropout": "torch.nn.Dropout",
+}
 CASES = {  # name -> model, dataset, graphs per measured step on the CPU
     "GIN": ("gin", "algoreas/mst_easy", 256),
     "GT, node tokens": ("gt", "algoreas/topological_sort_easy", 32),
@@ -20,9 +26,10 @@ CASES = {  # name -> model, dataset, graphs per measured step on the CPU
 SETTINGS = {
     "step": "batch from the data set, forward, loss, backward, clipping if configured, AdamW; encodings computed in it",
     "configuration": "baselines/algoreas/gin.yaml and gt.yaml as they are (16-node graphs)",
-    "CPU": "fp32, one thread, CPU seconds; transformers on smaller batches, scaled to 256 graphs",
+    "parts": "forward and backward of one part of a step: 256 graphs of 16 nodes with 64 arcs each, width 384, fp32",
+    "CPU": "fp32 unless a row says bf16, one thread, CPU seconds; transformers on smaller batches, scaled up",
     "CUDA": "the configuration's precision (bf16 where supported), wall seconds, batches of 256 graphs",
-    "peer": "none: the public package ships no models and no training",
+    "peer": "of whole steps none: the public package ships no models and no training; of parts the rows name theirs",
 }
 
 
@@ -31,6 +38,10 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     with scratch_folder() as root:
         for name, (model, dataset, graphs) in CASES.items():
             yield _row(f"{name}, CPU", model, dataset, str(root), "cpu", sizes(graphs, min(graphs, 4)), sizes(5, 1))
+        whole = ("gin", "algoreas/mst_easy", str(root), "cpu", sizes(256, 4), sizes(10, 1))
+        yield _row("GIN, CPU, bf16", *whole, precision="bf16")
+        for part, peer in PARTS.items():
+            yield _part(part, peer, sizes(20, 1))
         if sizes.cuda:
             for name, (model, dataset, _) in CASES.items():
                 row = _row(f"{name}, CUDA", model, dataset, str(root), "cuda", BATCH, sizes(200, 10))
@@ -38,7 +49,9 @@ def measure(sizes: Sizes) -> Iterator[Row]:
                 yield _full_run(name, model, dataset, row)
 
 
-def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: int, steps: int) -> Row:
+def _row(
+    name: str, model: str, dataset: str, root: str, device: str, graphs: int, steps: int, precision: str | None = None
+) -> Row:
     what = f"{name}: a step of {BATCH} graphs"
 
     def measured() -> Row:
@@ -50,6 +63,7 @@ def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: in
             device=device,
             graphs=graphs,
             steps=steps,
+            precision=precision,
         ).value
         scaled = "" if graphs == BATCH else f"measured with {graphs} graphs per step and scaled to {BATCH}; "
         note = f"{scaled}{found['parameters'] / 1e6:.2f} M parameters, {found['precision']}"
@@ -57,6 +71,80 @@ def _row(name: str, model: str, dataset: str, root: str, device: str, graphs: in
         return Row(what, "s", seconds, n={"steps": steps}, note=note, details={"dataset": dataset, **found})
 
     return row_or_failure(what, "s", measured)
+
+
+def _part(part: str, peer: str, repeats: int) -> Row:
+    """Return the row of a part of a step."""
+    what = f"{part}, forward and backward, CPU"
+
+    def measured() -> Row:
+        found = in_fresh_process("benchmarks.training:time_part", part=part, repeats=repeats).value
+        return Row(what, "ms", found["ours"], found["peer"], n={"repeats": repeats}, note=f"peer: {peer}")
+
+    return row_or_failure(what, "ms", measured)
+
+
+def time_part(part: str, repeats: int) -> dict[str, float]:
+    """Return the mean milliseconds of a part of a step and of its peer, forward and backward, after one warm-up."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    functions, inputs = {"messages": _messages, "pairs": _pairs, "dropout": _dropout}[part.split()[-1]]()
+    found = {}
+    for name, function in functions.items():
+        weights = torch.randn_like(function())
+        torch.autograd.grad(function(), inputs, weights)
+        started = time.perf_counter()
+        for _ in range(repeats):
+            torch.autograd.grad(function(), inputs, weights)
+        found[name] = 1e3 * (time.perf_counter() - started) / repeats
+    return found
+
+
+def _messages() -> Any:
+    import torch
+    from torch_geometric.nn import GINEConv
+
+    from graphbench.models.fused import relu_messages
+
+    nodes, edges = torch.randn(NODES, WIDTH, requires_grad=True), torch.randn(4 * NODES, WIDTH, requires_grad=True)
+    ends = (torch.randint(16, (2, 4 * NODES)) + torch.arange(4 * NODES) // 64 * 16)[:, torch.randperm(4 * NODES)]
+    ends = ends[:, ends[1].div(16, rounding_mode="floor").argsort(stable=True)]  # arcs graph by graph, as in batches
+    peer = GINEConv(torch.nn.Identity(), eps=-1.0)  # the sum of the messages alone
+    return {
+        "ours": lambda: relu_messages(nodes, edges, ends),
+        "peer": lambda: peer(nodes, ends, edges),
+    }, [nodes, edges]
+
+
+def _pairs() -> Any:
+    import torch
+
+    from graphbench.models.fused import relu_pairs
+
+    values, vectors = torch.rand(NODES, 16, requires_grad=True), torch.randn(NODES, 16)
+    counts, layer = torch.full((NODES,), 16), torch.nn.Linear(2, WIDTH)
+
+    def separate() -> torch.Tensor:
+        total = torch.zeros(NODES, WIDTH)
+        for j in range(16):
+            total = total + torch.relu(layer(torch.stack([vectors[:, j], values[:, j]], dim=1)))
+        return total
+
+    return {
+        "ours": lambda: relu_pairs(vectors, values, counts, layer.weight, layer.bias),
+        "peer": separate,
+    }, [values, layer.weight, layer.bias]
+
+
+def _dropout() -> Any:
+    import torch
+
+    from graphbench.models.layers import Dropout
+
+    rows, own, peer = torch.randn(NODES, WIDTH, requires_grad=True), Dropout(0.1), torch.nn.Dropout(0.1)
+    return {"ours": lambda: own(rows), "peer": lambda: peer(rows)}, [rows]
 
 
 def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
@@ -77,7 +165,9 @@ def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
     return Row(what, "s", projected, note="projected from the step time; `python -m benchmarks.gpu` runs it in full")
 
 
-def time_steps(model: str, dataset: str, root: str, device: str, graphs: int, steps: int) -> dict[str, Any]:
+def time_steps(
+    model: str, dataset: str, root: str, device: str, graphs: int, steps: int, precision: str | None = None
+) -> dict[str, Any]:
     """Return the mean seconds of an optimizer step (CPU seconds on the CPU, wall seconds on a GPU).
 
     Steps that compile and warm up come first and do not count.
@@ -96,7 +186,7 @@ def time_steps(model: str, dataset: str, root: str, device: str, graphs: int, st
     place = torch.device(device)
     chosen = card(dataset)
     config = load_config(chosen.id, model, family=chosen.family)
-    precision = chosen_precision(config.training.precision, place)
+    precision = chosen_precision(precision or config.training.precision, place)
     data = Loader(dataset, root=root, limit=GRAPHS, progress=False).load(["train"]).train
     network = build_model(config.model, chosen.features, directed=chosen.directed)
     network.fit_normalisation(next(iter(data.batches(1_024))))

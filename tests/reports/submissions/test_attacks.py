@@ -472,7 +472,7 @@ def test_html_of_a_submission_is_text_in_the_report(folder, check, targets, tmp_
         page = path.read_text()
         assert "<script>alert(1)" not in page and "<img src=x" not in page
         assert "&lt;script" in page
-        assert path.suffix == ".html" or "\\[link=" in page and " [link=" not in page
+        assert path.suffix == ".html" or ("\\[link=" in page and " [link=" not in page)
     assert yaml.safe_load((folder / "submission.yaml").read_text())["authors"] == [text]
 
 
