@@ -4,13 +4,17 @@ from html.parser import HTMLParser
 
 
 class ParsedPage(HTMLParser):
-    """Collects tags that stay open, addresses, attributes that run scripts, and the text of table rows."""
+    """Collects tags that stay open, addresses, attributes that run scripts, headings, and the text of table rows.
+
+    ``rows`` holds the text of a row, ``cells`` the texts of its cells.
+    """
 
     VOID = frozenset({"meta", "link", "br", "img", "hr", "path", "use", "rect", "line", "circle"})
 
     def __init__(self, text):
         super().__init__()
         self.open, self.addresses, self.rows, self.ids, self.tags, self.handlers = [], [], [], [], [], []
+        self.text, self.cells, self.headings = text, [], []
         self.feed(text)
         assert self.open == []
 
@@ -20,6 +24,7 @@ class ParsedPage(HTMLParser):
         self.handle_startendtag(tag, attrs)
         if tag == "tr":
             self.rows.append("")
+            self.cells.append([])
 
     def handle_startendtag(self, tag, attrs):
         self.tags.append(tag)
@@ -34,3 +39,7 @@ class ParsedPage(HTMLParser):
     def handle_data(self, data):
         if "tr" in self.open and data.strip():
             self.rows[-1] += f"{data.strip()}|"
+        if self.open and self.open[-1] in ("td", "th"):
+            self.cells[-1].append(data)
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)

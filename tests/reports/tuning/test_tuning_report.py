@@ -1,7 +1,6 @@
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 import yaml
@@ -17,6 +16,7 @@ from graphbench.training.config import load_config
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.records import largest_budget
 
+from ..parsed_page import ParsedPage
 from .synthetic import BUDGETS, DEFAULT, make_result, make_trials
 
 HEADINGS = [
@@ -32,38 +32,8 @@ HEADINGS = [
 ]
 
 
-class Page(HTMLParser):
-    """Collects addresses, headings and rows of a page; every tag must be closed in order."""
-
-    VOID = frozenset({"meta", "br", "img", "hr", "path", "use", "rect"})
-
-    def __init__(self, path):
-        super().__init__()
-        self.text = path.read_text(encoding="utf-8")
-        self.open, self.addresses, self.ids, self.rows, self.headings = [], [], [], [], []
-        self.feed(self.text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        self.handle_startendtag(tag, attributes)
-        if tag == "tr":
-            self.rows.append([])
-
-    def handle_startendtag(self, tag, attributes):
-        self.addresses += [value for key, value in attributes if key in ("href", "src", "xlink:href") and value]
-        self.ids += [value for key, value in attributes if key == "id"]
-
-    def handle_endtag(self, tag):
-        if tag not in self.VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] in ("td", "th"):
-            self.rows[-1].append(data)
-        if self.open and self.open[-1] == "h2":
-            self.headings.append(data)
+def parsed(path):
+    return ParsedPage(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +46,7 @@ def report(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(report):
-    return Page(report / "report.html")
+    return parsed(report / "report.html")
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +92,15 @@ def test_the_summary_says_how_the_result_was_obtained(page, markdown):
         "Data: algoreas/mst_easy, v1-0a1b2c3d.",
     ):
         assert sentence in markdown and sentence in page.text
-    assert ["samples", "1,000 of each split"] in page.rows
-    assert ["overhead", "0.21 s per trial"] in page.rows
+    assert ["samples", "1,000 of each split"] in page.cells
+    assert ["overhead", "0.21 s per trial"] in page.cells
 
 
 def test_the_incumbent_stands_beside_the_default(page, markdown):
     history = History(make_result())
     best = history.incumbent
-    assert ["training.lr", "1e-05 to 0.1, logarithmic", "0.001", f"{best.config['training.lr']:.4g}"] in page.rows
-    assert ["model.layers", "2 to 6", "4", str(best.config["model.layers"])] in page.rows
+    assert ["training.lr", "1e-05 to 0.1, logarithmic", "0.001", f"{best.config['training.lr']:.4g}"] in page.cells
+    assert ["model.layers", "2 to 6", "4", str(best.config["model.layers"])] in page.cells
     default = history.default_trials[-1]
     own = next(t for t in history.trials if t.config_id == best.config_id and t.budget == default.budget)
     scores = f"{1 - own.cost:.4f}, the default {1 - default.cost:.4f} (+{default.cost - own.cost:.4f})."
@@ -158,26 +128,26 @@ def test_rungs_and_savings(page):
     rungs = History(make_result()).rungs()
     steps = make_result()["steps"]
     for rung in rungs:
-        assert [f"{rung.budget}", f"{rung.trials}"] in [row[:2] for row in page.rows]
-    assert ["all", "80", "6 (8%)", f"{steps['done']:,}"] in [row[:4] for row in page.rows]
+        assert [f"{rung.budget}", f"{rung.trials}"] in [row[:2] for row in page.cells]
+    assert ["all", "80", "6 (8%)", f"{steps['done']:,}"] in [row[:4] for row in page.cells]
     assert f"{steps['done']:,} optimizer steps instead of {steps['without_continuing']:,}, 27% saved." in page.text
 
 
 def test_ten_best_and_all_failures(page, markdown):
     history = History(make_result())
-    ranked = [row for row in page.rows if row and row[0].isdigit() and len(row) == 11]
+    ranked = [row for row in page.cells if row and row[0].isdigit() and len(row) == 11]
     assert len(ranked) == 10
     assert [row[0] for row in ranked][:3] == ["1", "2", "3"] and ranked[0][3] == str(history.incumbent.config_id)
     assert len({row[3] for row in ranked}) == len(ranked)
     assert "6 of 80 trials failed: 4 not finite, 2 out of memory." in markdown
-    reasons = [row[4] for row in page.rows if len(row) == 7 and row[3] in ("not finite", "out of memory")]
+    reasons = [row[4] for row in page.cells if len(row) == 7 and row[3] in ("not finite", "out of memory")]
     assert sorted(reasons) == sorted(trial.reason for trial in history.failures)
     assert "&lt;device&gt; is full" in page.text and "<device>" not in page.text
     assert r"step 13 \| lower training.lr" in markdown
 
 
 def test_importance_is_told_with_its_quality(page, markdown):
-    assert ["parameter", "alone", "with all interactions"] in page.rows
+    assert ["parameter", "alone", "with all interactions"] in page.cells
     assert re.search(r"Cross-validated R2 of the forest: 0\.\d\d", markdown)
     assert "a random forest that is fitted to 74 successful trials of 44 configurations" in markdown
     first = next(line for line in markdown.splitlines() if re.match(r"\| \S+ \| \d\.\d{3} \| \d\.\d{3} \|", line))
@@ -199,7 +169,7 @@ def test_a_run_without_success_has_a_report(tmp_path):
         assert f"No trial succeeded in {len(trials)} trial" in text
         assert "## Incumbent" not in text and not (tmp_path / name / "incumbent.yaml").exists()
         assert ("slow" in text) == bool(trials)
-        Page(tmp_path / name / "report.html")
+        parsed(tmp_path / name / "report.html")
 
 
 def test_the_default_may_be_the_incumbent_or_unknown(tmp_path):
