@@ -55,7 +55,7 @@ class Scale:
         low: Score at the left end.
         high: Score at the right end.
         strips: One per row of the table.
-        marks: One per reference of the table.
+        marks: One per reference of the table; None for those that are not comparable.
         width: Width of a strip.
         height: Height of a strip.
     """
@@ -63,7 +63,7 @@ class Scale:
     low: float
     high: float
     strips: tuple[Strip, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Mark | None, ...]
     width: float = _WIDTH
     height: float = _HEIGHT
 
@@ -73,8 +73,7 @@ def scale_of(board: Board) -> Scale:
     ends = [end for row in board.rows if row.interval for end in (row.interval.low, row.interval.high)]
     own = [*(row.mean for row in board.rows), *ends]
     reach = _REACH * (max(own) - min(own))
-    shown = [r for r in board.references if r.comparable]
-    found = [r.value for r in shown]
+    found = [r.value for r in board.references if r.comparable]
     near = [v for v in found if not reach or min(own) - reach <= v <= max(own) + reach]
     low, high = min(own + near), max(own + near)
 
@@ -86,7 +85,10 @@ def scale_of(board: Board) -> Scale:
         Strip(place(row.mean), (place(row.interval.low), place(row.interval.high)) if row.interval else None)
         for row in board.rows
     )
-    marks = tuple(Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) for r in shown)
+    marks = tuple(
+        Mark(r.kind, place(r.value), (r.value > high) - (r.value < low)) if r.comparable else None
+        for r in board.references
+    )
     return Scale(low, high, strips, marks)
 
 

@@ -8,6 +8,7 @@ import pytest
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import Budget, load_records
 from graphbench.reports.leaderboard import best, build_leaderboard, leaderboard_of, to_json
+from graphbench.reports.leaderboard.pictures import scale_of
 from graphbench.reports.pages import markdown_safe
 
 from ..parsed_page import ParsedPage
@@ -150,3 +151,24 @@ def test_a_row_without_a_test_says_why(tmp_path, card):
     rows = [row for row in ParsedPage(path.read_text(encoding="utf-8")).rows if "no bootstrap" in row]
     assert any("|mlp|" in f"|{row}" and "not separable: one seed, no bootstrap" in row for row in rows)
     assert any("|gat|" in f"|{row}" and "fewer than 3 runs that differ, no bootstrap" in row for row in rows)
+
+
+def test_references_that_are_not_comparable_are_listed_and_not_drawn(tmp_path):
+    board = next(b for b in leaderboard_of(load_records()).boards if not all(r.comparable for r in b.references))
+    scale = scale_of(board)
+    assert len(scale.marks) == len(board.references)
+    assert [mark is None for mark in scale.marks] == [not r.comparable for r in board.references]
+
+
+def test_the_pages_of_the_committed_records(tmp_path):
+    stored = load_records()
+    paths = build_leaderboard(stored, tmp_path, ("html",))
+    pages = {
+        path.stem.removeprefix("domain-").replace("-", "_"): ParsedPage(path.read_text(encoding="utf-8"))
+        for path in paths
+    }
+    assert pages.keys() >= {record.dataset.partition("/")[0] for record in stored}
+    for board in leaderboard_of(stored).boards:
+        if board.split == "test" and board.main:
+            rows = pages[board.domain].rows
+            assert all(any(reference.name in row for row in rows) for reference in board.references), board.unit
