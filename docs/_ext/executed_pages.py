@@ -177,6 +177,8 @@ def _fill(app: Sphinx, cache: Path, pages: dict[Path, Path]) -> None:
     for stored, page in pages.items():
         notebook, run = _read(app, page), nbformat.read(stored, as_version=4)
         notebook.metadata["language_info"] = run.metadata["language_info"]
+        if len(_code(notebook)) != len(_code(run)):
+            raise ExtensionError(f"{page} was edited while the pages were built; build again")
         for cell, done in zip(_code(notebook), _code(run), strict=True):
             cell.outputs, cell.execution_count = done.outputs, done.execution_count
         bundle = CacheBundleIn(notebook, str(page))
