@@ -15,7 +15,8 @@ _THREADS = 4  # torch's operations, which more threads share, are faster above
 def is_compiled(width: int = 0, *values: Tensor) -> bool:
     """Return whether the functions of this file take these tensors and rows of ``width`` numbers.
 
-    They take float32 on the CPU, outside ``torch.compile``, and are meant for few threads.
+    They take float32 on the CPU, outside ``torch.compile``, and are meant for few threads. A width of 0 stands for
+    functions of single numbers.
     """
     if width % _LANES or torch.compiler.is_compiling() or torch.get_num_threads() > _THREADS:
         return False
@@ -29,7 +30,14 @@ def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
         nodes: float32 [N, d].
         edges: float32 [E, d].
         ends: int64 [2, E], sources and targets.
+
+    Raises:
+        IndexError: If an arc ends at no node.
     """
+    if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
+        raise IndexError(
+            f"edge_index holds {int(ends.min())} to {int(ends.max())}, but there are {len(nodes)} nodes; number them from 0"
+        )
     result: Tensor = _ReluMessages.apply(nodes.contiguous(), edges.contiguous(), ends.contiguous())  # type: ignore[no-untyped-call]
     return result
 
