@@ -35,9 +35,8 @@ def relu_messages(nodes: Tensor, edges: Tensor, ends: Tensor) -> Tensor:
         IndexError: If an arc ends at no node.
     """
     if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
-        raise IndexError(
-            f"edge_index holds {int(ends.min())} to {int(ends.max())}, but there are {len(nodes)} nodes; number them from 0"
-        )
+        found = f"edge_index holds {int(ends.min())} to {int(ends.max())}"
+        raise IndexError(f"{found}, but there are {len(nodes)} nodes; number them from 0")
     result: Tensor = _ReluMessages.apply(nodes.contiguous(), edges.contiguous(), ends.contiguous())  # type: ignore[no-untyped-call]
     return result
 
