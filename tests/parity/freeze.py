@@ -1,4 +1,4 @@
-"""Write what the parity tests compare with. Needed only where a mended defect, or a deliberate change of arithmetic, changes a number."""
+"""Write what the parity tests compare with. Needed only where a mended defect or new arithmetic changes a number."""
 
 from __future__ import annotations
 
