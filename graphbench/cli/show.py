@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_HEADS = ("id", "task", "metric", "graphs", "nodes", "here")
-_NARROW_HEADS = ("id", "metric", "graphs", "here")
-_ROOMY = 100  # characters in which all columns of the list have their place
 _SMALL = 1e-3  # scores below are shown with three digits
 _WIDE = 12  # most metrics that are shown beside each other
 _LISTED = 24  # classes or channels whose names are all listed
@@ -95,18 +92,16 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
             ]
         )
         return
-    heads = _HEADS if console().width >= _ROOMY else _NARROW_HEADS
-    table = new_table(*heads)
+    table = new_table("id", "task", "metric", "graphs", "nodes", "here")
     for name, c in cards.items():
-        counts = "/".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
-        cells = (name, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[name]))
-        table.add_row(*(cell for head, cell in zip(_HEADS, cells, strict=True) if head in heads))
+        counts = " ".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
+        table.add_row(name, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[name]))
     print_table(table)
     ids = {c.id for c in cards.values()}
     number = "1 dataset" if len(ids) == 1 else f"{len(ids)} datasets"
     print_line(
-        f"\n{number}; graphs are those of train, val and test. Root: {root_folder(root)}. Details: graphbench info <id>"
-        + ("" if heads == _HEADS else f"; {_ROOMY} columns show task and nodes as well"),
+        f"\n{number}; graphs are those of train, val and test. Root: {root_folder(root)}. "
+        "Details: graphbench info <id>",
         "dim",
     )
 
