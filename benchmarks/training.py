@@ -13,10 +13,10 @@ BATCH = 256
 BUDGET = 11_880  # optimizer steps of the paper
 GRAPHS = 8_192
 NODES, WIDTH = 4_096, 384
-PARTS = {  # part -> what it is compared with
-    "GINE's messages": "GINEConv of PyTorch Geometric",
-    "Sum of eigenvalue and eigenvector pairs": "linear layer and ReLU of torch, pair by pair",
-    "Random dropout": "torch.nn.Dropout",
+PARTS = {  # function -> part, what it is compared with
+    "messages": ("GINE's messages", "GINEConv of PyTorch Geometric"),
+    "pairs": ("Sum of eigenvalue and eigenvector pairs", "linear layer and ReLU of torch, pair by pair"),
+    "dropout": ("Random dropout", "torch.nn.Dropout"),
 }
 CASES = {  # name -> model, dataset, graphs per measured step on the CPU
     "GIN": ("gin", "algoreas/mst_easy", 256),
@@ -40,8 +40,8 @@ def measure(sizes: Sizes) -> Iterator[Row]:
             yield _row(f"{name}, CPU", model, dataset, str(root), "cpu", sizes(graphs, min(graphs, 4)), sizes(5, 1))
         whole = ("gin", "algoreas/mst_easy", str(root), "cpu", sizes(256, 4), sizes(10, 1))
         yield _row("GIN, CPU, bf16", *whole, precision="bf16")
-        for part, peer in PARTS.items():
-            yield _part(part, peer, sizes(20, 1))
+        for part in PARTS:
+            yield _part(part, sizes(20, 1))
         if sizes.cuda:
             for name, (model, dataset, _) in CASES.items():
                 row = _row(f"{name}, CUDA", model, dataset, str(root), "cuda", BATCH, sizes(200, 10))
@@ -73,9 +73,10 @@ def _row(
     return row_or_failure(what, "s", measured)
 
 
-def _part(part: str, peer: str, repeats: int) -> Row:
+def _part(part: str, repeats: int) -> Row:
     """Return the row of a part of a step."""
-    what = f"{part}, forward and backward, CPU"
+    name, peer = PARTS[part]
+    what = f"{name}, forward and backward, CPU"
 
     def measured() -> Row:
         found = in_fresh_process("benchmarks.training:time_part", part=part, repeats=repeats).value
@@ -90,7 +91,7 @@ def time_part(part: str, repeats: int) -> dict[str, float]:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    functions, inputs = {"messages": _messages, "pairs": _pairs, "dropout": _dropout}[part.split()[-1]]()
+    functions, inputs = {"messages": _messages, "pairs": _pairs, "dropout": _dropout}[part]()
     found = {}
     for name, function in functions.items():
         weights = torch.randn_like(function())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -131,8 +132,6 @@ class _Kept(torch.autograd.Function):
 
 
 def _kept(values: Tensor, bits: Tensor, lowest: int, scale: float) -> Tensor:
-    import numpy as np
-
     from graphbench.models._fused_cpu import keep
 
     rows = values.float().contiguous()
