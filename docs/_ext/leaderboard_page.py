@@ -62,9 +62,7 @@ def page_text(found: Leaderboard) -> str:
         parts += [f"## {domain}", *_groups([g for g in found.groups if len(g.units) > 1], domain)]
         for section in texts.sections(found, domain):
             parts.append(f"### {markdown_safe(section.unit)}")
-            parts.append(
-                f"[{markdown_safe(section.title)}]({_link(section.tables or section.others)}), {section.head}."
-            )
+            parts.append(f"[{markdown_safe(section.title)}]({_link(section.unit)}), {section.head}.")
             parts += [board_text(board) for board in section.tables]
             if section.others:
                 count = len(section.others)
@@ -74,8 +72,9 @@ def page_text(found: Leaderboard) -> str:
     return "\n\n".join(parts)
 
 
-def _link(boards: Sequence[Board]) -> str:
-    return f"datasets/generated/{page_name(card(boards[0].dataset.partition(':')[0].partition('@')[0]))}.md"
+def _link(unit: str) -> str:
+    address = unit.partition(" ")[0]
+    return f"datasets/generated/{page_name(card(address.partition(':')[0].partition('@')[0]))}.md"
 
 
 def _groups(groups: Iterable[Group], name: str) -> list[str]:
@@ -83,13 +82,12 @@ def _groups(groups: Iterable[Group], name: str) -> list[str]:
     for group in groups:
         if group.name != name:
             continue
-        parts.append(" ".join([f"**{KINDS[group.kind]}.**", *map(markdown_safe, texts.group_notes(group))]))
+        parts.append(" ".join([f"**{markdown_safe(group.title)}.**", *map(markdown_safe, texts.group_notes(group))]))
         grid = texts.group_grid(group)
         if grid.rows:
             parts.append(_table(grid.heads, grid.rows))
         if figure := group_figure(group):
-            title = f"Normalised scores of models, {name}, {KINDS[group.kind].lower()}"
-            svg = inline_svg(figure, title)
+            svg = inline_svg(figure, texts.figure_title(group))
             parts.append(f'```{{raw}} html\n<div style="max-width: 46rem; margin-bottom: 1.5rem">{svg}</div>\n```')
     return parts
 

@@ -47,7 +47,8 @@ class Card(BaseModel):
     Attributes:
         directed: Whether an edge is an arc.
         complete: Whether every pair of nodes is an edge, loops included: edge features are ``n x n`` matrices.
-        protocol: Protocol of the benchmark that the data follow, if there are several; recorded with every result.
+        protocol: Protocol of the benchmark that the data follow, if there are several; recorded with every
+            result, unless a run takes a training split of another protocol.
         classes: Feature -> names of its classes in order, for categorical features whose classes have names.
         channels: Feature -> names of its columns in order, for features of type ``scalar(d)``.
         spellings: Alternative spelling -> class name, for answers given as words.

@@ -120,7 +120,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="What floating-point predictions are: `probability`, `logit` or `label`.",
-            show_default="probability; logit for problems to solve",
+            show_default="probability; logit for tasks of the kinds solve and select",
         ),
     ] = None,
     model_name: Annotated[
@@ -150,6 +150,13 @@ def evaluate(
         ),
     ] = None,
     notes: Annotated[str, typer.Option(help="A note for readers of the record.")] = "",
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="Protocol that your own model was trained by, where a benchmark has several, for the record.",
+            show_default="that of the split train",
+        ),
+    ] = None,
     data_seed: Annotated[
         int | None,
         typer.Option(
@@ -193,7 +200,8 @@ def evaluate(
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
     stated = None
     if model_name is not None:
-        stated = Stated(model_name, seed=seed, steps=steps, batch_size=batch_size, parameters=parameters, notes=notes)
+        about = {"steps": steps, "batch_size": batch_size, "parameters": parameters, "protocol": protocol}
+        stated = Stated(model_name, seed=seed, notes=notes, **about)
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
     own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
     show_scores.scores(target, own, as_json)

@@ -52,6 +52,8 @@ def _compiled(function: _F, **options: Any) -> _F:
         dispatcher = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:  # defined interactively, or installed in a read-only folder: there is no place for a cache
         return cast(_F, njit(nogil=True, **options)(function))
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT=1: the function itself
+        return dispatcher
     _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)
     index = dispatcher._cache._cache_file
     index.save = partial(_save, index)

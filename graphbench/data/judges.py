@@ -19,6 +19,8 @@ Array = NDArray[Any]
 NODES, EDGES, EDGE_INDEX = "num_nodes", "num_edges", "edge_index"
 """The fields that graphs given as flat arrays have beside those of the domain: int64 ``[S]``, int64 ``[S]`` and
 integers ``[2, E]``, whose nodes count within each graph. A graph that is missing has no node."""
+MOST_PER_GRAPH = 2**31 - 1
+"""Most nodes, and most edges, of one graph that is given as flat arrays: sums over graphs then fit into int64."""
 
 
 @dataclass(frozen=True, eq=False)

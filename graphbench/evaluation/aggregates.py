@@ -13,6 +13,10 @@ from graphbench.evaluation.results import RunRecord, not_stated
 
 logger = logging.getLogger(__name__)
 
+COSTS = ("parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms")
+"""The numbers of a record that say what a run cost."""
+_MOST = 1e100  # larger numbers overflow when they are squared
+
 
 @dataclass(frozen=True, slots=True)
 class Stat:
@@ -34,11 +38,21 @@ class Stat:
         numbers = [float(value) for value in values]
         if not numbers:
             raise ResultError("there is no value to average")
-        mean = math.fsum(numbers) / len(numbers)
+        largest = max(map(abs, numbers)) or 1.0
+        mean = math.fsum(numbers) / len(numbers) if largest < _MOST else math.fsum(x / len(numbers) for x in numbers)
         if len(numbers) == 1:
             return cls(mean, None, 1)
-        variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-        return cls(mean, math.sqrt(variance), len(numbers))
+        return cls(mean, math.hypot(*(value - mean for value in numbers)) / math.sqrt(len(numbers) - 1), len(numbers))
+
+
+def absurd_number(record: RunRecord) -> str:
+    """Return which number of a record is too large to be averaged, in words; empty if none is."""
+    numbers: dict[str, float | int | None] = {name: getattr(record, name) for name in COSTS}
+    for split, scores in record.scores.items():
+        numbers |= {f"{name} on {split}": value for name, value in scores.items()}
+        numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
+    found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
+    return f"{found} is beyond {_MOST:g}" if found else ""
 
 
 @dataclass(frozen=True, slots=True)

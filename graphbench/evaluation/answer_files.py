@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
-from graphbench.data.judges import EDGE_INDEX, EDGES, NODES, Judge
+from graphbench.data.judges import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES, Judge
 from graphbench.data.runs import offsets
 
 
@@ -89,6 +89,8 @@ class FlatAnswers:
 def _offsets(counts: NDArray[Any], what: str, expected: int) -> NDArray[np.int64]:
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise EvaluationError(f"{what} is {counts.dtype} {list(counts.shape)}; give whole numbers [S] from 0 on")
+    if (largest := int(counts.max(initial=0))) > MOST_PER_GRAPH:
+        raise EvaluationError(f"{what} has {largest:,}; one graph has at most {MOST_PER_GRAPH:,}")
     if len(counts) != expected:
         raise EvaluationError(
             f"{what} is of {len(counts):,} answers, the split has {expected:,} samples; write one per sample, in the "

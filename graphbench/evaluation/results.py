@@ -36,7 +36,7 @@ PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
-MODEL_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
@@ -156,6 +156,7 @@ class RunRecord(_Strict):
         published_samples: int | None = None,
         config: Mapping[str, Any] | None = None,
         notes: str = "",
+        protocol: str | None = None,
     ) -> RunRecord:
         """Return a record of the scores of a user's own model on one dataset, which reports show beside others.
 
@@ -170,6 +171,7 @@ class RunRecord(_Strict):
             published_samples: Training samples (steps times batch size) of the smallest published budget to compare
                 with; None where no score is published for the dataset.
             config: What tells configurations of one name apart.
+            protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
             notes: What a reader must know.
 
         Raises:
@@ -212,7 +214,7 @@ class RunRecord(_Strict):
             scores={name: dict(score) for name, score in scores.items()},
             graphs_scored=counts,
             replicates=replicates_of(scores),
-            protocol=card.protocol,
+            protocol=protocol or card.protocol,
             notes=notes,
         )
         try:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ArgumentError, MissingDependency
+from graphbench.core.files import atomic_path
 from graphbench.data.runs import offsets
 from graphbench.data.samples import Samples
 from graphbench.data.sources import Reader
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
 
-_ROWS = 1 << 16  # graphs per part of a table
+_ROWS = 1 << 16  # most graphs of a part of a table
+_PART = 1 << 27  # values of the widest column of a part, or one graph
 _ELEMENTS = 1 << 30  # most elements of a column of a part, as Arrow's offsets are int32
 
 
@@ -54,7 +56,11 @@ def to_hf(split: GraphDataset, *, hints: bool = True, file: str | Path | None = 
         table = arrow.concat_tables(list(parts))
     else:
         first = next(parts)
-        with arrow.OSFile(str(file), "wb") as sink, arrow.ipc.new_stream(sink, first.schema) as writer:
+        with (
+            atomic_path(Path(file)) as aside,
+            arrow.OSFile(str(aside), "wb") as sink,
+            arrow.ipc.new_stream(sink, first.schema) as writer,
+        ):
             writer.write_table(first)
             for part in parts:
                 writer.write_table(part)
@@ -146,8 +152,8 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
     if card.hints and hints:
         raise ArgumentError(f"{card.address} has hints, which are trajectories and no columns; give hints=False")
     view, samples, numbers = view_of(card), split.samples, split.graph_numbers
-    for first in range(0, max(len(split), 1), _ROWS):
-        last = min(first + _ROWS, len(split))
+    ends = _ends(card, samples, numbers)
+    for first, last in zip([0, *ends], ends, strict=False):
         chosen = slice(first, last) if numbers is None else numbers[first:last]
         if view is not None:
             yield viewed(card, view, samples, chosen)
@@ -155,6 +161,22 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
             yield samples.part(card, first, last)
         else:
             yield samples.take(card, chosen)
+
+
+def _ends(card: Card, samples: Samples, numbers: NDArray[np.int64] | None) -> list[int]:
+    """Return where the parts of a table end, by the number of values of their widest column."""
+    width = {
+        place: max((f.width for f in card.stored_features if f.location is place), default=1) for place in Location
+    }
+    values = samples.num_nodes * width[Location.NODE]
+    values = np.maximum(values, samples.num_edges * 2 * max(width[Location.EDGE], 2))
+    last = np.cumsum(values if numbers is None else values[numbers])
+    ends = [0]
+    while ends[-1] < len(last):
+        begun = last[ends[-1] - 1] if ends[-1] else 0
+        fitting = int(np.searchsorted(last, begun + _PART, side="right"))
+        ends.append(min(max(fitting, ends[-1] + 1), ends[-1] + _ROWS, len(last)))
+    return ends[1:] or [0]
 
 
 def _table(arrow: Any, card: Card, samples: Samples) -> pyarrow.Table:
@@ -209,7 +231,10 @@ def _lists(arrow: Any, items: Any, ptr: NDArray[np.int64]) -> Any:
 
 def _int32(ptr: NDArray[Any]) -> NDArray[np.int32]:
     if len(ptr) and int(ptr[-1]) > _ELEMENTS:
-        raise ArgumentError(f"{int(ptr[-1]):,} values in {len(ptr) - 1} graphs are too many for a part of a table")
+        raise ArgumentError(
+            f"{int(ptr[-1]):,} values in {len(ptr) - 1} graphs are too many for a part of a table; "
+            "export fewer at once, split[:100]"
+        )
     return ptr.astype(np.int32)
 
 

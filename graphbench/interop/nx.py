@@ -152,12 +152,25 @@ def _rows(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
 
 
 def _sorted_arcs(graph: networkx.Graph, card: Card) -> tuple[NDArray[np.int64], list[dict[str, Any]]]:
-    """Return the arcs in the order of a dataset, int64 ``[E, 2]``, and the attributes of each."""
+    """Return the arcs in the order of a dataset, int64 ``[E, 2]``, and the attributes of each.
+
+    Raises:
+        ArgumentError: If the graph has parallel edges, or edges without a direction where the dataset has arcs, or
+            arcs without their reverse where it has none.
+    """
+    if graph.is_multigraph():
+        raise ArgumentError("the graph is a multigraph; give a Graph or DiGraph, which has no parallel edges")
     if card.directed:
+        if not graph.is_directed():
+            raise ArgumentError(f"the graphs of {card.address} have arcs; give a DiGraph")
         found = sorted(graph.edges(data=True), key=lambda edge: edge[:2])
         return _pairs([(u, v) for u, v, _ in found]), [row for *_, row in found]
     undirected = {(min(u, v), max(u, v)) for u, v in graph.edges()}
     arcs = [arc for u, v in sorted(undirected) for arc in ((u, v), (v, u))]
+    if lacking := next((arc for arc in arcs if not graph.has_edge(*arc)), None):
+        raise ArgumentError(
+            f"the graphs of {card.address} have no directions, but the arc {lacking} is missing; give a Graph, or both"
+        )
     return _pairs(arcs), [graph.edges[arc] for arc in arcs]
 
 
@@ -176,5 +189,8 @@ def _tensor(feature: Feature, rows: Sequence[Mapping[str, Any]]) -> Any:
         ) from None
     if feature.kind is Kind.TEXT:
         return values[0] if feature.location is Location.GRAPH else values
-    array = np.array(values, _DTYPES.get(feature.kind, np.int64)).reshape(-1, *feature.row_shape)
+    try:
+        array = np.array(values, _DTYPES.get(feature.kind, np.int64)).reshape(-1, *feature.row_shape)
+    except (ValueError, TypeError) as error:
+        raise ArgumentError(f"the attribute {feature.name!r} is no {feature.type_name}: {error}") from error
     return torch.from_numpy(array)

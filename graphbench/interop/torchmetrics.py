@@ -6,6 +6,8 @@ it on first use.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -50,7 +52,8 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
 
     def __init__(self, dataset: str | Card | BaseEvaluator, *, only: str | None = None, **options: Any) -> None:
         super().__init__()
-        self.evaluator: BaseEvaluator = dataset if isinstance(dataset, BaseEvaluator) else Evaluator(dataset, **options)
+        own = copy.deepcopy(dataset) if isinstance(dataset, BaseEvaluator) else Evaluator(dataset, **options)
+        self.evaluator: BaseEvaluator = own  # of this metric alone, as its updates are
         self.only = self.evaluator.primary_name if only == "primary" else only
         names = [metric.name for metric in self.evaluator.metrics]
         if self.only is not None and self.only not in names:
@@ -64,7 +67,12 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
         return next(metric.higher_is_better for metric in self.evaluator.metrics if metric.name == wanted)
 
     def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
-        """Take the predictions of some whole graphs; arguments and errors are the evaluator's."""
+        """Take the predictions of some whole graphs; arguments and errors are the evaluator's.
+
+        A batch without graphs, as the last one of an epoch may be on one of several processes, adds nothing.
+        """
+        if _is_empty(y_true):
+            return
         self.evaluator.update(y_true, y_pred, batch, **further)
         if _processes() > 1:
             self._kept.append((_on_cpu(y_true), _on_cpu(y_pred), _on_cpu(batch), further))
@@ -86,9 +94,14 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
         return self.evaluator.finish(sums)
 
     def forward(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> dict[str, Tensor] | Tensor:
-        """Take the predictions of some whole graphs, and return the score of these alone."""
+        """Take the predictions of some whole graphs, and return the score of these alone; nan without graphs."""
         self.update(y_true, y_pred, batch, **further)
-        return self._as_tensors(self.evaluator.evaluate(y_true, y_pred, batch, **further))
+        if _is_empty(y_true):
+            score: Mapping[str, float] = {metric.name: float("nan") for metric in self.evaluator.metrics}
+        else:
+            score = self.evaluator.evaluate(y_true, y_pred, batch, **further)
+        self._forward_cache = self._as_tensors(score)
+        return self._forward_cache
 
     def reset(self) -> None:
         """Forget all updates."""
@@ -96,10 +109,15 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
         self.evaluator.reset()
         self._kept = []
 
-    def _as_tensors(self, score: Score) -> dict[str, Tensor] | Tensor:
+    def _as_tensors(self, score: Mapping[str, float]) -> dict[str, Tensor] | Tensor:
         if self.only is not None:
             return torch.tensor(score[self.only], dtype=torch.float64)
         return {name: torch.tensor(value, dtype=torch.float64) for name, value in score.items()}
+
+
+def _is_empty(y_true: Any) -> bool:
+    count = getattr(y_true, "num_graphs", None)
+    return count == 0 if count is not None else isinstance(y_true, Tensor) and len(y_true) == 0
 
 
 def _processes() -> int:

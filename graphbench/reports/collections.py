@@ -7,11 +7,12 @@ training by test datasets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
 from graphbench.evaluation.aggregates import Aggregate
+from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import PARTLY_SCORED
 from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
@@ -61,17 +62,23 @@ def summaries(results: Sequence[Aggregate]) -> list[Summary]:
     return found
 
 
-def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
+def win_tie_loss(scores: Scores, lower_is_better: Container[str] = ()) -> dict[str, tuple[int, int, int]]:
     """Return model -> number of datasets it wins, ties and loses (CLRS paper, appendix C).
 
     Model A beats model B on a dataset if A's mean minus A's standard deviation exceeds B's mean. A model wins where it
     beats all others, loses where any other beats it, and ties elsewhere. Only models that are scored take part, on
     datasets of which at least two models have scores.
+
+    Args:
+        scores: Dataset -> model -> mean and standard deviation.
+        lower_is_better: The datasets whose metric is an error: there all means are taken with the other sign.
     """
     counts: dict[str, list[int]] = {}
-    for models in scores.values():
-        if len(models) < 2:
+    for dataset, given in scores.items():
+        if len(given) < 2:
             continue
+        sign = -1 if dataset in lower_is_better else 1
+        models = {name: (sign * mean, std) for name, (mean, std) in given.items()}
         for model, (mean, _) in models.items():
             others = {name: score for name, score in models.items() if name != model}
             deviation = models[model][1] or 0.0
@@ -82,11 +89,12 @@ def win_tie_loss(scores: Scores) -> dict[str, tuple[int, int, int]]:
 
 
 def published_scores(ids: Sequence[str], protocol: str | None = None, split: str = "test") -> Scores:
-    """Return the published scores of datasets under one protocol; None for tables without a protocol."""
+    """Return the published scores of the primary metrics under one protocol; None for tables without a protocol."""
     found: Scores = {}
     for id_ in ids:
+        metric = catalog().card(id_).metrics.primary
         for score in published(id_):
-            wanted = (score.split, score.study, score.protocol) == (split, "main", protocol)
+            wanted = (score.split, score.study, score.protocol, score.metric) == (split, "main", protocol, metric)
             if wanted and score.value is not None:
                 found.setdefault(id_, {})[score.model] = (score.value, score.std)
     return found
@@ -204,8 +212,10 @@ def _average(members: Sequence[str], scores: Mapping[str, Score]) -> str:
 
 def _count_rows(paper: Scores, own: Scores) -> list[tuple[str, ...]]:
     """Return the counts of the models of one protocol: among published ones, and with our runs on their datasets."""
-    printed = win_tie_loss(paper)
-    compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()})
+    metrics = {id_: METRICS[catalog().card(id_).metrics.primary] for id_ in {**paper, **own}}
+    errors = {id_ for id_, metric in metrics.items() if not metric.higher_is_better}
+    printed = win_tie_loss(paper, errors)
+    compared = win_tie_loss({id_: {**paper.get(id_, {}), **models} for id_, models in own.items()}, errors)
     rows: list[tuple[str, ...]]
     rows = [(model, _slashes(counts), _slashes(compared.get(model))) for model, counts in printed.items()]
     return rows + [(model, ABSENT, _slashes(counts)) for model, counts in compared.items() if model not in printed]

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from graphbench.core.errors import ResultError
 from graphbench.evaluation.results import RunRecord
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -26,6 +28,7 @@ class Stated:
         parameters: Trained numbers; None where not stated.
         notes: What a reader must know.
         config: What tells configurations of one name apart.
+        protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
     """
 
     model: str
@@ -35,6 +38,7 @@ class Stated:
     parameters: int | None = None
     notes: str = ""
     config: Mapping[str, Any] | None = None
+    protocol: str | None = None
 
 
 def record_of_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], stated: Stated) -> RunRecord:
@@ -46,10 +50,25 @@ def record_of_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Sc
         stated: What the user says of the model.
 
     Raises:
-        ResultError: If no split was scored, or a value is refused.
+        ResultError: If no split was scored, the dataset does not have the protocol, or a value is refused.
     """
+    if splits and stated.protocol is not None:
+        require_protocol(next(iter(splits.values())).card, stated.protocol)
     least = published_budget(next(iter(splits.values())).card) if splits else None
     return RunRecord.from_scores(splits, scores, **vars(stated), published_samples=least)
+
+
+def require_protocol(card: Card, protocol: str | None) -> None:
+    """Refuse a protocol that runs on generated data of a dataset cannot have.
+
+    Raises:
+        ResultError: With those that they can have.
+    """
+    known = task_of(card).protocols
+    if protocol not in known:
+        stated = "no protocol" if protocol is None else f"the protocol {protocol!r:.60}"
+        own = " or ".join(f"{name}" for name in known if name is not None) or "none"
+        raise ResultError(f"{stated} is stated; runs on {card.address} have {own}")
 
 
 def published_budget(card: Card) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphbench.core.errors import ResultError
+from graphbench.core.files import atomic_path
 from graphbench.reports.plots import inline_svg, png_bytes
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _beside(page: Path) -> Embed:
 
     def embed(figure: Figure, name: str, title: str) -> str:
         folder.mkdir(exist_ok=True)
-        (folder / f"{name}.png").write_bytes(png_bytes(figure))
+        with atomic_path(folder / f"{name}.png") as aside:
+            aside.write_bytes(png_bytes(figure))
         return f"![{title}](figures/{name}.png)"
 
     return embed

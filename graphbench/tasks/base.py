@@ -129,6 +129,11 @@ class Task(ABC):
         """Return the protocol that a run on a training split follows, where a benchmark has several."""
         return self.card.protocol
 
+    @property
+    def protocols(self) -> tuple[str | None, ...]:
+        """The protocols that runs may follow, that of the split ``train`` first; None where there is but one way."""
+        return tuple(dict.fromkeys(self.protocol(name) for name in self.splits_for("train")))
+
     def configure(self, model: Any) -> None:  # noqa: B027
         """Take what the task must know of the model that is trained or scored, from the model's configuration."""
 

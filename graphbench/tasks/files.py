@@ -80,7 +80,8 @@ def read_texts(path: Path) -> list[str]:
     if path.suffix not in _OF_WORDS:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        with path.open(encoding="utf-8", newline="\n") as file:  # a carriage return alone ends no line
+            lines = [line.removesuffix("\r") for line in file.read().removesuffix("\n").split("\n")]
     except FileNotFoundError:
         raise EvaluationError(f"cannot read answers from {path}: the file does not exist") from None
     except (OSError, ValueError) as error:

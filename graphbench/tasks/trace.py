@@ -48,8 +48,8 @@ class TraceTask(Task):
     # ------------------------------------------------------------------------------------------------ splits
 
     def protocol(self, train_split: str) -> str | None:
-        """Return ``canonical``, or the protocol that a training split is named after (``train_multi_size``)."""
-        return train_split.removeprefix("train").lstrip("_") or "canonical"
+        """Return the card's protocol, or the one that a training split is named after (``train_multi_size``)."""
+        return train_split.removeprefix("train").lstrip("_") or self.card.protocol
 
     def splits_for(self, role: str) -> list[str]:
         """Return the splits that may be used as ``train`` or ``val``: those of every protocol."""

@@ -117,6 +117,18 @@ def test_wrong_graphs_are_refused(small):
     bare.add_nodes_from(range(data.num_nodes))
     with pytest.raises(ArgumentError, match="the attribute 'weight' is missing at some edges"):
         from_networkx(bare, "mst_easy")
+    graph = to_networkx(data, "mst_easy")
+    with pytest.raises(ArgumentError, match="the graph is a multigraph"):
+        from_networkx(nx.MultiGraph(graph), "mst_easy")
+    one_way = nx.DiGraph(graph)
+    one_way.remove_edge(*next(iter(one_way.edges)))
+    with pytest.raises(ArgumentError, match=r"have no directions, but the arc \(\d+, \d+\) is missing"):
+        from_networkx(one_way, "mst_easy")
+    with pytest.raises(ArgumentError, match="have arcs; give a DiGraph"):
+        from_networkx(nx.Graph(graph), "topological_sort_easy")
+    nx.set_edge_attributes(graph, "heavy", "weight")
+    with pytest.raises(ArgumentError, match="the attribute 'weight' is no scalar"):
+        from_networkx(graph, "mst_easy")
 
 
 @pytest.mark.parametrize("name", GRAPHS)

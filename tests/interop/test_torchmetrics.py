@@ -46,8 +46,29 @@ def test_a_call_scores_the_batch_and_adds_to_the_sums(small):
     metric, evaluator = EvaluatorMetric("mst_easy"), graphbench.Evaluator("mst_easy")
     for batch, predicted in updates:
         assert as_floats(metric(batch, predicted)) == evaluator.evaluate(batch, predicted).to_dict()
+        assert as_floats(metric._forward_cache) == evaluator.evaluate(batch, predicted).to_dict()  # read by Lightning
         evaluator.update(batch, predicted)
     assert as_floats(metric.compute()) == evaluator.compute().to_dict()
+
+
+def test_a_share_without_graphs_adds_nothing(small):
+    split = small("algoreas/mst_easy").train[:21]
+    full, empty = split.batches(20, share=(1, 2))
+    metric = EvaluatorMetric("mst_easy")
+    metric.update(full, torch.ones(full.num_edges))
+    before = as_floats(metric.compute())
+    metric.update(empty, torch.ones(0))
+    assert metric(empty, torch.ones(0))["f1"].isnan()
+    assert as_floats(metric.compute()) == before
+
+
+def test_metrics_of_one_evaluator_have_sums_of_their_own(small):
+    (batch, predicted), *_ = predictions(small("algoreas/mst_easy").train)
+    evaluator = graphbench.Evaluator("mst_easy")
+    first, second = EvaluatorMetric(evaluator), EvaluatorMetric(evaluator)
+    first.update(batch, predicted)
+    second.update(batch, torch.zeros_like(predicted))
+    assert as_floats(first.compute()) == evaluator.evaluate(batch, predicted).to_dict()
 
 
 def test_one_metric_alone_in_a_collection(small):

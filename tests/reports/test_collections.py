@@ -50,6 +50,11 @@ def test_a_model_wins_only_beyond_its_deviation():
     assert win_tie_loss(scores) == {"x": (1, 1, 0), "y": (0, 1, 1)}
 
 
+def test_of_errors_the_smaller_one_wins():
+    scores = {"a": {"x": (0.1, None), "y": (5.0, None)}}
+    assert win_tie_loss(scores, {"a"}) == {"x": (1, 0, 0), "y": (0, 0, 1)}
+
+
 def test_a_model_alone_wins_nothing():
     assert win_tie_loss({"a": {"x": (0.9, 0.2)}}) == {}
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CircuitError
-from graphbench.data.judges import EDGE_INDEX, EDGES, NODES
+from graphbench.data.judges import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
 from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs
@@ -93,6 +93,8 @@ class Submission:
         nodes, arcs = np.asarray(num_nodes, np.int64), np.asarray(num_edges, np.int64)
         edges, gates, inverted = np.asarray(edges), np.asarray(gates), np.asarray(inverted)
         shapes = (nodes.shape, arcs.shape, edges.shape, gates.shape, inverted.shape)
+        if (largest := max(nodes.max(initial=0), arcs.max(initial=0))) > MOST_PER_GRAPH:
+            raise CircuitError(f"num_nodes or num_edges has {largest:,}; one graph has at most {MOST_PER_GRAPH:,}")
         if min(nodes.min(initial=0), arcs.min(initial=0)) < 0 or shapes != (
             (len(nodes),),
             (len(nodes),),

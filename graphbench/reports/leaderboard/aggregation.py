@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphbench.reports.labels import named
 from graphbench.reports.leaderboard.boards import Tables
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Kind, Pair, Row, UnitScore
 from graphbench.reports.leaderboard.references import anchors
 from graphbench.reports.leaderboard.statistics import rank
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -29,24 +29,36 @@ def normalised(score: float, worst: float, best: float) -> float:
 def groups_of(tables: Tables) -> list[Group]:
     """Return the suite and every domain, per kind of budget, where there is anything to sum up.
 
+    A dataset counts once in a mean: by runs of the protocol of its split ``train``. Runs of its other protocols have
+    means over the domain of their own. Runs on files, and of protocols that the dataset does not have, have none.
+
     Args:
         tables: All tables; those of the test split that count in means are used.
     """
     found = []
+    protocols = {address: task_of(card).protocols for address, card in tables.cards.items()}
     for kind in KINDS:
         own = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
-        scores = _scores_by_model(own, tables.cards)
-        domains = sorted({board.domain for board in own})
-        if len(domains) > 1:
-            found.append(_group(SUITE, kind, own, scores, tables))
-        found += [_group(name, kind, [b for b in own if b.domain == name], scores, tables) for name in domains]
-    return sorted(found, key=lambda group: (group.name != SUITE, group.name, list(KINDS).index(group.kind)))
+        main = [board for board in own if board.protocol == protocols[board.dataset][0]]
+        if len({board.domain for board in main}) > 1:
+            found.append(_group(SUITE, kind, main, tables))
+        parts: dict[tuple[str, str | None], list[Board]] = {}
+        for board in own:
+            if board.protocol in protocols[board.dataset]:
+                of_main = board.protocol == protocols[board.dataset][0]
+                parts.setdefault((board.domain, None if of_main else board.protocol), []).append(board)
+        found += [_group(name, kind, boards, tables, protocol) for (name, protocol), boards in parts.items()]
+    return sorted(found, key=_place)
+
+
+def _place(group: Group) -> tuple[bool, str, str, int]:
+    return group.name != SUITE, group.name, group.protocol or "", list(KINDS).index(group.kind)
 
 
 def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
     """Return (unit, label) -> name under which a row counts in means over datasets.
 
-    It is the name of the configuration, with its protocol. Where one dataset has several configurations of a name, the
+    It is the name of the configuration. Where one dataset has several configurations of a name, the
     one whose setup has the most datasets of the domain keeps it, unmodified ones before others; the others have the
     digits of their setup behind their names.
     """
@@ -57,7 +69,7 @@ def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
     for board in boards:
         taken: dict[str, int] = {}
         for row in sorted(board.rows, key=lambda r: _claim(r, spread[board.domain, r.model, r.setup_hash])):
-            plain = named(row.model, board.protocol)
+            plain = row.model
             name = plain if plain not in taken else f"{plain} [{row.setup_hash}]"
             if name in taken:  # the same setup on data that training reads in two forms
                 name = f"{plain} [{row.config_hash}]"
@@ -87,13 +99,12 @@ def _group(
     name: str,
     kind: Kind,
     boards: Sequence[Board],
-    scores: Mapping[str, Mapping[str, UnitScore]],
     tables: Tables,
+    protocol: str | None = None,
 ) -> Group:
     units = tuple(board.unit for board in boards)
     domains = {board.unit: board.domain for board in boards}
-    own = {model: {u: s for u, s in found.items() if u in domains} for model, found in scores.items()}
-    own = {model: found for model, found in own.items() if found}
+    own = _scores_by_model(boards, tables.cards)
     anchored = {unit for found in own.values() for unit, score in found.items() if score.normalised is not None}
     ranks = _mean_ranks([found for found in own.values() if len(found) == len(units)], boards, tables)
     order = iter(ranks)
@@ -115,7 +126,7 @@ def _group(
         )
     rows.sort(key=_order)
     unanchored = tuple(unit for unit in units if unit not in anchored)
-    return Group(name, kind, units, unanchored, tuple(rows), _pairs(rows, boards, tables))
+    return Group(name, protocol, kind, units, unanchored, tuple(rows), _pairs(rows, boards, tables))
 
 
 def _order(row: GroupRow) -> tuple[bool, float, float, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.aggregates import Aggregate, Stat, aggregate
+from graphbench.evaluation.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.results import RunRecord
 from graphbench.reports.labels import Labels
@@ -30,8 +30,6 @@ _SCORED = re.compile(
 )  # in notes of older records: "graphs scored: test 200 of 10,000"
 _SCORED_NOTE = "graphs scored: "
 _OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
-_COSTS = ("parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms")
-_MOST = 1e100  # larger numbers overflow when they are squared
 Place = tuple[str, str, str, Kind, Data]
 """What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
 
@@ -74,7 +72,7 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
     tables = Tables([], {}, [], [], {})
     sound = []
     for record in records:
-        if problem := _absurd(record):
+        if problem := absurd_number(record):
             tables.refused.append(f"{record.dataset}, {record.model}, seed {record.seed}: {problem}")
         else:
             sound.append(record)
@@ -94,16 +92,6 @@ def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = N
         card = tables.cards[dataset]
         _add_boards(tables, card_of_files(card, group) if of_files else card, group)
     return tables
-
-
-def _absurd(record: RunRecord) -> str:
-    """Return which number of a record is too large to be averaged; empty if none is."""
-    numbers: dict[str, float | int | None] = {name: getattr(record, name) for name in _COSTS}
-    for split, scores in record.scores.items():
-        numbers |= {f"{name} on {split}": value for name, value in scores.items()}
-        numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
-    found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
-    return f"{found} is beyond {_MOST:g}" if found else ""
 
 
 def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
@@ -247,7 +235,7 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
         return Stat.of(values).mean if values else None
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
-    parameters, seconds, memory, speed, latency = map(mean, _COSTS)
+    parameters, seconds, memory, speed, latency = map(mean, COSTS)
     return Cost(parameters, seconds, memory, speed, latency, machines)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from graphbench._version import __version__
 from graphbench.evaluation.results import RunRecord
+from graphbench.reports.labels import named
 from graphbench.reports.leaderboard.statistics import Comparison, Interval
 
 SCHEMA = 1
@@ -245,6 +246,7 @@ class Group:
 
     Attributes:
         name: Domain, or ``suite``.
+        protocol: Protocol of the runs, where it is not that of the datasets' split ``train``.
         kind: Kind of budget.
         units: Its datasets: those on whose test split a model of this kind has a score.
         without_anchors: Those of them that have no normalised scores.
@@ -253,11 +255,17 @@ class Group:
     """
 
     name: str
+    protocol: str | None
     kind: Kind
     units: tuple[str, ...]
     without_anchors: tuple[str, ...]
     rows: tuple[GroupRow, ...]
     pairs: tuple[Pair, ...]
+
+    @property
+    def title(self) -> str:
+        """The kind of budget in words, with the protocol where it is not the usual one."""
+        return named(KINDS[self.kind], self.protocol)
 
     @property
     def shown(self) -> tuple[GroupRow, ...]:

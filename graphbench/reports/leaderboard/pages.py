@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench._version import __version__
 from graphbench.core.errors import ResultError
-from graphbench.core.files import clear_errors
+from graphbench.core.files import atomic_path, clear_errors
 from graphbench.evaluation.results import RunRecord
+from graphbench.reports.labels import named
 from graphbench.reports.leaderboard import texts
 from graphbench.reports.leaderboard.aggregation import SUITE, groups_of
 from graphbench.reports.leaderboard.boards import tables_of
@@ -72,7 +73,8 @@ def build_leaderboard(
         with clear_errors(path, "write the leaderboard", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
             for name, text in _rendered(kind, found, title, path, single=path == place).items():
-                (path.parent / name).write_text(text, encoding="utf-8")
+                with atomic_path(path.parent / name) as aside:
+                    aside.write_text(text, encoding="utf-8")
                 paths.append(path.parent / name)
     logger.info("wrote %d pages of the leaderboard", len(paths))
     return paths
@@ -132,16 +134,15 @@ def _parts(found: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: b
 
 def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
     figure = group_figure(group)
-    name = f"{texts.anchor(group.name)}-{group.kind}"
-    title = f"Normalised scores of models, {group.name}, {KINDS[group.kind].lower()}"
+    name = f"{texts.anchor(named(group.name, group.protocol))}-{group.kind}"
     return {
-        "kind": KINDS[group.kind],
+        "kind": group.title,
         "small": group.kind != "full",
         "grid": texts.group_grid(group),
         "notes": texts.group_notes(group),
         "missing": [text for row in group.shown if (text := texts.missing_text(row))],
         "pairs": texts.pair_grid(group),
-        "figure": embed(figure, name, title) if figure else "",
+        "figure": embed(figure, name, texts.figure_title(group)) if figure else "",
     }
 
 

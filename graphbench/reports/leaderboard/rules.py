@@ -25,7 +25,8 @@ RULES: tuple[tuple[str, str], ...] = (
         "Tests",
         "Over seeds, of models with at least three runs that differ: Student's t-test of the paired differences where "
         "two models have the same seeds, Welch's t-test elsewhere; both assume scores over seeds that are independent "
-        "and nearly normal, and take the test samples as given. Over test samples: the paired bootstrap. In replicate "
+        "and nearly normal, and take the test samples as given; paired differences that are all equal have no test. "
+        "Over test samples: the paired bootstrap. In replicate "
         "r a graph has the same random weight for "
         "all models; the difference of the means, divided by the standard deviation of its replicates, is compared "
         "with the normal distribution. It assumes independent samples (times of a weather record are not) and takes "
@@ -55,7 +56,9 @@ RULES: tuple[tuple[str, str], ...] = (
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
         "anchors are close decides a mean. Datasets without anchors have none and are named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
-        "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain.",
+        "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
+        "dataset counts once: by the runs of its main protocol, that of the split train. Runs of another of its "
+        "protocols have means of their own, over the domain; runs on files have none.",
     ),
     (
         "Mean ranks",

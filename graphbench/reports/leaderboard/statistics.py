@@ -256,12 +256,15 @@ def bootstrap_p_values(samples: Sequence[Sample]) -> Floats:
 
 
 def _two_sided(difference: Floats, error: Floats, scale: Floats, tail: Callable[[Floats], Floats]) -> Floats:
-    """Return p-values of differences with standard errors; those without spread are 1 where they are 0, else 0."""
+    """Return p-values of differences with standard errors; nan where a difference has no spread, 1 where it is 0.
+
+    Equal differences say nothing of the error of their mean: scores of few samples are steps that are often equal.
+    """
     constant = error <= _ROUNDING * scale
     with np.errstate(invalid="ignore", divide="ignore"):
         found = tail(np.abs(difference) / np.where(constant, 1.0, error))
     same = np.abs(difference) <= _ROUNDING * scale
-    return np.where(constant, np.where(same, 1.0, 0.0), found)
+    return np.where(constant, np.where(same, 1.0, np.nan), found)
 
 
 def holm(p: Floats) -> Floats:

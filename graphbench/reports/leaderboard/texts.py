@@ -68,6 +68,11 @@ def _section(unit: str, boards: Sequence[Board]) -> Section:
     )
 
 
+def figure_title(group: Group) -> str:
+    """Return the title of the picture of a group."""
+    return f"Normalised scores of models, {group.name}, {group.title.lower()}"
+
+
 def anchor(text: str) -> str:
     """Return a text with a dash for everything but letters and digits."""
     return "-".join("".join(c if c.isalnum() and c.isascii() else " " for c in text).split())

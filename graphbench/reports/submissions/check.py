@@ -240,6 +240,7 @@ class _Check:
             parameters=stated.parameters,
             notes="" if about is None else about.notes,
             config={} if stated.limit is None else {"limit": stated.limit},
+            protocol=stated.protocol,
         )
 
     def _budget(self, record: RunRecord, card: Card, stated: StatedBudget) -> Budget:

@@ -55,6 +55,7 @@ class StatedBudget(_Strict):
         gpus: Number of GPUs.
         limit: The predictions are those of the first samples of each split alone, so many.
         scores: What floating-point predictions are; None for the default of the kind of task.
+        protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
     """
 
     steps: Annotated[Count, Field(ge=1)] | None = None
@@ -66,6 +67,7 @@ class StatedBudget(_Strict):
     gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     limit: Annotated[Count, Field(ge=1)] | None = None
     scores: Literal["probability", "logit", "label"] | None = None
+    protocol: Line | None = None
 
     @property
     def hardware(self) -> dict[str, str | int | float | None]:
@@ -134,7 +136,11 @@ def read_description(path: Path) -> Description:
     try:
         return Description.model_validate(found)
     except ValidationError as error:
-        raise ResultError(explain(error, Description)) from error
+        try:
+            words = explain(error, Description)
+        except ValueError:  # Python prints no number of more than 4,300 digits
+            words = "it has a number of thousands of digits"
+        raise ResultError(words) from error
 
 
 def _refuse_aliases(text: str) -> None:

@@ -29,7 +29,7 @@ SPARE = 32  # times what one float64 number per item and column takes
 MOST_TEXT_BYTES = 2**28
 MOST_FILE_BYTES = 2**24  # of a file with a single answer
 MOST_DECODING = 1000  # of a number among a decoder's settings
-_AT_ONCE = 2**20
+MOST_LINE_BYTES = 2**20  # lists and mappings of one line of JSON take twenty times as much memory
 _ARRAYS = (".npy", ".npz")
 
 
@@ -202,20 +202,22 @@ def require_readable(path: Path, samples: int, most_bytes: int = MOST_ARRAY_BYTE
         require_declared_sizes(path, most_bytes)
     elif path.stat().st_size > MOST_TEXT_BYTES:
         raise EvaluationError(f"{path.name} is larger than {MOST_TEXT_BYTES:,} bytes; write the answers alone")
-    elif (lines := _count_lines(path)) > samples:
+    elif (counted := _lines_of(path))[1] > MOST_LINE_BYTES:
+        raise EvaluationError(f"{path.name} has a line of more than {MOST_LINE_BYTES:,} bytes; write the answers alone")
+    elif (lines := counted[0]) > samples:
         raise EvaluationError(
             f"{path.name} has {lines:,} lines, the split has {samples:,} samples here; write one line per sample, in "
             "the order of the split, or state the limit that the predictions were made with in submission.yaml"
         )
 
 
-def _count_lines(path: Path) -> int:
-    """Return the number of lines of a file, reading a part of it at a time."""
-    lines, last = 0, b"\n"
+def _lines_of(path: Path) -> tuple[int, int]:
+    """Return the number of lines of a file and the bytes of the longest; one that is too long counts as several."""
+    lines = longest = 0
     with path.open("rb") as file:
-        while part := file.read(_AT_ONCE):
-            lines, last = lines + part.count(b"\n"), part
-    return lines + (not last.endswith(b"\n"))
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            lines, longest = lines + 1, max(longest, len(line))
+    return lines, longest
 
 
 def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:

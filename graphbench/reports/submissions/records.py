@@ -11,7 +11,9 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.core.untrusted import strict_json
 from graphbench.data.limits import limited_parameter
-from graphbench.evaluation.results import DIGEST, RunRecord, parse_record
+from graphbench.evaluation.aggregates import absurd_number
+from graphbench.evaluation.results import DIGEST, OWN_MODEL, RunRecord, not_stated, parse_record
+from graphbench.reports.own_models import require_protocol
 from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
 
@@ -72,9 +74,19 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
     before = len(entry.of_level(Level.REFUSED))
     if record.seed < 0:
         entry.add(Level.REFUSED, f"its seed is {record.seed}; number the runs from 0 on", name)
+    if number := absurd_number(record):
+        entry.add(Level.REFUSED, f"{number}, with which nothing can be computed", name)
+    if (
+        record.budget.small is False
+        and record.config.get("kind") == OWN_MODEL
+        and not_stated(record.steps, record.batch_size)
+    ):
+        entry.add(Level.REFUSED, f"it counts as a full budget, but {not_stated(record.steps, record.batch_size)}", name)
     try:
         card = data.card(record)
         _check_scores(record, name, card, entry)
+        if not data.is_of_files(card, record):
+            require_protocol(card, record.protocol)
         _check_limit(record, name, card, entry, data)
         _check_data(record, name, card, entry, data)
     except GraphBenchError as error:
@@ -105,9 +117,14 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
                 "with graphbench evaluate or train, or give predictions",
                 name,
             )
-        entry.complete[split] = entry.complete.get(split, True) and count in (None, full)
+        entry.complete[split] = entry.complete.get(split, True) and count == full
     if uncounted:
-        entry.add(Level.REMARK, f"it does not say how many samples of {', '.join(uncounted)} were scored", name)
+        entry.add(
+            Level.REFUSED,
+            f"it does not say how many samples of {', '.join(uncounted)} were scored; write it with graphbench "
+            "evaluate or train, or give predictions",
+            name,
+        )
 
 
 def _check_limit(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:
@@ -154,7 +171,12 @@ def _check_hash(
 ) -> None:
     stated, count = record.data_hashes.get(split), record.graphs_scored[split]
     if stated is None:
-        entry.add(Level.REMARK, f"it has no hash of the data of {split}, so which were scored cannot be checked", name)
+        entry.add(
+            Level.REFUSED,
+            f"it has no hash of the data of {split}, so which were scored cannot be checked; write it with graphbench "
+            "evaluate or train, or give predictions",
+            name,
+        )
         return
     found = data.hash_of(card, split, count)
     if found is None:

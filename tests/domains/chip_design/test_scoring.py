@@ -243,6 +243,7 @@ def test_wrong_numbers_of_circuits():
         ({"edges": np.zeros((3, 2))}, "edges is float64"),
         ({"gates": np.array(["a"] * 4)}, "give numbers"),
         ({"num_nodes": np.array([-4])}, "shapes"),
+        ({"num_nodes": np.array([2**62] * 4 + [4]), "num_edges": np.array([3, 0, 0, 0, 0])}, "at most 2,147,483,647"),
     ],
 )
 def test_wrong_arrays_are_refused(change, words):

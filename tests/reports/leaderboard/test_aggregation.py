@@ -1,6 +1,7 @@
 """Means over datasets: anchors, missing datasets, who is ranked, and by whom."""
 
 from types import SimpleNamespace
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -18,14 +19,17 @@ MST, BRIDGES, KINSHIP = "algoreas/mst_easy", "algoreas/bridges_easy", "clutrr/ge
 
 
 def runs(model, seeds=(0, 1, 2), **scores):
-    """Return records of one model; the keywords are mst, bridges and kinship."""
+    """Return records of one model, whose scores have a spread of its own; the keywords are mst, bridges and kinship."""
+    own = 1e-6 * crc32(model.encode()) / 2**32
     ids = {"mst": (MST, "f1"), "bridges": (BRIDGES, "f1"), "kinship": (KINSHIP, "accuracy")}
     found = []
     for name, value in scores.items():
         id_, metric = ids[name]
         changes = {"dataset": id_, "dataset_version": graphbench.card(id_).version, "model": model}
         for i, seed in enumerate(seeds):
-            found.append(make_record(seed, scores={"test": {metric: value + 0.001 * i}}, **changes))
+            found.append(
+                make_record(seed, scores={"test": {metric: value + 0.001 * i + own * (1, -2, 1)[i % 3]}}, **changes)
+            )
     return found
 
 
@@ -149,3 +153,25 @@ def test_models_with_fewer_than_half_of_the_datasets_are_not_shown_beside_others
     assert {row[0] for row in texts.group_grid(suite).rows} == {"whole", "most"}
     assert "1 model with a score on fewer than half of them: not shown here." in texts.group_notes(suite)
     assert {row.model for row in suite.rows} == {"whole", "most", "one"}  # in the JSON they stay
+
+
+def test_protocols_do_not_split_models_and_each_dataset_counts_once():
+    """A run of the main protocol stands in the means under its configuration's name; other protocols have their own."""
+    bfs, score = graphbench.card("clrs/bfs"), {"score": 0.8}
+    about = {"dataset": bfs.id, "dataset_version": bfs.version, "model": "a", "scores": {"test": score}}
+    records = runs("a", mst=0.9) + [make_record(seed, protocol="canonical", **about) for seed in (0, 1, 2)]
+    suite = group(records, "suite")
+    assert [(row.model, row.missing) for row in suite.rows] == [("a", ())]
+    assert suite.rows[0].mean_normalised == suite.rows[0].mean_normalised_own
+
+    records += [make_record(seed, protocol="multi_size", **about) for seed in (0, 1, 2)]
+    records += [make_record(seed, protocol="made_up", **{**about, "model": "b"}) for seed in (0, 1, 2)]
+    board = leaderboard_of(records)
+    assert [(g.name, g.protocol, g.units) for g in board.groups] == [
+        ("suite", None, (MST, "clrs/bfs (canonical)")),
+        ("algoreas", None, (MST,)),
+        ("clrs", None, ("clrs/bfs (canonical)",)),
+        ("clrs", "multi_size", ("clrs/bfs (multi_size)",)),
+    ]
+    assert [row.model for g in board.groups for row in g.rows] == ["a"] * 4
+    assert next(g for g in board.groups if g.protocol).title == "Full budget (multi_size)"

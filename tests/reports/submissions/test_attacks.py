@@ -15,11 +15,13 @@ import torch
 import yaml
 
 import graphbench
+from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.results import load_records
 from graphbench.reports.report import build_report
 from graphbench.reports.submissions import Verdict, check_submission
 from graphbench.reports.submissions import folder as folders
 from graphbench.reports.submissions import predictions as limits
+from graphbench.tasks.files import read_texts
 
 from .conftest import SETS, TREES, describe, edited, noisy, place_of, predict, record_of, saved, told
 
@@ -40,7 +42,7 @@ def refusal(check) -> str:
     """Return why a submission is refused; nothing of it can be obeyed by a terminal."""
     report = check()
     assert not report.accepted
-    found = json.dumps(report.to_dict())
+    found = json.dumps(report.to_dict(), ensure_ascii=False)
     assert found.isprintable()
     words = told(report)
     assert words.replace("\n", "").isprintable()
@@ -115,7 +117,26 @@ def test_counts_of_samples_that_cannot_be(folder, root, check):
     edited_again = json.loads(path.read_text())
     edited_again["graphs_scored"] = {}
     path.write_text(json.dumps(edited_again))
-    assert "it does not say how many samples of test were scored" in told(check(), "remark")
+    assert "it does not say how many samples of test were scored" in refusal(check)
+    edited_again.update(graphs_scored={"test": 12}, data_hashes={})
+    path.write_text(json.dumps(edited_again))
+    assert "it has no hash of the data of test" in refusal(check)
+    edited_again.update(data_hashes=json.loads(saved(record_of(root), folder).read_text())["data_hashes"])
+    edited_again["budget"].update(small=False)
+    path.write_text(json.dumps(edited_again))
+    assert "it counts as a full budget, but" in refusal(check)
+
+
+def test_protocols_that_a_dataset_does_not_have(folder, root, check):
+    path = saved(record_of(root), folder)
+    edited(path, lambda content: content.update(protocol="anything <b>|x"))
+    assert "the protocol 'anything <b>|x' is stated; runs on algoreas/" in refusal(check)
+
+
+def test_numbers_that_cannot_be_averaged(folder, root, check):
+    path = saved(record_of(root), folder)
+    edited(path, lambda content: content.update(wall_seconds=1e200))
+    assert "wall_seconds is beyond 1e+100" in refusal(check)
 
 
 def test_scores_that_cannot_be_and_splits_that_do_not_exist(folder, root, check):
@@ -589,3 +610,21 @@ def test_a_submission_that_is_refused_as_a_whole_is_not_called_accepted(folder, 
     assert not report.accepted and all(entry.verdict is not Verdict.REFUSED for entry in report.datasets)
     show_submission.report(report, as_json=False)
     assert "1 of 1" not in (told := capsys.readouterr().out) and "the submission as a whole is refused" in told
+
+
+def test_a_number_that_python_cannot_print(folder, check, targets):
+    predict(folder, targets, seeds=range(1))
+    describe(folder, datasets={TREES: {"steps": 1}})
+    place = folder / "submission.yaml"
+    place.write_text(place.read_text().replace("steps: 1", f"steps: 0x{'f' * 6000}"))
+    assert "it has a number of thousands of digits" in refusal(check)
+
+
+def test_lines_end_at_line_feeds_alone_and_are_not_long(tmp_path):
+    path = tmp_path / "answers.txt"
+    path.write_bytes(b"ab\r" * 1000 + b"\r\nx\r\n")
+    limits.require_readable(path, 2)
+    assert read_texts(path) == ["ab\r" * 1000, "x"]
+    path.write_bytes(b'{"output": "a", "x": [' + b"[]," * limits.MOST_LINE_BYTES)
+    with pytest.raises(EvaluationError, match="a line of more than 1,048,576 bytes"):
+        limits.require_readable(path, 2)
