@@ -39,16 +39,19 @@ def order_of_models(better: str, worse: str, everywhere: bool = False) -> Outcom
     """
     wins: dict[str, int] = {}
     counts: dict[str, int] = {}
+    close = 0
     for table in _cells("social", 3):
         metric = table["metric"].split("_")[0]
         for models in table["scores"].values():
-            first, second = models[better][0], models[worse][0]
+            (first, deviation), (second, other) = models[better], models[worse]
+            won = first > second if metric in _HIGHER else first < second
             counts[metric] = counts.get(metric, 0) + 1
-            wins[metric] = wins.get(metric, 0) + (first > second if metric in _HIGHER else first < second)
+            wins[metric] = wins.get(metric, 0) + won
+            close += not won and abs(first - second) <= deviation + other
     cells, won = sum(counts.values()), sum(wins.values())
     return Outcome(
         won == cells if everywhere else 0 < won < cells,
-        {"won": won, "cells": cells, "wins": wins, "counts": counts},
+        {"won": won, "cells": cells, "wins": wins, "counts": counts, "close": close},
         f"{won} of {cells}",
     )
 
@@ -93,15 +96,82 @@ def reduction(before: Sequence[float], after: Sequence[float], printed_percent: 
 
 @check
 def errors_sum_to_all() -> Outcome:
-    """Whether table 19's row "all variables" is the sum of GT's errors of the eleven variables over all levels."""
+    """Whether table 19's row "all variables" is the sum of GT's errors of the eleven variables over all levels.
+
+    Section 3.4.1 defines it as the mean over all pairs of variable and level; one of the atmosphere has 13 levels.
+    """
     errors = {t["metric"]: t["scores"]["era5_64x32"]["gt"][0] for t in _cells("weather", 19)}
     parts = {k: v for k, v in errors.items() if k != "mse" and not k.rsplit("_", 1)[1].isdigit()}
     own = sum(parts.values())
+    levels = {name: 13 if f"{name}_500" in errors else 1 for name in parts}
+    mean_of_pairs = sum(parts[name] * levels[name] for name in parts) / sum(levels.values())
+    pairs = sum(levels.values())
     return Outcome(
-        len(parts) == 11 and abs(own / errors["mse"] - 1) <= 1e-4,
-        {"sum": own, "printed": errors["mse"], "variables": len(parts), "mean": own / len(parts)},
+        len(parts) == 11 and pairs == 83 and abs(own / errors["mse"] - 1) <= 1e-4,
+        {"sum": own, "printed": errors["mse"], "variables": len(parts), "mean": mean_of_pairs, "pairs": pairs},
         f"{own}, printed {errors['mse']}",
     )
+
+
+@check
+def sat_graphs_of_one_formula(nodes: Mapping[str, float], edges: Mapping[str, float]) -> Outcome:
+    """Whether printed means contradict that the graphs of a formula share its variables, clauses and literals.
+
+    With v variables, c clauses and l literals in clauses, VG has v nodes, VCG v + c nodes and l edges, and LCG 2v + c
+    nodes and l edges, or l + v where the two literals of a variable are joined.
+
+    Args:
+        nodes: Printed mean nodes of ``vg``, ``vcg`` and ``lcg``.
+        edges: Printed mean edges of ``vcg`` and ``lcg``.
+    """
+    own, rounding = nodes["vg"] + nodes["vcg"], 0.005
+    apart = abs(own - nodes["lcg"]) > 3 * rounding
+    return Outcome(
+        apart and edges["vcg"] - edges["lcg"] > 2 * rounding,
+        {"nodes": own, "printed": nodes["lcg"], "more_edges": edges["vcg"] - edges["lcg"]},
+        f"{own}, printed {nodes['lcg']}",
+    )
+
+
+@check
+def better_by_task(gt: Sequence[str], gin: Sequence[str]) -> Outcome:
+    """In how many printed cells of tables 16 and 17 the model is better that the text names.
+
+    Args:
+        gt: Tasks on which GT is said to be better.
+        gin: Tasks on which GIN is said to be better.
+    """
+    held, others = 0, []
+    tables = [*_cells("graphbench", 16, split="test"), *_cells("graphbench", 17, split="test")]
+    for table in tables:
+        sign = 1 if table["metric"] == "f1" else -1
+        for dataset, models in table["scores"].items():
+            task = dataset.rpartition("_")[0]
+            if task not in (*gt, *gin):
+                continue
+            first, second = (models[name][0] for name in (("gt", "gin") if task in gt else ("gin", "gt")))
+            held += sign * first > sign * second
+            if sign * first <= sign * second:
+                others.append(dataset.replace("_", " ") + (" (a tie)" if first == second else ""))
+    return Outcome(
+        bool(held and others),
+        {"held": held, "cells": held + len(others), "others": ", ".join(others)},
+        "the text holds in all cells",
+    )
+
+
+@check
+def drop_by_noise(model: str, kind: str) -> Outcome:
+    """Printed accuracy of a model that is trained without noise, tested without and with one kind of noise (table 2).
+
+    Args:
+        model: The model.
+        kind: The kind of noise.
+    """
+    (before,) = (part["scores"]["rob_clean"][model] for part in _cells("clutrr", 2, split="clean"))
+    (after,) = (part["scores"]["rob_clean"][model] for part in _cells("clutrr", 2, split=kind))
+    drop = before[0] - after[0]
+    return Outcome(drop >= max(before[1], after[1]), {"before": before, "after": after, "drop": drop}, f"{drop:.2f}")
 
 
 @check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from graphbench.catalog.names import list_datasets
 from graphbench.catalog.resources import baselines_dir
 from graphbench.data.generation import draw_samples
 
+_NUMBER = re.compile(r"\d\.\d+")
 _MODELS = ("deepsets", "gat", "memnet", "mpnn", "pgn")
 
 
@@ -151,9 +153,13 @@ def sizes_of_prompts(prompts: int) -> Outcome:
 
 @check
 def segments_ignore_their_size() -> Outcome:
-    """Prompts of segments_intersect have four nodes whatever their size."""
-    samples = draw_samples(graphbench.card("clrs/segments_intersect"), "test", range(20))
-    return Outcome(set(samples.num_nodes.tolist()) == {4}, {"nodes": 4}, f"{set(samples.num_nodes.tolist())}")
+    """Prompts of segments_intersect of all sizes have as many numbers: two coordinates of each of four nodes."""
+    card = graphbench.card("clrs_text/segments_intersect")
+    count = card.split("test").count
+    places = range(0, count, count // 200)
+    prompts = draw_samples(card, "test", places).values["prompt"].strings()
+    numbers = {len(_NUMBER.findall(prompt)) // 2 for prompt in prompts}
+    return Outcome(numbers == {4}, {"nodes": max(numbers), "prompts": len(prompts)}, f"{numbers}")
 
 
 @check

@@ -93,7 +93,8 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
     """Return hours of one run and of all.
 
     Args:
-        cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step. Or ``{record:
+        cost: ``{step: <row of training.json or trajectories.json>, steps: N}`` for a measured step, with the rows of
+            ``others``, whose steps are so many times as long. Or ``{record:
             [dataset, model]}``, the time of a recorded run, times a ``factor``, or in proportion to the printed
             ``steps``, ``batch`` and ``weights``. Or numbers of a transformer, see :func:`_hours_of_attention`.
         runs: Number of runs.
@@ -101,13 +102,10 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
     if "tokens" in cost:
         return _hours_of_attention(cost, runs)
     if "step" in cost:
-        for name in ("training", "trajectories"):
-            for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
-                if row["what"] == cost["step"]:
-                    seconds = row["ours"] / (1000.0 if row["unit"] == "ms" else 1.0)
-                    hours = seconds * cost["steps"] / _HOUR
-                    return {"step": seconds, "hours": hours, "all_hours": hours * runs}
-        raise ValueError(f"no measurement is called {cost['step']!r}")
+        seconds = _seconds_of_step(cost["step"])
+        hours = seconds * cost["steps"] / _HOUR
+        times = {name: _seconds_of_step(what) / seconds for name, what in cost.get("others", {}).items()}
+        return {"step": seconds, "hours": hours, "all_hours": hours * runs, **times}
     dataset, model = cost["record"]
     found = [r for r in _records(dataset) if r.model == model and r.wall_seconds is not None]
     recorded = mean(r.wall_seconds or 0.0 for r in found) / _HOUR
@@ -118,6 +116,15 @@ def _hours(cost: dict[str, Any], runs: int) -> dict[str, float]:
         factor /= (first.steps or 1) * (first.batch_size or 1) * (first.parameters or 1)
     hours = recorded * factor
     return {"recorded": recorded, "factor": factor, "hours": hours, "all_hours": hours * runs}
+
+
+def _seconds_of_step(what: str) -> float:
+    """Return the measured seconds of a row of training.json or trajectories.json."""
+    for name in ("training", "trajectories"):
+        for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]:
+            if row["what"] == what:
+                return float(row["ours"]) / (1000.0 if row["unit"] == "ms" else 1.0)
+    raise ValueError(f"no measurement is called {what!r}")
 
 
 def _hours_of_attention(cost: dict[str, Any], runs: int) -> dict[str, float]:
