@@ -28,7 +28,7 @@ Limit = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Use only the first N samples of each split; of datasets that are one graph, N of its nodes.",
+        help="Use only the first N samples of each split (social networks: a network of N users).",
         show_default="all",
     ),
 ]
@@ -62,8 +62,8 @@ Source = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Not generated data but files: `official` are the published ones, where the dataset's domain reads "
-        "any; `<domain>.<name>` is another registered source.",
+        help="Read samples from files: `official` are the published ones, where the domain reads any; others are "
+        "sources of the domain, such as `files`, or `<domain>.<name>`.",
     ),
 ]
 Folder = Annotated[

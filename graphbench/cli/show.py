@@ -188,6 +188,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         ("groups", ", ".join((c.domain, *c.groups))),
         ("licence", c.licence),
         ("source", ", ".join(source)),
+        *([("cite", c.source.citation)] if c.source.citation else []),
         *(("deviation", line) for line in c.source.deviations),
     ]
 

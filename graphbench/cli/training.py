@@ -43,7 +43,10 @@ def train(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder of the run.", show_default="runs/<dataset>/<model>-<settings>-seed<seed>"),
+        typer.Option(
+            help="Folder of the run; of several seeds, each has a subfolder `seed<n>`.",
+            show_default="runs/<dataset>/<model>-<settings>-seed<seed>",
+        ),
     ] = None,
     evaluate_on: Annotated[
         str, typer.Option("--evaluate", help="Splits to score at the end; `none` for none.")
@@ -169,7 +172,7 @@ def evaluate(
     source: Source = "generated",
     folder: Folder = None,
     limit: Limit = None,
-    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Score a trained run, or files of predictions.
@@ -217,7 +220,7 @@ def predict(
     ] = None,
     root: Root = None,
     limit: Limit = None,
-    device: Annotated[str, typer.Option(help="`cpu`, `cuda` or `auto`.")] = "auto",
+    device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
     as_json: Json = False,
 ) -> None:
     """Write the predictions of a trained run to files, which `graphbench evaluate --predictions` reads."""
@@ -241,7 +244,7 @@ def report(
         Path | None, typer.Option(help="Folder of run records.", show_default="the package's baselines/results")
     ] = None,
     output: Annotated[Path, typer.Option(help="Folder to write to, or a single .md or .html file.")] = Path("report"),
-    title: Annotated[str, typer.Option(help="Heading of the report.")] = "GraphBench report",
+    title: Annotated[str, typer.Option(help="Heading of the report.")] = "graphbench report",
 ) -> None:
     """Build a report from run records: Markdown, and one self-contained HTML page with plots."""
     from graphbench.cli.runs import write_report

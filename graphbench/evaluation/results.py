@@ -130,7 +130,10 @@ class RunRecord(_Strict):
     @classmethod
     def _check_model(cls, model: str) -> str:
         if not MODEL_NAME.fullmatch(model):
-            raise ValueError("the name of a model has letters (A-Z, a-z), digits, dots, dashes and underscores alone")
+            raise ValueError(
+                "the name of a model has letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or "
+                "dash first"
+            )
         return model
 
     @field_validator("scores")

@@ -34,7 +34,7 @@ def build_report(
     output: str | Path,
     formats: Sequence[str] = FORMATS,
     cards: Mapping[str, Card] | None = None,
-    title: str = "GraphBench report",
+    title: str = "graphbench report",
 ) -> list[Path]:
     """Write the report of some runs and return the paths of its pages.
 

@@ -307,9 +307,10 @@ def _path_of(name: str | Path, domain: str | None) -> Path:
     known = data_files("hpo", without=_NOT_SPACES)
     if wanted not in known:
         own = wanted.partition("/")[0]
-        there = listed(space for space in known if space.startswith(f"{own}/")) or listed(known)
+        there = listed(space for space in known if space.startswith(f"{own}/"))
+        guess = closest(wanted, known) if there else f", and none for {own}"
         raise ConfigError(
-            f"unknown search space {wanted!r}{closest(wanted, known)} (there are {there}; "
+            f"unknown search space {wanted!r}{guess} (there are {there or listed(known)}; "
             f"or give the path of a .yaml file){about_broken()}"
         )
     return known[wanted]

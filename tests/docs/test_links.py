@@ -16,13 +16,15 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids, self.links, self.files, self.images = set(), [], [], []
-        self.titles = 0
+        self.titles = self.open_links = self.unresolved = 0
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
         self.ids |= {found[name] for name in ("id", "name") if found.get(name)}
         self.titles += tag == "h1"
+        self.open_links += tag == "a"
+        self.unresolved += tag == "code" and "xref py" in (found.get("class") or "") and not self.open_links
         if tag == "a" and found.get("href"):
             self.links.append(found["href"])
         if tag in ("script", "img") and found.get("src"):
@@ -31,6 +33,9 @@ class Page(HTMLParser):
             self.files.append(found["href"])
         if tag == "img":
             self.images.append((found.get("src", ""), found.get("alt")))
+
+    def handle_endtag(self, tag):
+        self.open_links -= tag == "a"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,8 @@ def inside(link: str) -> bool:
 
 
 def test_the_reader_of_pages_finds_what_it_should():
+    roles = Page('<a href="#a"><code class="xref py py-func">f</code></a><code class="xref py py-func">g</code>')
+    assert roles.unresolved == 1
     page = Page('<h1 id="a">x</h1><a href="b.html#c">y</a><img src="d.png"><img src="e.png" alt="E"><a name="f"></a>')
     assert (page.ids, page.links, page.files) == ({"a", "f"}, ["b.html#c"], ["d.png", "e.png"])
     assert page.images == [("d.png", None), ("e.png", "E")] and page.titles == 1
@@ -62,6 +69,13 @@ def test_every_link_leads_to_a_page_and_an_anchor(built, pages):
             elif anchor and goal in pages and unquote(anchor) not in pages[goal].ids:
                 broken.append(f"{path.relative_to(built)}: {link}: no such anchor")
     assert not broken, "\n".join(broken[:40])
+
+
+def test_every_object_that_a_page_names_has_an_entry_in_the_reference(built, pages):
+    """Docstrings may name private objects; pages that were written by hand may not."""
+    own = {path.relative_to(built): page.unresolved for path, page in pages.items()}
+    wrong = [f"{path}: {count}" for path, count in own.items() if count and "reference" not in path.parts]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_file_of_a_page_is_local_and_exists(built, pages):

@@ -69,7 +69,8 @@ def start_submission(
     target = place / DESCRIPTION
     if not MODEL_NAME.fullmatch(model):
         raise ResultError(
-            f"the model name {model!r} is refused; use letters (A-Z, a-z), digits, dots, dashes and underscores alone"
+            f"the model name {model!r} is refused; use letters (A-Z, a-z), digits, dots, dashes and underscores alone, "
+            "and no dot or dash first"
         )
     if target.exists():
         raise ResultError(f"{target} exists already; edit it, or name another folder")
@@ -80,7 +81,7 @@ def start_submission(
         licence=json.dumps(licence, ensure_ascii=False),
         description=json.dumps(description, ensure_ascii=False),
     )
-    text += "".join(_DATASET.format(dataset=name, kind=card.task.type) for name, card in cards.items()) or "  {}\n"
+    text += "".join(_about(card) for card in cards.values()) or "  {}\n"
     try:
         with atomic_path(target) as aside:
             aside.write_text(text, encoding="utf-8")
@@ -89,6 +90,17 @@ def start_submission(
             f"{target} cannot be written: {error.strerror}; name a folder that you may write to"
         ) from error
     return target, [_place_of(card) for card in cards.values()]
+
+
+def _about(card: Card) -> str:
+    """Return what may be said of the training on a dataset, as comments of YAML."""
+    from graphbench.tasks.registry import task_of
+
+    main, *others = task_of(card).protocols
+    text = _DATASET.format(dataset=card.address, kind=card.task.type)
+    return text + "".join(
+        f"    # protocol: {name}    # only if the model was not trained by {main}\n" for name in others
+    )
 
 
 def _place_of(card: Card) -> str:

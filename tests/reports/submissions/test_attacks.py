@@ -628,3 +628,9 @@ def test_lines_end_at_line_feeds_alone_and_are_not_long(tmp_path):
     path.write_bytes(b'{"output": "a", "x": [' + b"[]," * limits.MOST_LINE_BYTES)
     with pytest.raises(EvaluationError, match="a line of more than 1,048,576 bytes"):
         limits.require_readable(path, 2)
+
+
+def test_a_model_whose_record_would_be_hidden(folder, targets, check):
+    predict(folder, targets, seeds=range(1))
+    describe(folder, model=".mine")
+    assert "model" in refusal(check)
