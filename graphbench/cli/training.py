@@ -203,8 +203,7 @@ def evaluate(
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
     stated = None
     if model_name is not None:
-        about = {"steps": steps, "batch_size": batch_size, "parameters": parameters, "protocol": protocol}
-        stated = Stated(model_name, seed=seed, notes=notes, **about)
+        stated = Stated(model_name, seed, steps, batch_size, parameters, notes, protocol=protocol)
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
     own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
     show_scores.scores(target, own, as_json)

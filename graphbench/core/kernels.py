@@ -43,7 +43,7 @@ def inner(function: _F) -> _F:
 
 def is_cached(function: Any) -> bool:
     """Return whether the disk cache holds a kernel compiled from the current sources; False without a cache."""
-    index = getattr(function._cache, "_cache_file", None)
+    index = getattr(getattr(function, "_cache", None), "_cache_file", None)
     return index is not None and bool(index._load_index())
 
 
@@ -53,7 +53,7 @@ def _compiled(function: _F, **options: Any) -> _F:
     except RuntimeError:  # defined interactively, or installed in a read-only folder: there is no place for a cache
         return cast(_F, njit(nogil=True, **options)(function))
     if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT=1: the function itself
-        return dispatcher
+        return function
     _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)
     index = dispatcher._cache._cache_file
     index.save = partial(_save, index)

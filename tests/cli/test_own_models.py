@@ -18,6 +18,7 @@ from graphbench.data.generation import ensure_split
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics.tally import LEAST_SAMPLES
 from graphbench.evaluation.results import RunRecord, load_records, read_record, save_record
+from graphbench.reports.own_models import Stated, record_of_scores, require_protocol
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import published_samples
@@ -276,3 +277,16 @@ def test_a_name_and_a_folder_go_together(folder, root, tmp_path, capsys):
     shutil.copytree(RUNS / "clutrr_gat", tmp_path / "run")
     told = error_of(capsys, "evaluate", tmp_path / "run", "--records", tmp_path / "r", "--model-name", "m")
     assert "a run has a record of its own; --records and --model-name are for --predictions" in told
+
+
+def test_own_models_have_the_protocol_that_they_were_trained_by(root, tmp_path):
+    """Without a word it is that of the split train, under which published scores and our runs stand."""
+    split = graphbench.Loader("clrs/bfs", root=root, limit=LIMIT, workers=1).load(["test"]).test
+    given = {"test": split}, {"test": {"score": 0.5}}
+    assert record_of_scores(*given, Stated("mine")).protocol == "canonical"
+    assert record_of_scores(*given, Stated("mine", protocol="multi_size")).protocol == "multi_size"
+    with pytest.raises(ResultError, match="'canonicl' is stated; runs on clrs/bfs have canonical or multi_size"):
+        record_of_scores(*given, Stated("mine", protocol="canonicl"))
+    trees = graphbench.card("algoreas/mst_easy")
+    with pytest.raises(ResultError, match="'canonical' is stated; runs on algoreas/mst_easy have none"):
+        require_protocol(trees, "canonical")
