@@ -55,6 +55,7 @@ class Domain:
         structures: Graphs that all samples of a dataset share.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
+        words: Parameter of generators -> what figures call it, where its name alone would not say.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Domain:
     structures: Listing[Structure] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
         """Return the parts of one kind by their names in the domain."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
+from graphbench.data.domain import find_domain
 from graphbench.evaluation.aggregates import Aggregate, aggregate
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.groups import split_and_size
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
 _NUMBERED = re.compile(r"([A-Za-z_]*[A-Za-z])_?(\d+)")  # the name of a split: n256, k7
-_IN_WORDS = {"lengths": "facts"}  # labels of parameters with unclear names
 _NODES = "n"  # before a number of nodes
 
 
@@ -170,7 +170,7 @@ def size_axis(card: Card, splits: Sequence[str]) -> SizeAxis | None:
     grown = _grown_parameter(card, sizes)
     trained = _numbers(card.split("train").parameters.get(grown)) if grown else ()
     letter = letters.pop()
-    label = f"{_IN_WORDS.get(grown, grown)} ({letter})" if grown else letter
+    label = f"{find_domain(card.domain).words.get(grown, grown)} ({letter})" if grown else letter
     return SizeAxis(label, sizes, trained, logarithmic=False)
 
 

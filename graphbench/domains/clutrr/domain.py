@@ -8,4 +8,5 @@ DOMAIN = Domain(
     "clutrr",
     generators="graphbench.domains.clutrr.generators:GENERATORS",
     sources="graphbench.domains.clutrr.official_source:SOURCES",
+    words={"lengths": "facts"},
 )
