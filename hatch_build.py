@@ -19,5 +19,8 @@ class DataFolders(BuildHookInterface[Any]):
             return
         for name in DATA_FOLDERS:
             folder = Path(self.root) / name
-            if folder.is_dir():
-                build_data["force_include"][str(folder)] = f"graphbench/_data/{name}"
+            if not folder.is_dir():
+                raise FileNotFoundError(
+                    f"{folder} is missing: a wheel without it would have no {name}; build from a whole checkout"
+                )
+            build_data["force_include"][str(folder)] = f"graphbench/_data/{name}"

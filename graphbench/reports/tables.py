@@ -291,15 +291,24 @@ def draw_notes(card: Card, results: Sequence[Aggregate]) -> list[str]:
         if runs.data_seeds == (0,):
             continue
         count = f"{counted(len(runs.records), 'run')} with {_listed('training seed', runs.seeds)}"
-        error = _standard_error(runs.score("test", metric), f"; standard error of {metric} on test: ")
+        error = _standard_error(runs, metric, f"; standard error of {metric} on test: ")
         notes.append(f"{labels[runs]}: mean over {count} and {_listed('data seed', runs.data_seeds)}{error}")
     if notes and card.measured is not None:
         notes.append("Statistics of splits, and scores of trivial predictors and solvers, are of data seed 0")
     return notes
 
 
-def _standard_error(stat: Stat | None, words: str) -> str:
-    return "" if stat is None or stat.std is None else f"{words}{number(stat.std / math.sqrt(stat.n))}"
+def _standard_error(runs: Aggregate, metric: str, words: str) -> str:
+    """Return the standard error of a mean in words: of several draws of the data, each counts once."""
+    by_draw: dict[int, list[float]] = {}
+    for record in runs.records:
+        if (value := record.scores.get("test", {}).get(metric)) is not None:
+            by_draw.setdefault(record.data_seed, []).append(value)
+    if not by_draw:
+        return ""
+    means = [Stat.of(own).mean for own in by_draw.values()]
+    stat = Stat.of(means if len(means) > 1 else next(iter(by_draw.values())))
+    return "" if stat.std is None else f"{words}{number(stat.std / math.sqrt(stat.n))}"
 
 
 def _listed(noun: str, seeds: Sequence[int]) -> str:

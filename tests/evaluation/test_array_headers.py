@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import EvaluationError
+from graphbench.evaluation import array_headers
 from graphbench.evaluation.array_headers import MOST_ARRAYS, require_declared_sizes
 
 MOST = 2**30
@@ -87,7 +88,7 @@ def test_a_zip_file_that_declares_too_little_is_refused(tmp_path):
 def test_too_many_other_and_equal_entries_are_refused(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, **{f"a{i}": np.zeros(1) for i in range(MOST_ARRAYS + 1)})
-    assert f"has 257 entries; at most {MOST_ARRAYS} arrays are read" in refused(path)
+    assert f"has 257 entries; at most {MOST_ARRAYS} are read" in refused(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("../../evil.sh", "rm -rf /")
     assert "has the entry '../../evil.sh', which is no array" in refused(path)
@@ -132,3 +133,18 @@ def test_a_zip_file_under_the_name_of_an_array_is_checked_as_one(tmp_path):
     np.savez(tmp_path / "a.npz", y_pred=np.zeros(2**10))
     (tmp_path / "a.npz").rename(tmp_path / "a.npy")
     assert "bytes of arrays, more than the 1,024" in refused(tmp_path / "a.npy", 1024)
+
+
+def test_a_list_of_entries_is_not_read_before_its_length_is_known(tmp_path, monkeypatch):
+    """Numbers in the last record alone are enough to be refused; a comment behind it hides nothing."""
+    path = tmp_path / "a.npz"
+    np.savez(path, y_pred=np.zeros(3))
+    content = path.read_bytes()
+    end = content.rindex(b"PK\x05\x06")
+    monkeypatch.setattr(array_headers, "ZipFile", None)  # which would read the list
+    for entries, size, comment in [(300, 100, b""), (1, 2**30, b""), (300, 100, b"PK and more")]:
+        last = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, entries, entries, size, 0, len(comment)) + comment
+        path.write_bytes(content[:end] + last)
+        assert f"at most {MOST_ARRAYS} are read" in refused(path)
+    path.write_bytes(content[:end] + b"PK\x06\x07" + bytes(16) + content[end:])
+    assert "is an archive for more than 4 GiB" in refused(path)
