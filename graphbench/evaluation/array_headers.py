@@ -16,7 +16,8 @@ MOST_ARRAYS = 256
 _ARRAY_END = ".npy"
 _ARCHIVE_START = b"PK\x03\x04"
 _END = struct.Struct("<4s4H2IH")  # the last record: disks, entries, size and place of the list of entries, comment
-_END_START, _LOCATOR_START, _LOCATOR_SIZE = b"PK\x05\x06", b"PK\x06\x07", 20
+_LARGE_END = struct.Struct("<4sQ2H2L4Q")  # the same for large archives, followed by a record that says where it is
+_END_START, _LARGE_START, _LOCATOR_SIZE = b"PK\x05\x06", b"PK\x06\x06", 20
 _MOST_COMMENT, _MOST_DIRECTORY = 2**16, 2**20  # bytes
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -45,25 +46,27 @@ def _require_small_directory(path: Path) -> None:
     """Refuse an archive that declares a long list of entries, which would be read whole.
 
     Raises:
-        EvaluationError: If it has more than :data:`MOST_ARRAYS` entries, or records of archives over 4 GiB.
+        EvaluationError: If it has more than :data:`MOST_ARRAYS` entries, or their list is too long.
     """
+    behind = _LARGE_END.size + _LOCATOR_SIZE  # what large archives have before the last record
     with path.open("rb") as file:
-        file.seek(-min(path.stat().st_size, _END.size + _MOST_COMMENT + _LOCATOR_SIZE), 2)
+        file.seek(-min(path.stat().st_size, behind + _END.size + _MOST_COMMENT), 2)
         tail = file.read()
     place = len(tail) - _END.size
     if not (tail[place:].startswith(_END_START) and tail.endswith(b"\0\0")):  # there is a comment behind it
         place = tail.rfind(_END_START)
     if place < 0 or place + _END.size > len(tail):
         return  # the archive is damaged, as its reader will say
-    *_, entries, size, _, _ = _END.unpack(tail[place : place + _END.size])
-    if entries > MOST_ARRAYS or size > _MOST_DIRECTORY:
-        raise EvaluationError(
-            f"{path} has {entries:,} entries; at most {MOST_ARRAYS} are read, listed in {_MOST_DIRECTORY:,} bytes"
-        )
-    if tail[max(place - _LOCATOR_SIZE, 0) : place].startswith(_LOCATOR_START):
-        raise EvaluationError(
-            f"{path} is an archive for more than 4 GiB; write fewer or smaller arrays with numpy.savez"
-        )
+    *_, entries, size, _, _ = _END.unpack_from(tail, place)
+    declared = [(entries, size)]
+    if place >= behind and tail[place - behind :].startswith(_LARGE_START):  # its numbers count, if it is there
+        *_, entries, size, _ = _LARGE_END.unpack_from(tail, place - behind)
+        declared.append((entries, size))
+    for entries, size in declared:
+        if entries > MOST_ARRAYS or size > _MOST_DIRECTORY:
+            raise EvaluationError(
+                f"{path} has {entries:,} entries, listed in {size:,} bytes; at most {MOST_ARRAYS} arrays are read"
+            )
 
 
 def _bytes_of_archive(path: Path, most_bytes: int) -> int:

@@ -88,7 +88,7 @@ def test_a_zip_file_that_declares_too_little_is_refused(tmp_path):
 def test_too_many_other_and_equal_entries_are_refused(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, **{f"a{i}": np.zeros(1) for i in range(MOST_ARRAYS + 1)})
-    assert f"has 257 entries; at most {MOST_ARRAYS} are read" in refused(path)
+    assert "has 257 entries" in refused(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("../../evil.sh", "rm -rf /")
     assert "has the entry '../../evil.sh', which is no array" in refused(path)
@@ -145,6 +145,7 @@ def test_a_list_of_entries_is_not_read_before_its_length_is_known(tmp_path, monk
     for entries, size, comment in [(300, 100, b""), (1, 2**30, b""), (300, 100, b"PK and more")]:
         last = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, entries, entries, size, 0, len(comment)) + comment
         path.write_bytes(content[:end] + last)
-        assert f"at most {MOST_ARRAYS} are read" in refused(path)
-    path.write_bytes(content[:end] + b"PK\x06\x07" + bytes(16) + content[end:])
-    assert "is an archive for more than 4 GiB" in refused(path)
+        assert f"at most {MOST_ARRAYS} arrays are read" in refused(path)
+    large = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 10**6, 10**6, 100, 0)
+    path.write_bytes(content[:end] + large + struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1) + content[end:])
+    assert "has 1,000,000 entries" in refused(path)
