@@ -26,7 +26,7 @@ def test_every_run_of_the_plan_can_be_configured(tmp_path):
 
 
 def test_a_run_with_a_record_is_not_missing(tmp_path):
-    (first, *_) = load_records("algoreas/mst_easy")
+    first = next(record for record in load_records("algoreas/mst_easy") if record.model == "gin_small")
     run = next(run for run in records.planned() if run.dataset == "algoreas/mst_easy")
     about = {"model": run.model, "seed": run.seed, "steps": run.options["steps"]}
     save_record(first.model_copy(update=about), tmp_path)
