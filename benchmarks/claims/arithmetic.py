@@ -44,10 +44,10 @@ def order_of_models(better: str, worse: str, everywhere: bool = False) -> Outcom
         metric = table["metric"].split("_")[0]
         for models in table["scores"].values():
             (first, deviation), (second, other) = models[better], models[worse]
-            won = first > second if metric in _HIGHER else first < second
+            is_better = first > second if metric in _HIGHER else first < second
             counts[metric] = counts.get(metric, 0) + 1
-            wins[metric] = wins.get(metric, 0) + won
-            close += not won and abs(first - second) <= deviation + other
+            wins[metric] = wins.get(metric, 0) + is_better
+            close += not is_better and abs(first - second) <= deviation + other
     cells, won = sum(counts.values()), sum(wins.values())
     return Outcome(
         won == cells if everywhere else 0 < won < cells,
@@ -104,8 +104,8 @@ def errors_sum_to_all() -> Outcome:
     parts = {k: v for k, v in errors.items() if k != "mse" and not k.rsplit("_", 1)[1].isdigit()}
     own = sum(parts.values())
     levels = {name: 13 if f"{name}_500" in errors else 1 for name in parts}
-    mean_of_pairs = sum(parts[name] * levels[name] for name in parts) / sum(levels.values())
     pairs = sum(levels.values())
+    mean_of_pairs = sum(parts[name] * levels[name] for name in parts) / pairs
     return Outcome(
         len(parts) == 11 and pairs == 83 and abs(own / errors["mse"] - 1) <= 1e-4,
         {"sum": own, "printed": errors["mse"], "variables": len(parts), "mean": mean_of_pairs, "pairs": pairs},

@@ -38,7 +38,7 @@ class Stat:
         numbers = [float(value) for value in values]
         if not numbers:
             raise ResultError("there is no value to average")
-        largest = max(map(abs, numbers)) or 1.0
+        largest = max(map(abs, numbers))
         mean = math.fsum(numbers) / len(numbers) if largest < _MOST else math.fsum(x / len(numbers) for x in numbers)
         if len(numbers) == 1:
             return cls(mean, None, 1)

@@ -95,10 +95,10 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
 
     def forward(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> dict[str, Tensor] | Tensor:
         """Take the predictions of some whole graphs, and return the score of these alone; nan without graphs."""
-        self.update(y_true, y_pred, batch, **further)
         if _is_empty(y_true):
             score: Mapping[str, float] = {metric.name: float("nan") for metric in self.evaluator.metrics}
         else:
+            self.update(y_true, y_pred, batch, **further)
             score = self.evaluator.evaluate(y_true, y_pred, batch, **further)
         self._forward_cache = self._as_tensors(score)
         return self._forward_cache

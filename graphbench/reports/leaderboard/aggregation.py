@@ -39,15 +39,15 @@ def groups_of(tables: Tables) -> list[Group]:
     protocols = {address: task_of(card).protocols for address, card in tables.cards.items()}
     for kind in KINDS:
         own = [board for board in tables.boards if board.kind == kind and board.split == TEST and board.main]
-        main = [board for board in own if board.protocol == protocols[board.dataset][0]]
-        if len({board.domain for board in main}) > 1:
-            found.append(_group(SUITE, kind, main, tables))
         parts: dict[tuple[str, str | None], list[Board]] = {}
         for board in own:
-            if board.protocol in protocols[board.dataset]:
-                of_main = board.protocol == protocols[board.dataset][0]
-                parts.setdefault((board.domain, None if of_main else board.protocol), []).append(board)
+            main, *others = protocols[board.dataset]
+            if board.protocol in (main, *others):
+                parts.setdefault((board.domain, None if board.protocol == main else board.protocol), []).append(board)
         found += [_group(name, kind, boards, tables, protocol) for (name, protocol), boards in parts.items()]
+        counted = [boards for (_, protocol), boards in parts.items() if protocol is None]
+        if len(counted) > 1:
+            found.append(_group(SUITE, kind, [board for boards in counted for board in boards], tables))
     return sorted(found, key=_place)
 
 
@@ -69,10 +69,9 @@ def group_names(boards: Sequence[Board]) -> dict[tuple[str, str], str]:
     for board in boards:
         taken: dict[str, int] = {}
         for row in sorted(board.rows, key=lambda r: _claim(r, spread[board.domain, r.model, r.setup_hash])):
-            plain = row.model
-            name = plain if plain not in taken else f"{plain} [{row.setup_hash}]"
+            name = row.model if row.model not in taken else f"{row.model} [{row.setup_hash}]"
             if name in taken:  # the same setup on data that training reads in two forms
-                name = f"{plain} [{row.config_hash}]"
+                name = f"{row.model} [{row.config_hash}]"
             taken[name] = 1
             names[board.unit, row.label] = name
     return names

@@ -212,12 +212,20 @@ def require_readable(path: Path, samples: int, most_bytes: int = MOST_ARRAY_BYTE
 
 
 def _lines_of(path: Path) -> tuple[int, int]:
-    """Return the number of lines of a file and the bytes of the longest; one that is too long counts as several."""
-    lines = longest = 0
+    """Return the number of lines of a file and the bytes of the longest that does not lie within one part.
+
+    A part is as long as a line may be, so lines within one are short enough and need not be looked at one by one.
+    """
+    lines = longest = begun = 0
     with path.open("rb") as file:
-        while line := file.readline(MOST_LINE_BYTES + 1):
-            lines, longest = lines + 1, max(longest, len(line))
-    return lines, longest
+        while part := file.read(MOST_LINE_BYTES):
+            lines += part.count(b"\n")
+            if (first := part.find(b"\n")) < 0:
+                begun += len(part)
+            else:
+                longest = max(longest, begun + first + 1)
+                begun = len(part) - part.rfind(b"\n") - 1
+    return lines + (begun > 0), max(longest, begun)
 
 
 def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:

@@ -76,12 +76,9 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
         entry.add(Level.REFUSED, f"its seed is {record.seed}; number the runs from 0 on", name)
     if number := absurd_number(record):
         entry.add(Level.REFUSED, f"{number}, with which nothing can be computed", name)
-    if (
-        record.budget.small is False
-        and record.config.get("kind") == OWN_MODEL
-        and not_stated(record.steps, record.batch_size)
-    ):
-        entry.add(Level.REFUSED, f"it counts as a full budget, but {not_stated(record.steps, record.batch_size)}", name)
+    is_own = record.config.get("kind") == OWN_MODEL
+    if record.budget.small is False and is_own and (lacking := not_stated(record.steps, record.batch_size)):
+        entry.add(Level.REFUSED, f"it counts as a full budget, but {lacking}", name)
     try:
         card = data.card(record)
         _check_scores(record, name, card, entry)
