@@ -145,6 +145,12 @@ def load_json(path: Path) -> Any:
         raise ValueError("its lists and objects are nested too deeply") from None
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text in UTF-8 atomically, with the line ends that it has."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")
+
+
 def write_json(path: Path, value: Any, *, sort_keys: bool = True, indent: int = 2) -> None:
     """Write JSON atomically; NaN and infinity, which JSON does not have, are refused with a ``ValueError``.
 
@@ -155,9 +161,7 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = True, indent: int = 
             their own order.
         indent: Spaces per level.
     """
-    text = json.dumps(value, indent=indent, sort_keys=sort_keys, allow_nan=False)
-    with atomic_path(path) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=indent, sort_keys=sort_keys, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, error: type[GraphBenchError] = StoreError, remedy: str = "restore or remove it") -> Any:

@@ -22,7 +22,7 @@ from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ArgumentError, ResultError
-from graphbench.core.files import atomic_path, load_json
+from graphbench.core.files import load_json, write_text
 from graphbench.core.validation import explain
 from graphbench.evaluation.metrics import range_problem
 from graphbench.evaluation.score import Score
@@ -37,6 +37,7 @@ BUDGET_NOT_STATED = "budget not stated"
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
 DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
@@ -130,10 +131,7 @@ class RunRecord(_Strict):
     @classmethod
     def _check_model(cls, model: str) -> str:
         if not MODEL_NAME.fullmatch(model):
-            raise ValueError(
-                "the name of a model has letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or "
-                "dash first"
-            )
+            raise ValueError(f"the name of a model has {MODEL_NAME_RULE}")
         return model
 
     @field_validator("scores")
@@ -325,8 +323,7 @@ def save_record(record: RunRecord, root: Path | None = None, path: Path | None =
         reason = str(error).splitlines()[0]
         raise ResultError(f"the record of {record.dataset} cannot be written as JSON: {reason:.200}") from error
     try:
-        with atomic_path(checked_path("path", target)) as aside:
-            aside.write_text(text, encoding="utf-8")
+        write_text(checked_path("path", target), text)
     except OSError as error:
         raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
     return target

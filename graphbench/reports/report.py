@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
-from graphbench.core.files import atomic_path, clear_errors
+from graphbench.core.files import clear_errors, write_text
 from graphbench.evaluation.aggregates import Aggregate, aggregate
 from graphbench.evaluation.results import RunRecord
 from graphbench.reports import tables
@@ -66,8 +66,7 @@ def build_report(
         with clear_errors(path, "write the report", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
             text = _render(kind, title, sections, embed_for(path))
-            with atomic_path(path) as aside:
-                aside.write_text(text, encoding="utf-8")
+            write_text(path, text)
         logger.info("wrote %s", path)
         paths.append(path)
     return paths

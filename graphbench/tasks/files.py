@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
-from graphbench.core.files import atomic_path
+from graphbench.core.files import atomic_path, write_text
 from graphbench.evaluation.class_names import NO_CLASS, answered_classes
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
 def write_texts(path: Path, texts: Sequence[str]) -> Path:
     """Write texts to ``<path>.jsonl``, one JSON string per line, and return that path."""
     target = path.with_name(f"{path.name}.jsonl")
-    with atomic_path(target) as aside:
-        aside.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="utf-8")
+    write_text(target, "".join(json.dumps(text) + "\n" for text in texts))
     return target
 
 

@@ -17,7 +17,7 @@ import yaml
 from numpy.typing import NDArray
 
 from graphbench.core.errors import StoreError
-from graphbench.core.files import atomic_path
+from graphbench.core.files import write_text
 from graphbench.domains.sat.arff import NOMINAL, NUMERIC, STRING, Arff, Attribute, Value, read_arff, write_arff
 from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario
 
@@ -338,6 +338,5 @@ def _write_description(scenario: Scenario, path: Path) -> Path:
         "default_steps": list(scenario.used_steps),
         "feature_steps": {step: {"provides": list(names)} for step, names in scenario.steps.items()},
     }
-    with atomic_path(path) as aside:
-        aside.write_text(yaml.safe_dump(facts, sort_keys=False, allow_unicode=True, width=10_000), encoding="utf-8")
+    write_text(path, yaml.safe_dump(facts, sort_keys=False, allow_unicode=True, width=10_000))
     return path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench._version import __version__
 from graphbench.core.errors import ResultError
-from graphbench.core.files import atomic_path, clear_errors
+from graphbench.core.files import clear_errors, write_text
 from graphbench.evaluation.results import RunRecord
 from graphbench.reports.labels import named
 from graphbench.reports.leaderboard import texts
@@ -73,8 +73,7 @@ def build_leaderboard(
         with clear_errors(path, "write the leaderboard", _ELSEWHERE, ResultError):
             path.parent.mkdir(parents=True, exist_ok=True)
             for name, text in _rendered(kind, found, title, path, single=path == place).items():
-                with atomic_path(path.parent / name) as aside:
-                    aside.write_text(text, encoding="utf-8")
+                write_text(path.parent / name, text)
                 paths.append(path.parent / name)
     logger.info("wrote %d pages of the leaderboard", len(paths))
     return paths

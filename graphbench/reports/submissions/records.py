@@ -18,6 +18,7 @@ from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
 
 MOST_BYTES = 16 * 2**20
+_WRITE_ANEW = "write it with graphbench evaluate or train, or give predictions"
 _MOST_NAME = 120  # characters of the name of a split or a metric
 _SHOWN = 12  # digits of a hash
 
@@ -110,16 +111,15 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
         elif count < full and record.budget.small is not True:
             entry.add(
                 Level.REFUSED,
-                f"{count:,} of {full:,} samples of {split} were scored, but it is not marked as a small run; write it "
-                "with graphbench evaluate or train, or give predictions",
+                f"{count:,} of {full:,} samples of {split} were scored, but it is not marked as a small run; "
+                f"{_WRITE_ANEW}",
                 name,
             )
         entry.complete[split] = entry.complete.get(split, True) and count == full
     if uncounted:
         entry.add(
             Level.REFUSED,
-            f"it does not say how many samples of {', '.join(uncounted)} were scored; write it with graphbench "
-            "evaluate or train, or give predictions",
+            f"it does not say how many samples of {', '.join(uncounted)} were scored; {_WRITE_ANEW}",
             name,
         )
 
@@ -170,8 +170,7 @@ def _check_hash(
     if stated is None:
         entry.add(
             Level.REFUSED,
-            f"it has no hash of the data of {split}, so which were scored cannot be checked; write it with graphbench "
-            "evaluate or train, or give predictions",
+            f"it has no hash of the data of {split}, so which were scored cannot be checked; {_WRITE_ANEW}",
             name,
         )
         return

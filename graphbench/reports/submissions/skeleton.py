@@ -11,8 +11,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ResultError
-from graphbench.core.files import atomic_path
-from graphbench.evaluation.results import MODEL_NAME
+from graphbench.core.files import write_text
+from graphbench.evaluation.results import MODEL_NAME, MODEL_NAME_RULE
 from graphbench.reports.submissions.folder import DESCRIPTION, PREDICTIONS
 from graphbench.reports.submissions.groups import RANKED
 
@@ -68,10 +68,7 @@ def start_submission(
     place = checked_path("folder", folder)
     target = place / DESCRIPTION
     if not MODEL_NAME.fullmatch(model):
-        raise ResultError(
-            f"the model name {model!r} is refused; use letters (A-Z, a-z), digits, dots, dashes and underscores alone, "
-            "and no dot or dash first"
-        )
+        raise ResultError(f"the model name {model!r} is refused; use {MODEL_NAME_RULE}")
     if target.exists():
         raise ResultError(f"{target} exists already; edit it, or name another folder")
     cards = {card.address: card for card in map(card_of, datasets)}
@@ -83,8 +80,7 @@ def start_submission(
     )
     text += "".join(_about(card) for card in cards.values()) or "  {}\n"
     try:
-        with atomic_path(target) as aside:
-            aside.write_text(text, encoding="utf-8")
+        write_text(target, text)
     except OSError as error:
         raise ResultError(
             f"{target} cannot be written: {error.strerror}; name a folder that you may write to"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from graphbench.core.errors import TuningError
-from graphbench.core.files import atomic_path, clear_errors
+from graphbench.core.files import clear_errors, write_text
 from graphbench.core.words import counted
 from graphbench.reports.pages import Embed, embed_for, environment
 from graphbench.reports.tuning import tables
@@ -69,8 +69,7 @@ def write_report(result: Mapping[str, Any], folder: Path) -> Path:
             path = folder / name
             pictures = _pictures(history, expected, context["importance"], embed_for(path))
             template = environment(path.suffix == ".html").get_template(f"tuning{path.suffix}.j2")
-            with atomic_path(path) as aside:
-                aside.write_text(template.render(context, **pictures), encoding="utf-8")
+            write_text(path, template.render(context, **pictures))
         write_incumbent(history, folder)
     logger.info("wrote %s", folder / PAGES[-1])
     return folder / PAGES[-1]
@@ -122,8 +121,7 @@ def write_incumbent(history: History, folder: Path) -> None:
     """Write the best configuration to ``incumbent.yaml`` in a folder, ready for training; nothing without one."""
     if history.incumbent is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_path(folder / FILE) as aside:
-            aside.write_text(incumbent_text(history, history.incumbent), encoding="utf-8")
+        write_text(folder / FILE, incumbent_text(history, history.incumbent))
 
 
 def incumbent_text(history: History, incumbent: Trial) -> str:
