@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
-model, registry, running, recipe, records, cuts, kinship = (
+model, registry, running, recipe, records, cuts, kinship, clrs_tables = (
     importlib.import_module(f"benchmarks.claims.{name}")
-    for name in ("model", "registry", "running", "recipe", "records", "cuts", "kinship")
+    for name in ("model", "registry", "running", "recipe", "records", "cuts", "kinship", "clrs_tables")
 )
 claims_text = importlib.import_module("claims_text")
 
@@ -203,6 +203,8 @@ FALSE = [
     ),
     ("snapshots_follow", {"table": 7, "unsound": [], "wrong": []}),
     ("larger_test_sets", {"base": 2048}),
+    ("deviations_of_classes", {"seeds": 4, "without_seeds": "memnet"}),
+    ("settings_of_configurations", {"table": "23, others"}),
     ("canonical_sizes", {"nodes": {"test": 65}, "train": 1000}),
     ("sizes_of_prompts", {"prompts": 9999}),
     ("evaluation_prompts", {"prompts": 125, "seeds": 4}),
@@ -270,6 +272,15 @@ def test_the_largest_standard_error_is_reached_by_zeros_and_ones():
         values = np.array([1.0] * ones + [0.0] * (10 - ones))
         error = values.std(ddof=1) / np.sqrt(10)
         assert error == pytest.approx(np.sqrt(values.mean() * (1 - values.mean()) / 9))
+
+
+def test_the_spread_of_a_class_is_that_of_all_its_runs():
+    runs = np.random.default_rng(3).normal(50, 20, (7, 3))  # algorithms, seeds
+    errors = runs.std(axis=1) / np.sqrt(3)
+    expected = runs.std() / np.sqrt(7)
+    assert clrs_tables._spread(runs.mean(axis=1), errors, 3) == pytest.approx(expected)
+    assert clrs_tables._agrees(round(expected, 2), runs.mean(axis=1).round(2), errors.round(2), 3)
+    assert not clrs_tables._agrees(round(expected, 2) + 0.05, runs.mean(axis=1).round(2), errors.round(2), 3)
 
 
 def test_a_story_is_found_in_the_family_it_is_of():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 import graphbench
 from benchmarks.claims.model import FOLDER
@@ -18,7 +20,10 @@ from graphbench.catalog.names import list_datasets
 from graphbench.catalog.resources import baselines_dir
 from graphbench.data.generation import draw_samples
 
+Floats = NDArray[np.float64]
+
 _NUMBER = re.compile(r"\d\.\d+")
+_HALF = 0.005  # of the last printed digit
 _MODELS = ("deepsets", "gat", "memnet", "mpnn", "pgn")
 
 
@@ -44,6 +49,58 @@ def outcomes_by_algorithm() -> Outcome:
             if (own := "W" if wins else "L" if loses else "T") != letter:
                 problems.append(f"{algorithm}, {model}: {own}, printed {letter}")
     return outcome_of(problems, letters=len(printed) * len(_MODELS), algorithms=len(printed))
+
+
+def _spread(means: Floats, errors: Floats, factor: float) -> float:
+    """Return the population deviation over all runs of a class, over the root of its number of algorithms.
+
+    Args:
+        means: Means over seeds, one per algorithm.
+        errors: What follows ± beside them.
+        factor: The runs of an algorithm have ``factor * errors**2`` as population variance over seeds.
+    """
+    return math.sqrt((means.var() + factor * (errors**2).mean()) / len(means))
+
+
+def _agrees(printed: float, means: Floats, errors: Floats, factor: float) -> bool:
+    """Return whether a printed deviation follows, if all numbers are rounded to two digits."""
+    least = _spread(means, np.maximum(errors - _HALF, 0.0), factor)
+    most = _spread(means, errors + _HALF, factor)
+    return least - 2 * _HALF <= printed <= most + 2 * _HALF
+
+
+@check
+def deviations_of_classes(seeds: int, without_seeds: str) -> Outcome:
+    """What follows ± in CLRS's table 1 beside table 2.
+
+    It holds if every number is that of :func:`_spread` where table 2's are standard errors over seeds, and most are not
+    where table 2's are standard deviations.
+
+    Args:
+        seeds: Seeds behind a number of table 2.
+        without_seeds: The model whose numbers follow from the means alone.
+    """
+    from graphbench.reports.published import collections
+
+    path = baselines_dir() / "published" / "clrs.yaml"
+    (table,) = (t for t in yaml.safe_load(path.read_text(encoding="utf-8"))["tables"] if t["table"] == 2)
+    classes, problems, deviations, others, ratios = collections()["clrs30"].classes, [], 0, 0, []
+    printed = _printed("clrs_deviations")["deviations"]
+    for name, models in printed.items():
+        members = [table["scores"][id_.split("/")[1]] for id_ in list_datasets(classes[name])]
+        for model, value in models.items():
+            means, errors = 100 * np.array([member[model] for member in members]).T
+            factor = 0 if model == without_seeds else seeds
+            if not _agrees(value, means, errors, factor):
+                problems.append(f"{name}, {model}: {_spread(means, errors, factor):.2f}, printed {value}")
+            if model != without_seeds:
+                others += 1
+                deviations += _agrees(value, means, errors, 1)
+                ratios += [value / errors[0]] if len(members) == 1 else []
+    if 2 * deviations >= others:
+        problems.append(f"{deviations} of {others} follow from standard deviations, too")
+    counts = {"numbers": sum(map(len, printed.values())), "others": others, "deviations": deviations}
+    return outcome_of(problems, **counts, least=min(ratios), most=max(ratios), root=math.sqrt(seeds))
 
 
 @check

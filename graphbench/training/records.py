@@ -132,13 +132,14 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
         words = [f"{used.get(config.training.train_split, 0):,} training {samples}{together}"]
     else:
         words = [f"{summary.steps} steps of {config.training.batch_size} {samples}{together}"]
-    if config.limit is not None:
-        limited = limited_parameter(run.card)
-        first = f"first {config.limit} samples of each split"
-        words.append(first if limited is None else f"at most {config.limit} {limited} in each split")
+    limited = limited_parameter(run.card)
     partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
+    if config.limit is not None and limited is not None:
+        words.append(f"at most {config.limit:,} {limited} in each split")
+    elif config.limit is not None and (partly_used or partly_scored):
+        words.append(f"first {config.limit:,} samples of each split")
     words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
-    if partly_scored and config.limit is None:
+    if any(config.limit is None or (limited is None and scored[name] < config.limit) for name in partly_scored):
         words.append(f"scored on part of the {samples}")
     if config.reference_steps is None and summary.steps is not None:
         words.append("a configuration of one's own")
