@@ -1,4 +1,4 @@
-# make demo   set everything up, generate datasets, train GIN and GT, write a report      (about ten minutes, 2 cores)
+# make demo   set everything up, generate datasets, train GIN and GT, write a report      (about five minutes, 2 cores)
 # make test   set everything up, run linters, type checks, import contracts and tests    (under 15 minutes, 2 cores)
 # make docs   build the documentation; make docs-check opens every page in headless Chromium (apt-get install chromium)
 PYTHON ?= python3

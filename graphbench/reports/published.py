@@ -28,7 +28,8 @@ class PublishedScore(_Strict):
         model: Model name in lower case, e.g. ``gin``.
         metric: Metric name here, e.g. ``f1``.
         value: The number; None if the paper prints a gap (see ``note``).
-        std: Standard deviation over seeds; None if not printed.
+        std: What is printed after ±, a standard deviation over seeds unless the table's note says otherwise; None if
+            nothing is.
         seeds: Number of seeds behind it; None if not stated.
         study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
         paper: Title of the paper.
