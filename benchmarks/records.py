@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.records", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("datasets", nargs="*", help="only datasets of these ids, groups or globs")
     parser.add_argument("--list", action="store_true", help="say what is missing, and train nothing")
-    parser.add_argument("--part", default="0/1", metavar="I/N", help="every N-th run, from the I-th on, counted from 0")
+    parser.add_argument(
+        "--part", default="0/1", metavar="I/N", help="every N-th run of the plan, from the I-th on, from 0"
+    )
     parser.add_argument("--minutes", type=float, help="begin no run after so many minutes")
     parser.add_argument("--records", type=Path, help="folder of records (default: baselines/results)")
     parser.add_argument("--root", type=Path, help="folder of the data sets (default: the package's)")
@@ -110,12 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     first, _, step = options.part.partition("/")
     if not (first.isdigit() and step.isdigit() and int(first) < int(step)):
         parser.error(f"--part is {options.part!r}; give I/N with I below N, such as 0/2")
-    runs = missing(_chosen(planned(), options.datasets), options.records)
+    chosen = islice(_chosen(planned(), options.datasets), int(first), None, int(step))  # the same runs at every start
+    runs = missing(chosen, options.records)
     if options.list:
         print("\n".join(run.name for run in runs) or "nothing is missing")
         return
     started = time.perf_counter()
-    for run in runs[int(first) :: int(step)]:
+    for run in runs:
         if options.minutes is not None and time.perf_counter() - started > options.minutes * _MINUTE:
             logger.info("%g minutes are over; run the command again for the rest", options.minutes)
             return
