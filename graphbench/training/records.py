@@ -136,7 +136,9 @@ def _budget(context: RunContext, run: TaskRun, summary: FitSummary, scored: Mapp
     partly_used, partly_scored = partial_splits(run.card, used), partial_splits(run.card, scored)
     if config.limit is not None and limited is not None:
         words.append(f"at most {config.limit:,} {limited} in each split")
-    elif config.limit is not None and (partly_used or partly_scored):
+    elif config.limit is not None and any(
+        spec.count > config.limit for name, spec in run.card.all_splits.items() if name in {*used, *scored}
+    ):
         words.append(f"first {config.limit:,} samples of each split")
     words += [text for name, text in partly_used.items() if config.limit is None or used[name] < config.limit]
     if any(config.limit is None or (limited is None and scored[name] < config.limit) for name in partly_scored):

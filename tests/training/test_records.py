@@ -39,6 +39,20 @@ def test_a_run_on_less_data_is_small_however_it_was_limited(toys, make_toys, shi
     assert partly.notes == "graphs scored: test 6 of 24"
 
 
+def test_a_limit_is_named_where_it_leaves_samples_out(make_toys, shipped, tmp_path):
+    def label(limit: int, name: str, chosen=None) -> str:
+        data = make_toys(limit=limit)
+        if chosen is not None:
+            data._opened["test"] = data.test[chosen]
+        options = {"model": shipped, "limit": limit, "output": tmp_path / name, "evaluate": ("val", "test")}
+        return train(data=data, **options).record.budget.label
+
+    assert label(1000, "all") == "24 steps of 16 graphs"
+    assert label(1000, "part", slice(3, 9)) == "24 steps of 16 graphs, scored on part of the graphs"
+    assert label(24, "first") == "24 steps of 16 graphs, first 24 samples of each split"
+    assert label(24, "both", slice(3, 9)).endswith("first 24 samples of each split, scored on part of the graphs")
+
+
 def test_a_configuration_of_ones_own_is_not_comparable(toys, tiny, tmp_path):
     budget = train(data=toys, model=tiny, output=tmp_path, evaluate="test").record.budget
     assert (budget.small, budget.label) == (True, "24 steps of 16 graphs, a configuration of one's own")
