@@ -24,7 +24,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@$(BIN)/graphbench list
+	@$(BIN)/graphbench list algoreas_easy
+	@echo "graphbench list, without a name, shows all datasets."
 	$(BIN)/graphbench generate mst_easy --root $(DEMO)/data --limit $(DEMO_TRAIN)
 	$(BIN)/graphbench verify mst_easy --root $(DEMO)/data --samples 50
 	@for dataset in mst_easy topological_sort_easy; do for model in gin_small gt_small; do \

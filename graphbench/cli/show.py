@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _SMALL = 1e-3  # scores below are shown with three digits
 _WIDE = 12  # most metrics that are shown beside each other
+_SHOWN_WHOLE = 10_000  # larger numbers of nodes are rounded
 _LISTED = 24  # classes or channels whose names are all listed
 _MARKS = {"": "green", "skipped": "dim", "noted": "yellow"}  # of checks that passed
 
@@ -64,8 +66,9 @@ def _largest_files(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def task_of(card: Card) -> str:
-    """Return a task in words, e.g. ``edge mask`` or ``graph scalar``."""
-    return ", ".join(f"{f.location.value} {f.type_name}" for f in card.outputs)
+    """Return a task in words, e.g. ``edge mask`` or ``2 x graph scalar``."""
+    kinds = Counter(f"{f.location.value} {f.type_name}" for f in card.outputs)
+    return ", ".join(kind if count == 1 else f"{count} x {kind}" for kind, count in kinds.items())
 
 
 def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -> None:
@@ -92,16 +95,17 @@ def datasets(selector: Sequence[str] | None, root: Path | None, as_json: bool) -
             ]
         )
         return
-    table = new_table("id", "task", "metric", "graphs", "nodes", "here")
+    stored = ("here",) if any(here.values()) else ()
+    table = new_table("id", "task", "metric", "graphs", "nodes", *stored)
     for name, c in cards.items():
-        counts = " ".join(human_number(c.splits[s].count) for s in ("train", "val", "test"))
-        table.add_row(name, task_of(c), c.metrics.primary, counts, _sizes(c), _generated(here[name]))
+        counts = "/".join(human_number(c.splits[s].count, digits=2) for s in ("train", "val", "test"))
+        generated = [_generated(here[name])] if stored else []
+        table.add_row(name, task_of(c), c.metrics.primary, counts, _sizes(c), *generated)
     print_table(table)
     ids = {c.id for c in cards.values()}
     number = "1 dataset" if len(ids) == 1 else f"{len(ids)} datasets"
     print_line(
-        f"\n{number}; graphs are those of train, val and test. Root: {root_folder(root)}. "
-        "Details: graphbench info <id>",
+        f"\n{number}; graphs: train/val/test. Root: {root_folder(root)}. Details: graphbench info <id>",
         "dim",
     )
 
@@ -116,7 +120,7 @@ def _sizes(card: Card) -> str:
     nodes = [n for split in card.all_splits if (n := card.nodes(split)) is not None]
     if not nodes:
         return "-"
-    smallest, largest = f"{min(nodes):.0f}", f"{max(nodes):.0f}"
+    smallest, largest = (f"{n:.0f}" if n < _SHOWN_WHOLE else human_number(n) for n in (min(nodes), max(nodes)))
     return smallest if smallest == largest else f"{smallest}-{largest}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_THOUSAND = 1e3
+
 
 def counted(count: object, noun: str) -> str:
     """Return a number with its noun: ``1 seed``, ``2,000 seeds``."""
@@ -16,9 +18,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def human_number(value: float) -> str:
-    """Return ``value`` in at most four characters and a suffix, e.g. ``12.3k``."""
-    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+def human_number(value: float, digits: int = 3) -> str:
+    """Return a number in at most four characters and a suffix, e.g. ``12.3k``; ``digits`` (at most 3) from 1,000 on."""
+    if abs(value) >= _THOUSAND:
+        value = float(f"{value:.{digits}g}")
+    for limit, suffix in ((1e9, "G"), (1e6, "M"), (_THOUSAND, "k")):
         if abs(value) >= limit:
             return f"{value / limit:.3g}{suffix}"
     return f"{value:.3g}"
