@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +13,8 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.families import measured_path
+
+from .warm import run_python
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 EXAMPLE = Path(__file__).parent / "plugin_example"
@@ -41,8 +41,7 @@ def run(home: Path, *commands: list[str]) -> list[str]:
     folders = os.pathsep.join([str(home), str(REPOSITORY)])
     environment = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
     environment.pop("GRAPHBENCH_PLUGINS", None)
-    words = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=home)
+    done = run_python(["-c", COMMANDS, json.dumps(commands)], environment, home)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(words, code) for words, code, _ in found] == [(list(words), 0) for words in commands], done.stderr
@@ -146,8 +145,8 @@ def test_its_scores_are_those_of_a_few_lines_of_numpy(home, trained):
         "numpy.save(sys.argv[2], numpy.stack([graph['cost'].numpy().reshape(-1) for graph in splits.test]))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(home), str(REPOSITORY)])}
-    words = [sys.executable, "-c", script, str(home / "data"), str(home / "costs.npy")]
-    subprocess.run(words, env=environment, check=True, cwd=home)
+    done = run_python(["-c", script, home / "data", home / "costs.npy"], environment, home)
+    assert done.returncode == 0, done.stderr
     costs, chosen = np.load(home / "costs.npy"), np.load(study / "hub" / "predictions" / "test.npz")["y_pred"]
     excess_cost = (costs[np.arange(len(costs)), chosen] - costs.min(axis=1)).mean()
     found = json.loads((study / "hub" / "record.json").read_text())["scores"]["test"]["excess_cost"]

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from .warm import run_python
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 DOMAIN = """
@@ -95,10 +97,12 @@ def environment(package, *plugins, **others):
 
 def run(package, code, *plugins, expect=0, **others):
     """Return what a script prints and what it logs."""
-    words = [sys.executable, *(["-c", code] if isinstance(code, str) else [str(word) for word in code])]
-    done = subprocess.run(
-        words, env=environment(package, *plugins, **others), capture_output=True, text=True, check=False
-    )
+    words = ["-c", code] if isinstance(code, str) else [str(word) for word in code]
+    env = environment(package, *plugins, **others)
+    if words[0] in ("-c", "-m"):
+        done = run_python(words, env)
+    else:
+        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == expect, done.stderr
     return done.stdout, done.stderr
 

@@ -18,13 +18,15 @@ import graphbench
 from graphbench.cli import main
 from graphbench.data.store import map_arrays
 
+from ..warm import run_python
+
 LIMIT = "60"
 COMMAND = [sys.executable, "-m", "graphbench"]
 
 
 def run(*arguments, root=None, expect=0):
-    command = [*COMMAND, *arguments, *(["--root", str(root)] if root else [])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    command = ["-m", "graphbench", *arguments, *(["--root", str(root)] if root else [])]
+    done = run_python(command)
     assert done.returncode == expect, f"{command} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

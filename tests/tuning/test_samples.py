@@ -23,6 +23,8 @@ from graphbench.tuning.journal import JOURNAL
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.optimizer import Optimizer
 
+from ..warm import run_python
+
 pytest.importorskip("sklearn")
 pytest.importorskip("skops")
 
@@ -187,7 +189,7 @@ def tune(tmp_path: Path, root: Path, forest: Path) -> Any:
 
 
 def run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = run_python(command[1:], timeout=280)
     assert done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
