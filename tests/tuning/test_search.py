@@ -1,8 +1,8 @@
 import hashlib
 import json
-import os
 import logging
 import math
+import os
 import subprocess
 import sys
 import time
