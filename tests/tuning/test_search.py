@@ -214,7 +214,8 @@ def test_the_same_seed_gives_the_same_trials_in_every_process() -> None:
         json.dumps([trial.to_json() for trial in run_search(_search("smac", seed=5), 60)]).encode()
     ).hexdigest()
     salt = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"  # this process has another, random one by default
-    answer = subprocess.run([sys.executable, "-c", script], env={"PYTHONHASHSEED": salt}, capture_output=True, text=True)
+    env = {"PYTHONHASHSEED": salt}
+    answer = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
     assert answer.stdout.strip() == here, answer.stderr
 
 
