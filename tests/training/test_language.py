@@ -84,7 +84,12 @@ def weights(folder, file="checkpoint"):
 
 
 @pytest.mark.parametrize(
-    ("changes", "steps"), [({}, 250), ({"randomised_positions": 400}, 600), ({"positions": "learned"}, 250)]
+    ("changes", "steps"),
+    [
+        ({}, 250),
+        pytest.param({"randomised_positions": 400}, 600, marks=pytest.mark.slow),
+        ({"positions": "learned"}, 250),
+    ],
 )
 def test_a_handful_of_prompts_is_learned_by_heart(changes, steps, texts, tiny, tmp_path):
     texts._opened["val"] = texts.train  # what is selected on is what is learned

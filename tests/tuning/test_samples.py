@@ -91,6 +91,7 @@ def test_trials_of_a_multi_fidelity_search_fit_from_scratch_on_their_number_of_s
         assert not re.search(r"optimizer steps|steps done|steps saved|\d steps", page)
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_goes_on_to_the_trials_it_would_have_had(
     forest: Path, root: Path, tmp_path: Path
 ) -> None:
@@ -106,7 +107,7 @@ def test_an_interrupted_search_goes_on_to_the_trials_it_would_have_had(
     assert (best.config, best.score) == (whole.config, whole.score)
 
 
-@pytest.mark.parametrize("method", ["random", "smac"])
+@pytest.mark.parametrize("method", [pytest.param("random", marks=pytest.mark.slow), "smac"])
 def test_without_budgets_all_trials_fit_on_all_samples(method: str, forest: Path, root: Path, tmp_path: Path) -> None:
     best = search(forest, root, tmp_path, method=method, trials=4).optimize(report=False, refit=False)
     assert [trial.budget for trial in best.trials] == [40] * 4
@@ -194,6 +195,7 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_command_searches_reports_and_names_the_command_that_trains_the_incumbent(
     tune: Any, tmp_path: Path
 ) -> None:
