@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: $(STAMP)
-	@$(BIN)/graphbench list algoreas_easy
+	@$(BIN)/graphbench list algoreas_easy --root $(DEMO)/data
 	@echo "graphbench list, without a name, shows all datasets."
 	$(BIN)/graphbench generate mst_easy --root $(DEMO)/data --limit $(DEMO_TRAIN)
 	$(BIN)/graphbench verify mst_easy --root $(DEMO)/data --samples 50
