@@ -107,11 +107,16 @@ class Watch:
 
     def __init__(self, browser, address: str) -> None:
         self.page, self.address, self.wrong = browser.new_page(viewport=DESKTOP), address, []
-        self.page.on("console", lambda m: self.wrong.append(f"console: {m.text}") if m.type == "error" else None)
+        self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
         self.page.on("requestfailed", lambda request: self.wrong.append(f"failed: {request.url}"))
         self.page.on("request", self._local)
         self.page.on("response", lambda r: self.wrong.append(f"{r.status}: {r.url}") if r.status >= 400 else None)
+
+    def _console(self, message) -> None:
+        asked = message.location["url"].removeprefix(self.address)
+        if message.type == "error" and asked != "favicon.ico":  # browsers ask for it where a page names no icon
+            self.wrong.append(f"console: {message.text}")
 
     def _local(self, request) -> None:
         if not request.url.startswith((self.address, "data:", "blob:")):
