@@ -132,7 +132,7 @@ def _chosen(runs: Iterator[Run], names: Sequence[str]) -> Iterator[Run]:
     from graphbench.catalog.names import list_datasets
 
     wanted = {dataset for name in names for dataset in list_datasets(name)}
-    return (run for run in runs if not names or run.dataset in wanted)
+    return (run for run in runs if not names or run.dataset in wanted or run.dataset.partition(":")[0] in wanted)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,16 @@ def test_a_run_is_trained_and_its_record_kept(tmp_path, monkeypatch, capsys):
     assert "nothing is missing" in capsys.readouterr().out
 
 
+def test_runs_of_tasks_are_chosen_by_dataset_group_and_task():
+    def chosen(*names: str) -> set[str]:
+        return {run.dataset for run in records._chosen(records.planned(), names)}
+
+    tasks = {"co/ba_small:mis", "co/ba_small:max_cut"}
+    assert chosen(*tasks) == tasks
+    assert chosen("co/ba_small") > tasks and chosen("co") > chosen("co/ba_small")
+    assert "circuits/converters_7:both" in chosen("circuits")
+
+
 def test_wrong_words_are_refused(tmp_path):
     plan = tmp_path / "plan.yaml"
     plan.write_text("- {datasets: [algoreas/nothing], models: [gin_small], seeds: [0]}\n")
