@@ -24,7 +24,8 @@ def _tables(domain: str) -> list[dict[str, Any]]:
     return tables
 
 
-def _cells(domain: str, table: int, **wanted: Any) -> list[dict[str, Any]]:
+def parts_of_table(domain: str, table: int, **wanted: Any) -> list[dict[str, Any]]:
+    """Return the parts of a printed table in ``baselines/published``, those with the wanted entries."""
     return [t for t in _tables(domain) if t["table"] == table and all(t.get(k) == v for k, v in wanted.items())]
 
 
@@ -40,7 +41,7 @@ def order_of_models(better: str, worse: str, everywhere: bool = False) -> Outcom
     wins: dict[str, int] = {}
     counts: dict[str, int] = {}
     close = 0
-    for table in _cells("social", 3):
+    for table in parts_of_table("social", 3):
         metric = table["metric"].split("_")[0]
         for models in table["scores"].values():
             (first, deviation), (second, other) = models[better], models[worse]
@@ -100,7 +101,7 @@ def errors_sum_to_all() -> Outcome:
 
     Section 3.4.1 defines it as the mean over all pairs of variable and level; one of the atmosphere has 13 levels.
     """
-    errors = {t["metric"]: t["scores"]["era5_64x32"]["gt"][0] for t in _cells("weather", 19)}
+    errors = {t["metric"]: t["scores"]["era5_64x32"]["gt"][0] for t in parts_of_table("weather", 19)}
     parts = {k: v for k, v in errors.items() if k != "mse" and not k.rsplit("_", 1)[1].isdigit()}
     own = sum(parts.values())
     levels = {name: 13 if f"{name}_500" in errors else 1 for name in parts}
@@ -142,7 +143,7 @@ def better_by_task(gt: Sequence[str], gin: Sequence[str]) -> Outcome:
         gin: Tasks on which GIN is said to be better.
     """
     held, others = 0, []
-    tables = [*_cells("graphbench", 16, split="test"), *_cells("graphbench", 17, split="test")]
+    tables = [*parts_of_table("graphbench", 16, split="test"), *parts_of_table("graphbench", 17, split="test")]
     for table in tables:
         sign = 1 if table["metric"] == "f1" else -1
         for dataset, models in table["scores"].items():
@@ -168,8 +169,8 @@ def drop_by_noise(model: str, kind: str) -> Outcome:
         model: The model.
         kind: The kind of noise.
     """
-    (before,) = (part["scores"]["rob_clean"][model] for part in _cells("clutrr", 2, split="clean"))
-    (after,) = (part["scores"]["rob_clean"][model] for part in _cells("clutrr", 2, split=kind))
+    (before,) = (part["scores"]["rob_clean"][model] for part in parts_of_table("clutrr", 2, split="clean"))
+    (after,) = (part["scores"]["rob_clean"][model] for part in parts_of_table("clutrr", 2, split=kind))
     drop = before[0] - after[0]
     return Outcome(drop >= max(before[1], after[1]), {"before": before, "after": after, "drop": drop}, f"{drop:.2f}")
 
@@ -177,7 +178,7 @@ def drop_by_noise(model: str, kind: str) -> Outcome:
 @check
 def units_within_table_19() -> Outcome:
     """Ratios of the error of persistence to those of GT and of GraphCast at 500 hPa in table 19, by variable."""
-    columns = {t["metric"]: t["scores"]["era5_64x32"] for t in _cells("weather", 19)}
+    columns = {t["metric"]: t["scores"]["era5_64x32"] for t in parts_of_table("weather", 19)}
     names = ("temperature", "u_component_of_wind", "geopotential", "specific_humidity", "vertical_velocity")
     cells = {name: {model: cell[0] for model, cell in columns[f"mse_{name}_500"].items()} for name in names}
     ratio = {name: cell["persistence"] / cell["gt"] for name, cell in cells.items()}
@@ -208,7 +209,7 @@ def class_averages(printed: Mapping[str, Mapping[str, float]]) -> Outcome:
     from graphbench.catalog.names import list_datasets
     from graphbench.reports.published import collections
 
-    (table,) = _cells("clrs", 2)
+    (table,) = parts_of_table("clrs", 2)
     classes = collections()["clrs30"].classes
     problems, largest = [], 0.0
     for name, models in printed.items():
@@ -229,7 +230,7 @@ def overall_averages(table: int, printed: Mapping[str, float]) -> Outcome:
         table: Table 2 or 4.
         printed: Model -> printed average in percent.
     """
-    (found,) = _cells("clrs", table)
+    (found,) = parts_of_table("clrs", table)
     own = {model: 100 * mean(row[model][0] for row in found["scores"].values()) for model in printed}
     problems = [f"{m}: {own[m]:.2f}, printed {v}" for m, v in printed.items() if abs(own[m] - v) > 0.011]
     return outcome_of(problems, averages=len(printed), algorithms=len(found["scores"]))
@@ -243,7 +244,7 @@ def averages_of_averages(classes: Mapping[str, Sequence[float]], printed: Mappin
         classes: Model -> its eight printed class averages.
         printed: Model -> printed overall average of table 1.
     """
-    (table,) = _cells("clrs", 2)
+    (table,) = parts_of_table("clrs", 2)
     problems, apart = [], []
     for model, value in printed.items():
         over_classes = mean(classes[model])
@@ -264,7 +265,7 @@ def wins_ties_losses(printed: Mapping[str, str]) -> Outcome:
     Args:
         printed: Model -> printed counts, e.g. ``8/3/19``.
     """
-    (table,) = _cells("clrs", 2)
+    (table,) = parts_of_table("clrs", 2)
     counts = {model: [0, 0, 0] for model in printed}
     for row in table["scores"].values():
         for model in printed:
@@ -297,7 +298,7 @@ def averages_of_robustness(table: int, printed: Mapping[str, float], differing: 
 
 def _robustness(table: int, model: str) -> list[float]:
     found = []
-    for part in _cells("clutrr", table):
+    for part in parts_of_table("clutrr", table):
         for dataset, models in part["scores"].items():
             if not dataset.startswith("paper_"):
                 found.append(models[model][0])
@@ -316,7 +317,7 @@ def deviations_too_large_for_errors(runs: int = 10) -> Outcome:
     """
     impossible, cells = [], 0
     for table in (2, 3, 4):
-        for part in _cells("clutrr", table):
+        for part in parts_of_table("clutrr", table):
             for dataset, models in part["scores"].items():
                 if dataset.startswith("paper_"):
                     continue

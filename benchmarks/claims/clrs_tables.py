@@ -12,12 +12,12 @@ import yaml
 from numpy.typing import NDArray
 
 import graphbench
+from benchmarks.claims.arithmetic import parts_of_table
 from benchmarks.claims.model import FOLDER
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
 from graphbench.catalog.features import Location, Stage
 from graphbench.catalog.names import list_datasets
-from graphbench.catalog.resources import baselines_dir
 from graphbench.data.generation import draw_samples
 
 Floats = NDArray[np.float64]
@@ -35,13 +35,11 @@ def _printed(name: str) -> dict[str, Any]:
 @check
 def outcomes_by_algorithm() -> Outcome:
     """Every letter of CLRS's table 3 beside the rule of appendix C, applied to table 2."""
-    path = baselines_dir() / "published" / "clrs.yaml"
-    tables = yaml.safe_load(path.read_text(encoding="utf-8"))["tables"]
-    (scores,) = [table["scores"] for table in tables if table["table"] == 2]
+    (table,) = parts_of_table("clrs", 2)
     problems = []
     printed = _printed("clrs_outcomes")["outcomes"]
     for algorithm, letters in printed.items():
-        row = scores[algorithm]
+        row = table["scores"][algorithm]
         for model, letter in zip(_MODELS, letters, strict=True):
             others = [other for other in _MODELS if other != model]
             wins = all(row[model][0] - row[model][1] > row[other][0] for other in others)
@@ -82,8 +80,7 @@ def deviations_of_classes(seeds: int, without_seeds: str) -> Outcome:
     """
     from graphbench.reports.published import collections
 
-    path = baselines_dir() / "published" / "clrs.yaml"
-    (table,) = (t for t in yaml.safe_load(path.read_text(encoding="utf-8"))["tables"] if t["table"] == 2)
+    (table,) = parts_of_table("clrs", 2)
     classes, problems, deviations, others, ratios = collections()["clrs30"].classes, [], 0, 0, []
     printed = _printed("clrs_deviations")["deviations"]
     for name, models in printed.items():
