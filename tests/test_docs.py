@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 from pydoc import locate
 
@@ -152,16 +153,21 @@ def shown_commands() -> list[tuple[str, str]]:
 def test_every_command_shown_exists_with_its_options():
     from graphbench.cli.app import app
 
+    @cache
+    def help_of(*names: str) -> tuple[int, str]:
+        outcome = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, [*names, "--help"])
+        return outcome.exit_code, outcome.output
+
     shown = shown_commands()
     assert len(shown) >= 10
     for page, line in shown:
         words = shlex.split(line, comments=True)
         group = typer.main.get_command(app).commands.get(words[1])
         names = words[1:3] if hasattr(group, "commands") else words[1:2]
-        outcome = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, [*names, "--help"])
-        assert outcome.exit_code == 0, f"{page}: there is no command {' '.join(names)!r}"
+        code, text = help_of(*names)
+        assert code == 0, f"{page}: there is no command {' '.join(names)!r}"
         for option in (word for word in words[2:] if word.startswith("--")):
-            assert option in outcome.output, f"{page}: {words[1]} has no option {option}"
+            assert option in text, f"{page}: {words[1]} has no option {option}"
 
 
 def test_every_metric_has_its_formula():

@@ -101,4 +101,10 @@ def run_python(
             server.kill()
             _server.cache_clear()
             raise subprocess.TimeoutExpired(words, timeout, out.read_text(), err.read_text())
-        return subprocess.CompletedProcess(words, int(server.stdout.readline()), out.read_text(), err.read_text())
+        code = server.stdout.readline()
+        if not code:
+            _server.cache_clear()
+            raise RuntimeError(
+                f"the process that runs are forked from ended with exit code {server.wait()}: {err.read_text()}"
+            )
+        return subprocess.CompletedProcess(words, int(code), out.read_text(), err.read_text())

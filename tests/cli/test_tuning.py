@@ -16,6 +16,8 @@ import pytest
 from graphbench.cli import main
 from graphbench.tuning.journal import JOURNAL
 
+from ..warm import run_python
+
 COMMAND = [sys.executable, "-m", "graphbench"]
 SPACE = """
 title: Two hyperparameters of a tiny model
@@ -45,7 +47,7 @@ def tune(tmp_path):
 
 
 def run(command, expect=0):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = run_python(command[1:])
     assert done.returncode == expect, f"{command} -> {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

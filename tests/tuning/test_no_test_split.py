@@ -83,7 +83,8 @@ def of_other_splits(paths):
     ]
 
 
-@pytest.mark.parametrize("there", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("there", [True, False])
 def test_no_process_of_a_search_opens_or_generates_a_test_split(there, opened, tmp_path):
     root, files = tmp_path / "data", ["train-first30.h5", "val-first30.h5"]
     if there:

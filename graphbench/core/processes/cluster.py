@@ -78,9 +78,9 @@ def connect(cluster: str | Client, timeout: float = _CONNECT_SECONDS) -> Client:
 
 
 @contextmanager
-def connected(cluster: str | Client, timeout: float = _CONNECT_SECONDS) -> Iterator[Client]:
+def connected(cluster: str | Client) -> Iterator[Client]:
     """Yield a client of a running cluster, see :func:`connect`; a connection opened here is closed again."""
-    client = connect(cluster, timeout)
+    client = connect(cluster)
     try:
         yield client
     finally:
