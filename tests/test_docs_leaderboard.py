@@ -37,4 +37,4 @@ def test_the_page_has_every_ranked_score_and_all_rules():
 
 
 def test_the_source_of_the_page_has_the_mark_once():
-    assert (DOCS / f"{leaderboard_page.PAGE}.md").read_text(encoding="utf-8").count(leaderboard_page.MARK) == 1
+    assert (DOCS / "leaderboard.md").read_text(encoding="utf-8").count(leaderboard_page.MARK) == 1

@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,17 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def shows_project(env: BuildEnvironment) -> None:
     """Note that the page being read shows more than its own text, so that it is read again when the project changes."""
     env.metadata[env.docname][STATE] = project_key()
+
+
+def fill_mark(app: Sphinx, mark: str, text: Callable[[], str]) -> None:
+    """Have a mark in the source of a page replaced by text that is made from the project, whenever that changes."""
+
+    def fill(app: Sphinx, name: str, source: list[str]) -> None:
+        if mark in source[0]:
+            source[0] = source[0].replace(mark, text())
+            shows_project(app.env)
+
+    app.connect("source-read", fill)
 
 
 def _note_states(app: Sphinx, doctree: Any) -> None:

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from executed_pages import fill_mark
 from page_text import page_name
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -23,7 +24,6 @@ from graphbench.reports.leaderboard.pictures import group_figure
 from graphbench.reports.pages import markdown_safe
 from graphbench.reports.plots import inline_svg
 
-PAGE = "leaderboard"
 MARK = "<!-- leaderboard -->"
 FOLDER = "leaderboard-pages"
 _COLUMNS = ("rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time")
@@ -33,15 +33,9 @@ _LOG = logging.getLogger(__name__)
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
-    app.connect("source-read", _fill)
-    app.connect("env-get-outdated", lambda *_: [PAGE])  # records change while the page's source does not
+    fill_mark(app, MARK, lambda: page_text(_leaderboard()))
     app.connect("build-finished", _write_pages)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def _fill(app: Sphinx, name: str, source: list[str]) -> None:
-    if name == PAGE:
-        source[0] = source[0].replace(MARK, page_text(_leaderboard()))
 
 
 def _write_pages(app: Sphinx, error: Exception | None) -> None:

@@ -166,6 +166,22 @@ def test_pages_of_another_state_are_read_again(monkeypatch):
     assert executed_pages.outdated(None, env, set(), set(), set()) == ["a", "b", "c"]
 
 
+def test_a_mark_is_filled_and_its_page_depends_on_the_project():
+    pytest.importorskip("sphinx")
+    executed_pages = importlib.import_module("executed_pages")
+    handlers: dict[str, object] = {}
+    env = SimpleNamespace(docname="a", metadata={"a": {}})
+    app = SimpleNamespace(env=env, connect=handlers.__setitem__)
+    executed_pages.fill_mark(app, "<!-- here -->", lambda: "a table")
+    source = ["before <!-- other -->"]
+    handlers["source-read"](app, "a", source)
+    assert source == ["before <!-- other -->"] and not env.metadata["a"]
+    source = ["before <!-- here --> after"]
+    handlers["source-read"](app, "a", source)
+    assert source == ["before a table after"]
+    assert env.metadata["a"] == {executed_pages.STATE: project_state.project_key()}
+
+
 # Pictures
 
 
