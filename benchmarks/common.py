@@ -15,7 +15,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphbench.evaluation.results import RunRecord
+    from graphbench.training.config import RunConfig
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
@@ -163,6 +167,14 @@ def row_or_failure(what: str, unit: str, measure: Callable[[], Row]) -> Row:
 
 
 Measure = Callable[[Sizes], Iterable[Row]]
+
+
+def finished_record(config: RunConfig, records: Iterable[RunRecord]) -> RunRecord | None:
+    """Return the record of a run of this configuration, which holds seed, limit and draw, on the present data."""
+    from graphbench import card
+
+    current, wanted = card(config.dataset).version, config.to_dict()
+    return next((r for r in records if r.config == wanted and r.dataset_version == current), None)
 
 
 def main(name: str, title: str, measure: Measure, settings: Mapping[str, Any]) -> None:

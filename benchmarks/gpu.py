@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import SCRATCH, Row, measure_and_report, row_or_failure
+from benchmarks.common import SCRATCH, Row, finished_record, measure_and_report, row_or_failure
 
 if TYPE_CHECKING:
     from graphbench.evaluation.results import RunRecord
@@ -115,23 +115,22 @@ def _time_row(record: RunRecord) -> Row:
 
 
 def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord | None:
-    """Return the record of this very run (same configuration, seed, data and card version), if there is one."""
+    """Return the record of this very run, if there is one."""
     from graphbench import card
     from graphbench.evaluation.results import load_records, results_dir
     from graphbench.training.config import load_config
 
     folder = options.results or results_dir()
-    if not folder.is_dir():
-        return None
-    chosen = card(dataset)
     config = load_config(
-        dataset, model, family=chosen.family, steps=options.steps, seed=seed, limit=options.limit, overrides=options.set
-    ).to_dict()
-    for record in load_records(dataset, root=folder):
-        same = record.model == model and record.seed == seed and record.dataset_version == chosen.version
-        if same and record.config == config:
-            return record
-    return None
+        dataset,
+        model,
+        family=card(dataset).family,
+        steps=options.steps,
+        seed=seed,
+        limit=options.limit,
+        overrides=options.set,
+    )
+    return finished_record(config, load_records(dataset, root=folder)) if folder.is_dir() else None
 
 
 def _train(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord:

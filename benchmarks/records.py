@@ -14,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.common import FOLDER, SCRATCH
+from benchmarks.common import FOLDER, SCRATCH, finished_record
+
+if TYPE_CHECKING:
+    from graphbench.evaluation.results import RunRecord
 
 PLAN = FOLDER / "records.yaml"
 _MINUTE = 60.0
@@ -59,8 +62,6 @@ def planned(path: Path = PLAN) -> Iterator[Run]:
 def missing(runs: Iterator[Run], folder: Path | None = None) -> list[Run]:
     """Return the runs without a record of the current version of their data.
 
-    A record is of a run if dataset, model, seed, draw and the number of steps are the same.
-
     Args:
         runs: The runs.
         folder: Folder of records; None for those of the package.
@@ -69,16 +70,14 @@ def missing(runs: Iterator[Run], folder: Path | None = None) -> list[Run]:
     from graphbench.evaluation.results import load_records
     from graphbench.training.config import load_config
 
-    there = {
-        (r.dataset, r.model, r.seed, r.steps_asked)
-        for r in load_records(root=folder)
-        if r.dataset_version == card(r.dataset).version and not r.data_seed
-    }
+    there: dict[tuple[str, int], list[RunRecord]] = {}
+    for record in load_records(root=folder):
+        there.setdefault((record.dataset, record.seed), []).append(record)
     found = []
     for run in runs:
-        steps = run.options.get("steps")
-        config = load_config(run.dataset, run.model, family=card(run.dataset).family, steps=steps, seed=run.seed)
-        if (run.dataset, run.model, run.seed, config.training.steps) not in there:
+        options = {name: run.options[name] for name in ("steps", "limit") if name in run.options}
+        config = load_config(run.dataset, run.model, family=card(run.dataset).family, seed=run.seed, **options)
+        if finished_record(config, there.get((run.dataset, run.seed), [])) is None:
             found.append(run)
     return found
 

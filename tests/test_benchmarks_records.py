@@ -26,15 +26,23 @@ def test_every_run_of_the_plan_can_be_configured(tmp_path):
 
 
 def test_a_run_with_a_record_is_not_missing(tmp_path):
-    first = next(record for record in load_records("algoreas/mst_easy") if record.model == "gin_small")
     run = next(run for run in records.planned() if run.dataset == "algoreas/mst_easy")
-    about = {"model": run.model, "seed": run.seed, "steps": run.options["steps"]}
-    save_record(first.model_copy(update=about), tmp_path)
-    assert records.missing(iter([run, replace(run, seed=7)]), tmp_path) == [replace(run, seed=7)]
-    longer = replace(run, options={"steps": 601})
-    assert records.missing(iter([longer]), tmp_path) == [longer]
-    save_record(first.model_copy(update={**about, "seed": 7, "dataset_version": 99}), tmp_path)
-    assert records.missing(iter([replace(run, seed=7)]), tmp_path)
+    steps = run.options["steps"]
+    (first,) = [
+        record
+        for record in load_records(run.dataset)
+        if (record.model, record.seed, record.steps_asked) == (run.model, run.seed, steps)
+    ]
+    save_record(first, tmp_path)
+    other = replace(run, seed=7)
+    assert records.missing(iter([run, other]), tmp_path) == [other]
+    for options in ({"steps": steps + 1}, {"steps": steps, "limit": 50}):
+        assert records.missing(iter([changed := replace(run, options=options)]), tmp_path) == [changed]
+    config = {**first.config, "training": {**first.config["training"], "seed": 7}}
+    save_record(first.model_copy(update={"seed": 7, "config": config, "dataset_version": 99}), tmp_path)
+    assert records.missing(iter([other]), tmp_path) == [other]
+    save_record(first.model_copy(update={"seed": 7, "config": config}), tmp_path)
+    assert records.missing(iter([other]), tmp_path) == []
 
 
 def test_a_run_is_trained_and_its_record_kept(tmp_path, monkeypatch, capsys):
