@@ -6,6 +6,7 @@ import importlib
 import json
 import random
 import sys
+from copy import deepcopy
 from itertools import combinations
 from pathlib import Path
 from string import Formatter
@@ -18,9 +19,12 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
-model, registry, running, recipe, records, cuts, kinship, clrs_tables = (
+model, registry, running, recipe, records, cuts, kinship, clrs_tables, synthesis, arithmetic = (
     importlib.import_module(f"benchmarks.claims.{name}")
-    for name in ("model", "registry", "running", "recipe", "records", "cuts", "kinship", "clrs_tables")
+    for name in (
+        *("model", "registry", "running", "recipe", "records", "cuts", "kinship", "clrs_tables"),
+        *("synthesis", "arithmetic"),
+    )
 )
 claims_text = importlib.import_module("claims_text")
 
@@ -217,6 +221,28 @@ FALSE = [
 def test_checks_fail_where_what_is_said_is_false(name, arguments):
     outcome = registry.checks()[name](**arguments)
     assert not outcome.holds and outcome.problem
+
+
+def test_a_mean_of_other_columns_is_not_the_last_one(monkeypatch):
+    printed = synthesis.published("chip_design/aig:generate")
+    changed = [s if s.split != "test_n7m2" else s.model_copy(update={"value": s.value - 1.0}) for s in printed]
+    assert changed != printed and registry.checks()["overall_of_scripts"]().holds
+    monkeypatch.setattr(synthesis, "published", lambda _: changed)
+    outcome = registry.checks()["overall_of_scripts"]()
+    assert not outcome.holds and "printed" in outcome.problem
+
+
+@pytest.mark.parametrize(
+    ("variable", "model", "factor"),
+    [("vertical_velocity", "gt", 100), ("specific_humidity", "gt", 1e-6), ("geopotential", "graphcast", 100)],
+)
+def test_units_that_agree_with_those_beside_them_are_not_refuted(monkeypatch, variable, model, factor):
+    parts = deepcopy(list(arithmetic.parts_of_table("weather", 19)))
+    (part,) = (part for part in parts if part["metric"] == f"mse_{variable}_500")
+    part["scores"]["era5_64x32"][model][0] *= factor
+    assert registry.checks()["units_within_table_19"]().holds
+    monkeypatch.setattr(arithmetic, "parts_of_table", lambda *_: parts)
+    assert not registry.checks()["units_within_table_19"]().holds
 
 
 # What checks compute, beside other ways to compute it
