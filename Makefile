@@ -41,7 +41,7 @@ demo: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports --no-cache
 
 test: lint

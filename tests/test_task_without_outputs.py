@@ -233,6 +233,7 @@ def run_python(home: Path, code: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_every_command_works_on_a_task_without_outputs(home):
     root = ["--root", str(home / "data")]
     run(
