@@ -23,6 +23,9 @@ if (
 ):  # as in a script's background jobs; tests press Ctrl-C in children
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# One thread per test worker and per process that a test starts; PyTorch reads this when it is imported, after this.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 FAMILY: dict[str, Any] = {
     "version": 1,
     "title": "Toy trees",

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import graphbench
 from graphbench.catalog import resources
@@ -21,6 +23,10 @@ REPOSITORY = Path(graphbench.__file__).resolve().parent.parent
 DATA_FOLDERS = ("datasets", "baselines", "hpo")
 Start = Callable[..., subprocess.Popen[str]]
 Output = Callable[[subprocess.Popen[str]], str]
+
+
+def test_a_test_worker_has_one_thread_unless_asked() -> None:
+    assert torch.get_num_threads() == int(os.environ["OMP_NUM_THREADS"])
 
 
 def test_data_folders_hold_no_python() -> None:

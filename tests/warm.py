@@ -2,7 +2,8 @@
 
 The import takes about five seconds, longer than most commands. graphbench itself is imported by every run anew, so
 plug-ins, environment and registries are those of a new process. What a test says of start-up, signals, encodings or
-closed pipes needs a real one.
+closed pipes needs a real one. No bytecode is written: a module that a test writes twice in one second, in
+the same length, would keep its old code.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ for line in sys.stdin:
 def _server() -> subprocess.Popen[str]:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     pipe = subprocess.PIPE
-    server = subprocess.Popen([sys.executable, "-c", _SERVER], stdin=pipe, stdout=pipe, text=True, env=env)
+    server = subprocess.Popen([sys.executable, "-B", "-c", _SERVER], stdin=pipe, stdout=pipe, text=True, env=env)
     atexit.register(server.kill)
     assert server.stdout is not None and server.stdout.readline() == "\n", "torch_geometric cannot be imported"
     return server
