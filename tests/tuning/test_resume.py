@@ -219,6 +219,7 @@ def _check_counted_once(output: Path, trials: int) -> None:
     assert Counter(e["number"] for e in events if e["event"] == EventKind.ASKED) == Counter(range(trials))
 
 
+@pytest.mark.slow
 def test_a_run_killed_three_times_has_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:
     whole = _finish(_start(_script(tmp_path), tmp_path / "whole", "random", 40, 1))
     killed = _kill_often(tmp_path, tmp_path / "killed", "random", 40, 1, 3, signal.SIGKILL)

@@ -11,7 +11,13 @@ from graphbench.models.trajectory.model import TrajectoryModel
 from .test_model import batch_of, build
 
 
-@pytest.mark.parametrize(("name", "processor"), [("bfs", "mpnn"), ("floyd_warshall", "triplet_gmpnn")])
+@pytest.mark.parametrize(
+    ("name", "processor"),
+    [
+        ("bfs", "mpnn"),
+        pytest.param("floyd_warshall", "triplet_gmpnn", marks=pytest.mark.slow),
+    ],
+)
 def test_a_step_compiles_as_one_graph(name, processor):
     features, batch = batch_of(name)
     model = build(features, processor=processor)
