@@ -24,7 +24,7 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # One thread per test worker and per process that a test starts; PyTorch reads this when it is imported, after this.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 
 FAMILY: dict[str, Any] = {
     "version": 1,
@@ -155,7 +155,7 @@ def run_script(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
         folders = [str(folder) for folder in (path, package) if folder is not None]
         return subprocess.Popen(
             [sys.executable, str(script), *map(str, arguments)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

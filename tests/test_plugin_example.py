@@ -39,7 +39,7 @@ for words in json.loads(sys.argv[1]):
 def run(home: Path, *commands: list[str]) -> list[str]:
     """Return what each of some commands prints, all in one process that finds the plug-in by its entry point."""
     folders = os.pathsep.join([str(home), str(REPOSITORY)])
-    environment = {**os.environ, "PYTHONPATH": folders, "OMP_NUM_THREADS": "1", "COLUMNS": "160"}
+    environment = {**os.environ, "PYTHONPATH": folders, "COLUMNS": "160"}
     environment.pop("GRAPHBENCH_PLUGINS", None)
     done = run_python(["-c", COMMANDS, json.dumps(commands)], environment, home)
     assert done.returncode == 0, done.stderr

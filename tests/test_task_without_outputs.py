@@ -225,7 +225,7 @@ def run(home: Path, *commands: list[str]) -> str:
 def run_python(home: Path, code: str, *arguments: str) -> str:
     """Return what a script prints that loads the plug-in."""
     folders = os.pathsep.join([str(home), str(REPOSITORY)])
-    environment = {**os.environ, "PYTHONPATH": folders, "GRAPHBENCH_PLUGINS": "drawn_graphs", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": folders, "GRAPHBENCH_PLUGINS": "drawn_graphs"}
     words = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=home)
     assert done.returncode == 0, done.stdout + done.stderr

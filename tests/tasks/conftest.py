@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import yaml
 from pydantic import BaseModel, ConfigDict
 
@@ -66,12 +65,6 @@ def generate(parameters: DensityParameters, key: Any, indices: Any, attempts: An
     values["feature_seconds"] = np.full(len(indices), 0.5, np.float32)
     counts = np.array([len(own) for own in edges], np.int64)
     return Samples(np.full(len(indices), parameters.nodes, np.int64), counts, np.concatenate(edges), values)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
-    """Threads only get in each other's way on models this small."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.data.dataset import GraphDataset
@@ -93,12 +92,6 @@ def make_splits(folder: Path, output: str = "heavy", limit: int | None = None) -
         return GraphDataset(card, name, path if path.is_file() else write_split(home, card, name), limit=limit)
 
     return Splits(card, open_split)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
-    """Threads only get in each other's way on models this small."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

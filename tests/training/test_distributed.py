@@ -41,7 +41,7 @@ def free_port() -> int:
 
 def run_processes(count: int, arguments: list[str]) -> None:
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    common = {"WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1", **place}
+    common = {"WORLD_SIZE": str(count), **place}
     command = [sys.executable, "-c", SCRIPT, *arguments]
     processes = [
         subprocess.Popen(

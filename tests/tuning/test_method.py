@@ -46,11 +46,6 @@ KINDS = {  # dataset, model, ladder, overrides: one of each kind of model
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
