@@ -97,7 +97,8 @@ def _root(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    logging.getLogger("graphbench.core.progress").setLevel(logging.INFO)  # progress of long work is always logged
+    for name in ("graphbench.core.progress", "graphbench.tuning.live"):  # progress of long work is always logged
+        logging.getLogger(name).setLevel(logging.INFO)
     _State.verbose = verbose
 
 

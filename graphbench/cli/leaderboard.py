@@ -12,7 +12,7 @@ import typer
 
 from graphbench.cli.options import Json
 
-_SHOWN = ("dataset", "model", "split", "metric", "value", "seed", "steps", "budget")
+_SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
 _BUDGETS = {True: "small", False: "full", None: "not stated"}
 
 Selector = Annotated[
@@ -125,14 +125,16 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         print_line("no record fits; `graphbench results --split '*' --metric '*'` shows all")
         return
-    table = new_table(*_SHOWN, right=("value", "seed", "steps"))
+    table = new_table(*_SHOWN, right=("value", "seed", "steps", "graphs"))
     arrows = {True: " \u2191", False: " \u2193", None: ""}
     for row in rows:
         draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
         metric = row["metric"] + arrows[row["higher_is_better"]]
         steps = "-" if row["steps"] is None else f"{row['steps']:,}"
         names = map(_printable, (row["dataset"], row["model"], row["split"], metric))
-        table.add_row(*names, score_text(row["value"]), f"{row['seed']}{draw}", steps, _BUDGETS[row["small"]])
+        graphs = "-" if row["graphs_scored"] is None else f"{row['graphs_scored']:,}"
+        score, seed = score_text(row["value"]), f"{row['seed']}{draw}"
+        table.add_row(*names, score, graphs, seed, steps, _BUDGETS[row["small"]])
     print_table(table)
     print_line(f"\n{counted(len(rows), 'row')}; --csv and --json print all columns", "dim")
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from graphbench.data.store import default_root
 
-_WHOLE = ("id", "dataset", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
+_WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
 _GAP = 2  # spaces between columns
 _LONG_WORD = 16  # as long as categorical(128); longer ones are broken where the terminal is too narrow
 

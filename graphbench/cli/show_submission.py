@@ -55,7 +55,7 @@ def _outcome(found: SubmissionReport, accepted: int) -> str:
     if found.accepted:
         return told
     if found.datasets and accepted == len(found.datasets):
-        return "not accepted: the results are sound, but the submission as a whole is refused; mend that"
+        return "not accepted: something is refused that belongs to no dataset above; mend it, or remove it"
     return f"{told}; mend what is refused, or remove it"
 
 
@@ -67,7 +67,7 @@ def _table(datasets: Sequence[SubmittedDataset]) -> Table:
         part = "" if all(entry.complete.values()) else " in part"
         splits = f"{len(entry.complete)}/{entry.scoreable}{part}"
         verdict = entry.verdict.replace(" with", ",")
-        lost = f", not {_seeds(entry.lost)}" if entry.lost else ""
+        lost = f", {_seeds(entry.lost)} refused" if entry.lost else ""
         table.add_row(entry.dataset, _seeds(entry.seeds) + lost, _score(entry), splits, verdict)
     return table
 
@@ -131,9 +131,12 @@ def _print_sources(found: SubmissionReport) -> None:
     for where, datasets in places.items():
         names = [f"{dataset} ({', '.join(splits)})" for dataset, splits in datasets.items()]
         print_line(f"Data hashes compared with {where}: {_some(names)}", "dim")
-    computed = sum(len(entry.recomputed) for entry in found.datasets)
-    if computed:
-        print_line(f"Scores of {counted(computed, 'run')} computed from predictions", "dim")
+    runs: dict[str, int] = {}
+    for split in (split for entry in found.datasets for splits in entry.recomputed.values() for split in splits):
+        runs[split] = runs.get(split, 0) + 1
+    if runs:
+        counts = ", ".join(f"{split} ({counted(count, 'run')})" for split, count in runs.items())
+        print_line(f"Scores computed from predictions: {counts}", "dim")
 
 
 def _print_rest(count: int, noun: str) -> None:

@@ -12,6 +12,11 @@ from graphbench.core.suggestions import closest
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
+_PLAIN = {
+    **dict.fromkeys(("dict_type", "model_type"), "write keys with values (key: value)"),
+    "tuple_type": "write a list ([a, b])",
+}
+
 Place = tuple[str | int, ...]
 """Keys and list indices that lead to a value."""
 
@@ -78,7 +83,7 @@ def _problem(
         return f"{start}the key {str(place[-1]) if at is not None else key!r} is missing"
     cause = item.get("ctx", {}).get("error")
     own = isinstance(cause, GraphBenchError)
-    message = str(cause) if own else item["msg"].removeprefix("Value error, ")
+    message = str(cause) if own else _PLAIN.get(item["type"], item["msg"].removeprefix("Value error, "))
     if own or (item["type"] == "value_error" and (not place or isinstance(item["input"], dict))):
         return f"{start}{key}: {message}" if key and not own else f"{start}{message}"
     return f"{start}{f'{key} = ' if key else ''}{item['input']!r:.200} is refused: {message}"

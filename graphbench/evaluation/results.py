@@ -49,8 +49,10 @@ class Budget(_Strict):
     """The training budget of a run.
 
     Attributes:
-        small: True when budget or data are below the published ones, or nothing is published for the configuration;
-            such a run is never presented as comparable. None where the budget is not known: of a user's own model.
+        small: True when budget or data are below those of the configuration that is shipped under the model's name,
+            none is shipped, or it is a small one; such a run is never presented as comparable with published scores.
+            For a user's own model: True when it saw fewer samples than the smallest published budget has, or a split
+            was scored in part; None where its budget is not known.
         label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
     """
 
@@ -373,9 +375,7 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
     try:
         return RunRecord.model_validate(payload)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "record"
-        raise ResultError(f"{path}: {where}: {first['msg']} ({error.error_count()} problems in all)") from error
+        raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
 
 
 def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:

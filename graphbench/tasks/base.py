@@ -389,11 +389,21 @@ class Task(ABC):
 
     def find_predictions(self, folder: Path, split: str) -> Path | None:
         """Return the file of a split's predictions in a folder with a file for each; None if there is none."""
-        return next((file for end in self.endings if (file := folder / f"{split}{end}").is_file()), None)
+        return next((file for end in self.file_endings() if (file := folder / f"{split}{end}").is_file()), None)
 
     def describe_files(self, split: str) -> str:
-        """Return how the files of a split's predictions are named, for messages."""
-        return f"a file is named after its split, e.g. {split}.npz (endings: {', '.join(self.endings)})"
+        """Return how the files of a split's predictions are named, and what they hold, for messages."""
+        rows, endings = self.describe_rows(), self.file_endings()
+        named = f"a file is named after its split, e.g. {split}{endings[0]} (endings: {', '.join(endings)})"
+        return f"{named}, and holds {rows}" if rows else named
+
+    def file_endings(self) -> tuple[str, ...]:
+        """Return the endings of files of predictions that this dataset's can have."""
+        return self.endings
+
+    def describe_rows(self) -> str:
+        """Return what a file of predictions holds, for messages; empty where the kind of task does not say."""
+        return ""
 
     def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
         """Return the scores of a file of predictions for a split, by name: the split's, and those of its parts.

@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 Arrays = dict[str, NDArray[Any]]
 
-_OF_WORDS = (".txt", ".jsonl")
+OF_WORDS = (".txt", ".jsonl")  # endings of files of texts
 SAME_LIMIT = "give the --limit that the predictions were made with, or none"
 SINGLE = "y_pred"  # name of the array of a single output
 
 
 def are_words(path: Path) -> bool:
     """Return whether a file holds texts, by its ending."""
-    return path.suffix in _OF_WORDS
+    return path.suffix in OF_WORDS
 
 
 def rows_of_output(found: Arrays, names: Sequence[str], path: Path) -> Arrays:
@@ -76,7 +76,7 @@ def read_texts(path: Path) -> list[str]:
     Raises:
         EvaluationError: If the file cannot be read, has another ending, or a line is no text.
     """
-    if path.suffix not in _OF_WORDS:
+    if path.suffix not in OF_WORDS:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
         with path.open(encoding="utf-8", newline="\n") as file:  # a carriage return alone ends no line
@@ -107,6 +107,12 @@ def _output_of(line: str, where: str) -> str:
     return text
 
 
+def has_named_classes(card: Card) -> bool:
+    """Return whether the only output of a card is a class of the graph whose values have names."""
+    output = card.outputs[0]
+    return len(card.outputs) == 1 and output.location is Location.GRAPH and output.name in card.classes
+
+
 def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[np.int64]:
     """Return the classes that the lines of a file name; int64 ``[graphs]``, -1 for a line that names none.
 
@@ -121,7 +127,7 @@ def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[
             names any, or there is not one line per graph.
     """
     output = card.outputs[0]
-    if len(card.outputs) > 1 or output.location is not Location.GRAPH or output.name not in card.classes:
+    if not has_named_classes(card):
         what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
         raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
     texts = read_texts(path)

@@ -372,6 +372,10 @@ class ForecastTask(Task):
 
     # ------------------------------------------------------------------------------------------------ files
 
+    def describe_rows(self) -> str:
+        """Return the form of the array."""
+        return f"an array [times, points, {len(self.channels)}] of changes"
+
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), from an array ``[times, points, channels]`` or with a row per time and point."""
         array = rows_of_output(read_arrays(path), [self.output], path)[self.output]

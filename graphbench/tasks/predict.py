@@ -18,7 +18,15 @@ from graphbench.evaluation.floors import trivial_scores
 from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import SAME_LIMIT, are_words, classes_of_words, rows_of_output, write_arrays
+from graphbench.tasks.files import (
+    OF_WORDS,
+    SAME_LIMIT,
+    are_words,
+    classes_of_words,
+    has_named_classes,
+    rows_of_output,
+    write_arrays,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +36,23 @@ if TYPE_CHECKING:
     from graphbench.evaluation.score import Score
 
 _ITEMS = {Location.GRAPH: "graphs", Location.NODE: "nodes", Location.EDGE: "items of its edges"}
+_ROWS = {
+    Location.GRAPH: "a row per graph",
+    Location.NODE: "a row per node, graph after graph,",
+    Location.EDGE: "a row per column of edge_index, graph after graph,",
+}
 _AT_ONCE = 4096
+
+
+def _content(feature: Feature) -> str:
+    """Return what a prediction of a feature is, in words."""
+    if feature.kind is Kind.MASK:
+        return "a probability or a label"
+    if feature.kind is Kind.CATEGORICAL:
+        return f"a class from 0 to {feature.classes - 1}, or a score for each"
+    if feature.kind is Kind.SCALAR:
+        return "a number" if feature.width == 1 else f"{feature.width} numbers"
+    return f"a {feature.type_name}"
 
 
 class PredictTask(Task):
@@ -121,6 +145,18 @@ class PredictTask(Task):
             taken = stops
         if any(count != len(arrays[name]) for name, count in taken.items()):
             self._refuse_rows(arrays, split, path)
+
+    def file_endings(self) -> tuple[str, ...]:
+        """Return the endings of files; files of words name the classes of graphs."""
+        return self.endings if has_named_classes(self.card) else tuple(e for e in self.endings if e not in OF_WORDS)
+
+    def describe_rows(self) -> str:
+        """Return what a row of every output's array stands for and holds."""
+        rows = [f"{_ROWS[feature.location]} with {_content(feature)}" for feature in self.card.outputs]
+        if len(rows) == 1:
+            return rows[0]
+        named = (f"{feature.name}, {row}" for feature, row in zip(self.card.outputs, rows, strict=True))
+        return f"an array per output: {'; '.join(named)}"
 
     def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
         """Raise an error that names the first output whose array has not one row per item."""

@@ -271,6 +271,10 @@ class SelectTask(Task):
             raise EvaluationError(f"{path}: reads holds {unknown[0]!r}; the inputs are {', '.join(sorted(known))}")
         return tuple(self._cost_of_input[name] for name in inputs if name in self._cost_of_input)
 
+    def describe_rows(self) -> str:
+        """Return what a row stands for."""
+        return "a row per instance with the number of an algorithm or a score for each, or an array of costs per output"
+
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions) from a file of choices, of scores, or of predicted costs.
 

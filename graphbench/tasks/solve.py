@@ -33,6 +33,7 @@ class SolveTask(Task):
     """Solve the problem that the card names: ``task: {type: solve, problem: co.mis}``."""
 
     type: ClassVar[str] = "solve"
+    endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     floor_predictors: ClassVar[str] = "simple rules"
     unlabelled: ClassVar[tuple[str, ...]] = ("train",)
 
@@ -130,6 +131,10 @@ class SolveTask(Task):
         sums.add(SolvedGraphs(values, problem.maximise, labels, bounds))
         names = (self.card.metrics.primary, *self.card.metrics.also)
         return {name: metric(name).value(sums) for name in names if metric(name).repeatable}
+
+    def describe_rows(self) -> str:
+        """Return what a row stands for."""
+        return "a row per node, graph after graph, with its part of a solution or with scores that are decoded"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, rows): solutions, or scores that are decoded; one row per node, graph after graph."""

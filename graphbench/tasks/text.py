@@ -12,7 +12,7 @@ from graphbench.core.errors import CardError, EvaluationError
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.texts import TextEvaluator
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import are_words, read_texts, require_lines, write_texts
+from graphbench.tasks.files import OF_WORDS, are_words, read_texts, require_lines, write_texts
 from graphbench.tasks.prompts import Corpus, Prompts
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class TextTask(Task):
     """
 
     type: ClassVar[str] = "text"
+    endings: ClassVar[tuple[str, ...]] = OF_WORDS
     samples: ClassVar[str] = "prompts"
     several_processes: ClassVar[bool] = False
     validation_seed: ClassVar[int] = 20_240_606
@@ -198,6 +199,10 @@ class TextTask(Task):
         return notes
 
     # ------------------------------------------------------------------------------------------------ files
+
+    def describe_rows(self) -> str:
+        """Return what a line is."""
+        return "one answer per line"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (prompts, answers) from a file with one answer per line."""

@@ -30,6 +30,7 @@ class TraceTask(Task):
     """Predict the hints of every step of an algorithm, and its outputs."""
 
     type: ClassVar[str] = "trace"
+    endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
     samples: ClassVar[str] = "trajectories"
     validation_seed: ClassVar[int] = 20_221_025
 
@@ -139,6 +140,11 @@ class TraceTask(Task):
         return {name: self.evaluator().evaluate(truth, outputs).to_dict() for name, outputs in predicted.items()}
 
     # ------------------------------------------------------------------------------------------------ files
+
+    def describe_rows(self) -> str:
+        """Return what the arrays of outputs hold."""
+        names = ", ".join(feature.name for feature in self.card.outputs)
+        return f"an array per output ({names}), with a value per item, sample after sample"
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, outputs) from a file with an array per output.

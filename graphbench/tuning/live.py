@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _PER_SECOND = 4  # drawings; events only change counters
 _MOST_RUNNING = 8  # trials shown
 _LINES = 20  # log lines of a whole run, about
-_SILENCE = 600.0  # seconds after which the end of a trial is logged in any case
+_SILENCE = 60.0  # seconds after which the end of a trial is logged in any case
 
 
 @dataclass
@@ -133,6 +133,8 @@ class LiveDisplay:
             )
         if self._enabled:
             self._show()
+        elif not trials:
+            logger.info("%s: begun%s", self.state.title, f", {self.state.wanted} trials" * bool(self.state.wanted))
 
     def on_asked(self, asked: Asked) -> None:
         """Add a trial that starts."""

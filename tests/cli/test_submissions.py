@@ -64,7 +64,7 @@ def test_from_the_beginning_to_the_report(submit, root, truth, tmp_path):
     assert row.split("  ")[0] == DATASET and "0-2" in row and "accuracy 0.7500 ± 0.1250" in row
     assert "1/11 in part" in row and row.rstrip().endswith("accepted, remarks") and len(row) <= 80
     assert f"Data hashes compared with the data here: {DATASET} (test)" in lines
-    assert "Scores of 3 runs computed from predictions" in lines and "1 of 1 dataset accepted" in lines
+    assert "Scores computed from predictions: test (3 runs)" in lines and "1 of 1 dataset accepted" in lines
     with pytest.raises(SystemExit) as end:
         main(["report", "--records", str(records), "--output", str(tmp_path / "report.md")])
     assert end.value.code == 0 and "mine" in (tmp_path / "report.md").read_text()

@@ -177,11 +177,12 @@ def test_a_larger_budget_and_the_end_are_logged_at_once(caplog):
     for number, budget in enumerate((9, 9, 27, 27)):
         display.on_finished(Trial(number, number, {}, budget, 0, 0, Status.SUCCESS, 0.5, 1.0, budget, ""))
     lines = [record.getMessage() for record in caplog.records]
+    assert lines.pop(0) == "Tuning: begun, 1000 trials"
     assert len(lines) == 1 and "3 of 1000 done" in lines[0] and "at 27 steps" in lines[0]
     display.on_end()
     assert "4 of 1000 done" in caplog.records[-1].getMessage()
     display.on_end()
-    assert len(caplog.records) == 2
+    assert len(caplog.records) == 3
 
 
 def test_tests_have_no_terminal(caplog):

@@ -8,11 +8,12 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "Tables",
         "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, "
-        "scored on the same samples: same version and draw of the dataset, same content hash, same number of graphs. "
-        "A row holds the runs of one configuration with one budget; its runs differ in the seed alone. Small runs "
-        "(less budget or data than published, or nothing published) and runs whose budget is not stated have tables "
-        "of their own. Scores on other draws, older versions or fewer graphs stand in tables of their own, too, and "
-        "do not count in means over datasets.",
+        "scored on the same samples: same version and draw of the dataset, same content hash, same number of "
+        "graphs. A row holds the runs of one configuration with one budget; its runs differ in the seed alone. "
+        "Small runs (less budget or data than the configuration that is shipped under the model's name, a "
+        "configuration of one's own, or one that is small itself) and runs whose budget is not stated have tables "
+        "of their own. Scores on other draws, older versions or fewer graphs stand in tables of their own, too, "
+        "and do not count in means over datasets.",
     ),
     (
         "Scores",

@@ -189,9 +189,8 @@ def _known(value: float) -> float | None:
 def seed_p_values(samples: Sequence[Sample]) -> Floats:
     """Return the two-sided p-value of every pair over seeds; float64 ``[models, models]``, nan where not testable.
 
-    The test is Student's, of the paired differences, for models with the same seeds; Welch's for others. Differences
-    without any spread have p = 1 if they are 0, else p = 0. Models with fewer than three runs, or whose runs are all
-    alike, are not testable.
+    The test is Student's, of the paired differences, for models with the same seeds; Welch's for others. Models with
+    fewer than three runs, or whose runs are all alike, and paired differences that are all equal are not testable.
     """
     p = np.full((len(samples), len(samples)), np.nan)
     several = [i for i, sample in enumerate(samples) if sample.varies]

@@ -95,7 +95,8 @@ class _Check:
         self._require_one_model()
         for dataset, entry in self.entries.items():
             entry.records.sort(key=lambda record: (record.seed, record.data_seed))
-            check_group(entry, self.cards[dataset], self.budgets.get(dataset))
+            notes = None if self.description is None else self.description.notes
+            check_group(entry, self.cards[dataset], self.budgets.get(dataset), notes)
             if not entry.findings and not entry.records:
                 entry.add(
                     Level.REFUSED,
@@ -107,8 +108,11 @@ class _Check:
             self.report.add(Level.REFUSED, "there are neither records (*.json) nor predictions in the folder")
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the records of predictions on accepted datasets, and return their files."""
-        if self.description is None:
+        """Write the records of predictions on accepted datasets, and return their files.
+
+        Nothing is written where something of the submission as a whole is refused.
+        """
+        if self.description is None or self.report.is_refused:
             return []
         accepted = {name for name, entry in self.entries.items() if entry.verdict is not Verdict.REFUSED}
         return [save_record(record, folder) for dataset, record in self.computed if dataset in accepted]
@@ -168,7 +172,7 @@ class _Check:
                 name,
             )
         if not found.has_digest:
-            entry.add(Level.REMARK, NO_DIGEST, name)
+            entry.add(Level.REFUSED, NO_DIGEST, name)
         check_record(record, name, entry, self.data)
         entry.records.append(record)
 

@@ -162,10 +162,16 @@ class SubmissionReport:
         self.findings.append(Finding.of(level, text, file))
 
     @property
+    def is_refused(self) -> bool:
+        """Whether something that belongs to no dataset is refused, such as a file that cannot be read."""
+        return any(finding.level is Level.REFUSED for finding in self.findings)
+
+    @property
     def accepted(self) -> bool:
         """Whether there are results and all of them are accepted."""
-        own = any(finding.level is Level.REFUSED for finding in self.findings)
-        return bool(self.datasets) and not own and all(d.verdict is not Verdict.REFUSED for d in self.datasets)
+        if self.is_refused or not self.datasets:
+            return False
+        return all(dataset.verdict is not Verdict.REFUSED for dataset in self.datasets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report for JSON."""

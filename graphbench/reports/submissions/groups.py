@@ -10,7 +10,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import BUDGET_NOT_STATED, RunRecord, not_stated, replicates_of
+from graphbench.evaluation.results import BUDGET_NOT_STATED, OWN_MODEL, RunRecord, not_stated, replicates_of
 from graphbench.reports.own_models import published_budget
 from graphbench.reports.submissions.description import StatedBudget
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
@@ -21,13 +21,14 @@ _AGREE = {"rel_tol": 1e-6, "abs_tol": 1e-9}  # sums in another order, on another
 _MOST_NAMED = 4
 
 
-def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None) -> None:
+def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None, notes: str | None = None) -> None:
     """Add what is wrong with the runs on a dataset, or missing from them, to its findings.
 
     Args:
         entry: The dataset, with its records.
         card: Its card.
         stated: What the submission says of the training.
+        notes: What it says of itself, which records of own models repeat; None if there is no description.
     """
     if not entry.records:
         return
@@ -36,6 +37,7 @@ def check_group(entry: SubmittedDataset, card: Card, stated: StatedBudget | None
     _check_splits(entry, card)
     _check_against_trivial(entry, card)
     _check_budget(entry, card, stated)
+    _check_notes(entry, notes)
 
 
 def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -> str | None:
@@ -191,23 +193,57 @@ def _check_budget(entry: SubmittedDataset, card: Card, stated: StatedBudget | No
     lacking += ["parameters"] * (any(r.parameters is None for r in entry.records) and "hardware" in lacking)
     if lacking:
         entry.add(Level.MISSING, f"not stated: {', '.join(lacking)}; the columns of costs stay empty")
-    without = [seed for seed in entry.seeds if seed not in entry.recomputed]
+    _check_predictions(entry)
+
+
+def _check_predictions(entry: SubmittedDataset) -> None:
+    """Say which scores are those of the records alone, as there are no predictions of them."""
+    without = [seed for seed in entry.seeds if not entry.recomputed.get(seed)]
     if without:
         entry.add(Level.MISSING, f"no predictions of {_seeds_text(without)}, so the scores are those of the records")
+    for split in entry.complete:
+        scored = [record.seed for record in entry.records if split in record.scores]
+        lacking = sorted({seed for seed in scored if split not in entry.recomputed.get(seed, (split,))})
+        if lacking:
+            entry.add(
+                Level.REMARK if split == RANKED else Level.MISSING,
+                f"no predictions of {split} of {_seeds_text(lacking)}, so its scores are those of the records",
+            )
 
 
 def _compare_budgets(entry: SubmittedDataset, stated: StatedBudget) -> None:
     for record in entry.records:
-        for name in ("steps", "batch_size", "parameters"):
-            said, found = getattr(stated, name), getattr(record, name)
-            if name == "steps":
-                found = record.steps_asked
-            if said is not None and found is not None and said != found:
-                entry.add(
-                    Level.REFUSED,
-                    f"submission.yaml says {name}: {said}, the record of seed {record.seed} has {found}; correct one, "
-                    "or remove the record and write it again",
-                )
+        found: dict[str, Any] = {
+            "steps": record.steps_asked,
+            "batch_size": record.batch_size,
+            "parameters": record.parameters,
+        }
+        is_own = record.config.get("kind") == OWN_MODEL
+        if is_own:  # all of it came from the description, as it was when the record was written
+            machine = {name: record.hardware.get(name) for name in ("cpu", "gpu")}
+            found |= {"training_seconds": record.wall_seconds, **machine}
+        for name, there in found.items():
+            said = getattr(stated, name)
+            if said is None or said == there or (there is None and not is_own):
+                continue
+            has = "does not state it" if there is None else f"has {there}"
+            entry.add(
+                Level.REFUSED,
+                f"submission.yaml says {name}: {said}, the record of seed {record.seed} {has}; correct one, or remove "
+                "the record and write it again, which --records does where there are predictions",
+            )
+
+
+def _check_notes(entry: SubmittedDataset, notes: str | None) -> None:
+    """Remark on records that repeat an earlier description of the model."""
+    own = [record for record in entry.records if record.config.get("kind") == OWN_MODEL and record.notes]
+    old = [record.seed for record in own if record.notes != notes]
+    if notes is not None and old:
+        entry.add(
+            Level.REMARK,
+            f"submission.yaml says other things of the model than the records of {_seeds_text(old)}; remove these, and "
+            "--records writes them again from the predictions",
+        )
 
 
 def _seeds_text(seeds: Sequence[int]) -> str:

@@ -237,7 +237,7 @@ def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None)
     except GraphBenchError as error:
         words = str(error).replace(AS_LOGITS, "write `scores: logit` for the dataset in submission.yaml")
         words = words.replace(
-            SAME_LIMIT, "write `limit:` for the dataset in submission.yaml if they are of fewer samples"
+            SAME_LIMIT, "write `limit:` for the dataset in submission.yaml if they are of its first samples alone"
         )
         raise EvaluationError(words if file.name in words else f"{file.name}: {words}") from error
     except Exception as error:  # whatever a hostile file makes numpy, zlib or a judge raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 from graphbench.catalog.cards import Card
@@ -12,19 +13,21 @@ from graphbench.core.errors import GraphBenchError, ResultError
 from graphbench.core.untrusted import strict_json
 from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.aggregates import absurd_number
+from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.results import DIGEST, OWN_MODEL, RunRecord, not_stated, parse_record
 from graphbench.reports.own_models import require_protocol
 from graphbench.reports.submissions.data import CanonicalData
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
+from graphbench.training.config import load_config
 
 MOST_BYTES = 16 * 2**20
 _WRITE_ANEW = "write it with graphbench evaluate or train, or give predictions"
 _MOST_NAME = 120  # characters of the name of a split or a metric
 _SHOWN = 12  # digits of a hash
+_MOST_DEVIATIONS = 3  # of replicates; the committed records are within a quarter of one
+_ROUNDING = 1e-6
 
-NO_DIGEST = (
-    "it has no digest, so an edit of it would not be noticed; records written by graphbench 0.1 or later have one"
-)
+NO_DIGEST = f"it has no digest, so an edit of it would not be noticed; {_WRITE_ANEW}"
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,21 @@ def read_submitted(path: Path) -> SubmittedRecord:
     except (OSError, ValueError) as error:
         raise ResultError(f"no JSON record: {error}") from error
     record = parse_record(payload, path)
+    _require_numbers(payload["scores"])
     lists: list[Iterable[str]] = [record.scores, record.data_hashes, record.graphs_scored, record.curves]
     for names in (*lists, *record.scores.values()):
         long = next((name for name in names if len(name) > _MOST_NAME or "\n" in name), None)
         if long is not None:
             raise ResultError(f"{long[:40]!r}... is no name of a split, metric or curve")
     return SubmittedRecord(record, path, isinstance(payload, dict) and DIGEST in payload)
+
+
+def _require_numbers(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse scores that are no numbers of JSON, such as texts, though they could be read as such."""
+    for split, own in scores.items():
+        for metric, value in own.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ResultError(f"{metric} of {split} is {value!r:.40}, which is no number")
 
 
 def split_of(card: Card, name: str) -> str | None:
@@ -82,6 +94,8 @@ def check_record(record: RunRecord, name: str, entry: SubmittedDataset, data: Ca
         entry.add(Level.REFUSED, f"it counts as a full budget, but {lacking}", name)
     try:
         card = data.card(record)
+        if record.budget.small is False and not is_own and (why := smaller_than_full(record, card)):
+            entry.add(Level.REFUSED, f"it counts as a full budget, but {why}; {_WRITE_ANEW}", name)
         _check_scores(record, name, card, entry)
         if not data.is_of_files(card, record):
             require_protocol(card, record.protocol)
@@ -103,6 +117,9 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
     for split in (scored for scored in record.scores if scored in card.all_splits):
         if primary not in record.scores[split]:
             entry.add(Level.REFUSED, f"{split} has no score of {primary}, the metric that ranks models", name)
+        _check_names(record, split, name, entry)
+        if not _fits_replicates(record.scores[split].get(primary), record.replicates.get(split, [])):
+            entry.add(Level.REFUSED, f"{primary} of {split} is far from its bootstrap replicates; {_WRITE_ANEW}", name)
         full, count = card.split(split).count, record.graphs_scored.get(split)
         if count is None:
             uncounted.append(split)
@@ -122,6 +139,47 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
             f"it does not say how many samples of {', '.join(uncounted)} were scored; {_WRITE_ANEW}",
             name,
         )
+
+
+def smaller_than_full(record: RunRecord, card: Card) -> str | None:
+    """Return why a run of ``graphbench train`` has no full budget, by its own configuration; None if it has one.
+
+    The budget of the configuration that is shipped under the model's name counts, not the one that the record states.
+    """
+    config, training = record.config, record.config.get("training")
+    if config.get("limit") is not None:
+        return f"its splits were limited to {config['limit']!r:.40} samples"
+    if config.get("overridden"):
+        return "it changed keys of its configuration (overridden)"
+    try:
+        shipped = load_config(card.id, record.model, family=card.family)
+    except GraphBenchError as error:
+        return f"its configuration is none of graphbench's ({error})"
+    if shipped.small:
+        return f"{record.model} is a small configuration"
+    together = config.get("datasets")
+    least = (shipped.reference_steps or 0) * max(1, len(together) if isinstance(together, list) else 1)
+    asked, taken = record.steps_asked or 0, record.steps
+    if asked < least:
+        return f"it has {asked:,} steps, and {record.model} {least:,}"
+    may_stop = isinstance(training, Mapping) and training.get("patience") is not None
+    if taken is not None and taken < asked and not may_stop:
+        return f"it took {taken:,} of {asked:,} steps"
+    return None
+
+
+def _check_names(record: RunRecord, split: str, name: str, entry: SubmittedDataset) -> None:
+    """Refuse scores of a split that are of no metric; metrics of single outputs or channels have a longer name."""
+    for metric in record.scores[split]:
+        if metric not in METRICS and not any(metric.startswith(f"{known}_") for known in METRICS):
+            entry.add(Level.REFUSED, f"it has a score {metric!r} of {split}, which is no metric", name)
+
+
+def _fits_replicates(score: float | None, replicates: Sequence[float]) -> bool:
+    """Return whether a score is within a few deviations of the mean of its bootstrap replicates, as true ones are."""
+    if score is None or not replicates:
+        return True
+    return abs(score - fmean(replicates)) <= _MOST_DEVIATIONS * pstdev(replicates) + _ROUNDING
 
 
 def _check_limit(record: RunRecord, name: str, card: Card, entry: SubmittedDataset, data: CanonicalData) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 import graphbench
 from graphbench.catalog import resources
-from graphbench.evaluation.results import RunRecord, save_record
+from graphbench.evaluation.results import RunRecord, _digest, save_record
 from graphbench.reports.submissions import SubmissionReport, check_submission
 
 from ...conftest import FAMILY, LABELLED, MIS
@@ -102,11 +102,11 @@ def saved(record: RunRecord, folder: Path) -> Path:
 
 
 def edited(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Change a record's file, without a digest, so that only the change can be found."""
+    """Change a record's file, with a digest that fits, so that only the change can be found."""
     content = json.loads(path.read_text())
     content.pop("digest")
     change(content)
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps({**content, "digest": _digest(content)}))
 
 
 @pytest.fixture

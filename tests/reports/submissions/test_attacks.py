@@ -21,6 +21,7 @@ from graphbench.reports.report import build_report
 from graphbench.reports.submissions import Verdict, check_submission
 from graphbench.reports.submissions import folder as folders
 from graphbench.reports.submissions import predictions as limits
+from graphbench.reports.submissions.records import smaller_than_full
 from graphbench.tasks.files import read_texts
 
 from .conftest import SETS, TREES, describe, edited, noisy, place_of, predict, record_of, saved, told
@@ -93,7 +94,7 @@ def test_another_version_fingerprint_draw_and_dataset(folder, root, check):
         ({"dataset": f"algoreas/{HOSTILE}\x1b[2J"}, "the character \\x1b, which cannot be printed"),
         ({"dataset": "../../etc/passwd"}, "unknown dataset '../../etc/passwd'"),
         ({"model": "other"}, "it is of the model 'other', submission.yaml names 'mine'"),
-        ({"model": HOSTILE}, "model: Value error, the name of a model has letters"),
+        ({"model": HOSTILE}, "is refused: the name of a model has letters"),
     ]:
         path = folder / "records" / "a.json"
         path.parent.mkdir(exist_ok=True)
@@ -114,16 +115,12 @@ def test_counts_of_samples_that_cannot_be(folder, root, check):
     path = saved(record_of(root), folder)
     edited(path, lambda content: content["graphs_scored"].update(test=5))
     assert "5 of 12 samples of test were scored, but it is not marked as a small run" in refusal(check)
-    edited_again = json.loads(path.read_text())
-    edited_again["graphs_scored"] = {}
-    path.write_text(json.dumps(edited_again))
+    edited(path, lambda content: content.update(graphs_scored={}))
     assert "it does not say how many samples of test were scored" in refusal(check)
-    edited_again.update(graphs_scored={"test": 12}, data_hashes={})
-    path.write_text(json.dumps(edited_again))
+    edited(path, lambda content: content.update(graphs_scored={"test": 12}, data_hashes={}))
     assert "it has no hash of the data of test" in refusal(check)
-    edited_again.update(data_hashes=json.loads(saved(record_of(root), folder).read_text())["data_hashes"])
-    edited_again["budget"].update(small=False)
-    path.write_text(json.dumps(edited_again))
+    hashes = record_of(root).data_hashes
+    edited(path, lambda content: content.update(data_hashes=hashes, budget={**content["budget"], "small": False}))
     assert "it counts as a full budget, but" in refusal(check)
 
 
@@ -176,17 +173,95 @@ def test_records_that_were_edited_or_are_no_records(folder, root, check):
     path.write_text(text.replace('"schema": 1', '"schema": 99'))
     assert "has the record format 99, newer than this version reads" in refusal(check)
     path.write_text("[1, 2]")
-    assert "record: Input should be a valid dictionary" in refusal(check)
+    assert "[1, 2] is refused: write keys with values" in refusal(check)
     path.write_text(text.replace('"notes": ""', f'"notes": "", "{HOSTILE}": 1'))
     assert "was changed" in refusal(check)
     path.write_bytes(b'"' + b"a" * (17 * 2**20) + b'"')
     assert "it is larger than 16,777,216 bytes" in refusal(check)
 
 
-def test_records_without_a_digest_are_remarked_on(folder, root, check):
-    edited(saved(record_of(root), folder), lambda content: None)
+def test_records_without_a_digest_are_refused(folder, root, check):
+    path = saved(record_of(root), folder)
+    assert check().accepted
+    content = json.loads(path.read_text())
+    del content["digest"]
+    path.write_text(json.dumps(content))
+    assert "it has no digest, so an edit of it would not be noticed" in refusal(check)
+
+
+@pytest.mark.parametrize("score", ["0.25", True])
+def test_scores_that_are_no_numbers(folder, root, check, score):
+    edited(saved(record_of(root), folder), lambda content: content["scores"]["test"].update(f1=score))
+    assert f"f1 of test is {score!r}, which is no number" in refusal(check)
+
+
+def test_scores_of_no_metric(folder, root, check):
+    path = saved(record_of(root), folder)
+    edited(path, lambda content: content["scores"]["test"].update(f1_start=0.5))
+    assert check().accepted  # as of one of several outputs
+    edited(path, lambda content: content["scores"]["test"].update(foo=12.0))
+    assert "it has a score 'foo' of test, which is no metric" in refusal(check)
+
+
+def test_replicates_that_are_not_those_of_the_score(folder, root, check):
+    path = saved(record_of(root), folder)
+    near, far = ([centre - 0.01, centre, centre + 0.01] * 20 for centre in (0.25, 0.1))
+    edited(path, lambda content: content.update(replicates={"test": near}))
+    assert check().accepted
+    for values in (far, [0.26] * 60):
+        edited(path, lambda content, values=values: content.update(replicates={"test": values}))
+        assert "f1 of test is far from its bootstrap replicates" in refusal(check)
+
+
+def test_scores_without_their_predictions_are_those_of_the_records(folder, check, targets):
+    predict(folder, targets, splits="val,test")
+    assert check(records=folder / "records").accepted
+    assert "no predictions" not in told(check(), "remark") + told(check(), "missing")
+    for seed in range(3):
+        (place_of(folder, seed=seed) / "test.npz").unlink()
     report = check()
-    assert report.accepted and "it has no digest, so an edit of it would not be noticed" in told(report, "remark")
+    assert "no predictions of test of seeds 0, 1, 2, so its scores are those of the records" in told(report, "remark")
+    assert set(report.datasets[0].recomputed.values()) == {("val",)}
+
+
+def test_records_that_say_less_than_a_later_description(folder, check, targets):
+    predict(folder, targets, seeds=range(1))
+    assert check(records=folder / "records").accepted
+    describe(folder, datasets={TREES: {"steps": 10, "gpu": "NVIDIA A100", "training_seconds": 60}})
+    found = refusal(check)
+    for key in ("steps: 10", "gpu: NVIDIA A100", "training_seconds: 60"):
+        assert f"submission.yaml says {key}" in found
+    assert "the record of seed 0 does not state it; correct one, or remove the record and write it again" in found
+    describe(folder, description="Two layers.")
+    report = check()
+    assert report.accepted and "says other things of the model than the records of seed 0" in told(report, "remark")
+
+
+def test_nothing_is_written_of_a_submission_that_is_refused_as_a_whole(folder, check, targets):
+    predict(folder, targets, seeds=range(1))
+    (folder / "broken.json").write_text("{}")
+    report = check(records=folder / "written")
+    assert "broken.json" in told(report) and all(entry.verdict is not Verdict.REFUSED for entry in report.datasets)
+    assert report.written == [] and not (folder / "written").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, None),
+        ({"config": {"limit": 200}}, "its splits were limited to 200 samples"),
+        ({"config": {"overridden": ["model.hidden"]}}, "it changed keys of its configuration"),
+        ({"config": {"training": {"steps": 3, "patience": None}}}, "it has 3 steps, and gin 11,880"),
+        ({"steps": 3}, "it took 3 of 11,880 steps"),
+        ({"model": "gin_small"}, "gin_small is a small configuration"),
+        ({"model": "mine"}, "its configuration is none of graphbench's"),
+    ],
+)
+def test_full_budgets_that_the_record_itself_contradicts(change, why):
+    (record,) = [r for r in load_records("algoreas/mst_easy") if r.budget.small is False]
+    config = {**record.config, **change.get("config", {})}
+    found = smaller_than_full(record.model_copy(update={**change, "config": config}), graphbench.card("mst_easy"))
+    assert found is None if why is None else found is not None and why in found
 
 
 def test_runs_of_several_configurations(folder, root, check):
@@ -297,13 +372,17 @@ def test_a_million_lines_are_refused_by_their_number_in_little_memory(tmp_path, 
         path.unlink()
 
 
-def test_arrays_and_texts_beyond_the_limits(folder, check, targets, monkeypatch):
+def test_arrays_and_texts_beyond_the_limits(folder, root, check, targets, monkeypatch):
     predict(folder, targets, seeds=range(1))
     monkeypatch.setattr(limits, "MOST_ARRAY_BYTES", 16)
     assert "bytes of arrays, more than the 16 that are read" in refusal(check)
     monkeypatch.setattr(limits, "MOST_TEXT_BYTES", 4)
     (place_of(folder) / "test.npz").unlink()
     (place_of(folder) / "test.txt").write_text("yes\nno\n")
+    assert "(endings: .npz, .npy), and holds a row per column of edge_index" in refusal(check)
+    graphbench.Loader("clutrr/gen_23", root=root, limit=6, workers=1).load("test")
+    describe(folder, datasets={"clutrr/gen_23": {"limit": 6}})
+    (place_of(folder, "clutrr/gen_23") / "test.txt").write_text("aunt\n" * 6)
     assert "test.txt is larger than 4 bytes; write the answers alone" in refusal(check)
 
 
@@ -598,7 +677,7 @@ def test_seeds_that_are_lost_are_named_and_scores_belong_to_their_runs(folder, c
     assert found["lost_seeds"] == [1]
     assert set(found["scores"]["test"]) == {"0", "2"} and set(found["scores"]["val"]) == {"0"}
     show_submission.report(report, as_json=False)
-    assert "0, 2, not 1" in capsys.readouterr().out
+    assert "0, 2, 1 refused" in capsys.readouterr().out
 
 
 def test_a_submission_that_is_refused_as_a_whole_is_not_called_accepted(folder, check, targets, capsys):
@@ -609,7 +688,10 @@ def test_a_submission_that_is_refused_as_a_whole_is_not_called_accepted(folder, 
     report = check()
     assert not report.accepted and all(entry.verdict is not Verdict.REFUSED for entry in report.datasets)
     show_submission.report(report, as_json=False)
-    assert "1 of 1" not in (told := capsys.readouterr().out) and "the submission as a whole is refused" in told
+    assert (
+        "1 of 1" not in (told := capsys.readouterr().out)
+        and "something is refused that belongs to no dataset above" in told
+    )
 
 
 def test_a_number_that_python_cannot_print(folder, check, targets):
