@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -277,3 +278,11 @@ def test_a_text_model_from_end_to_end(tmp_path):
     run("report", "clrs_text/*", "--records", str(tmp_path / "records"), "--output", str(tmp_path / "report.md"))
     text = (tmp_path / "report.md").read_text()
     assert "clrs_text/minimum" in text and "| test_n11 | 11 |" in text
+
+
+def test_progress_of_long_work_is_logged_without_an_option(capsys):
+    with pytest.raises(SystemExit):
+        main(["list", "mst_easy"])
+    capsys.readouterr()
+    for name in ("graphbench.core.progress", "graphbench.tuning.live"):
+        assert logging.getLogger(name).isEnabledFor(logging.INFO)

@@ -10,7 +10,7 @@ import pytest
 
 from graphbench.cli.app import main
 from graphbench.core.errors import ArgumentError
-from graphbench.evaluation.results import save_record
+from graphbench.evaluation.results import load_records, save_record
 from graphbench.evaluation.results_table import COLUMNS, as_rows
 
 from ..evaluation.conftest import make_record
@@ -59,6 +59,11 @@ def test_the_table_has_the_primary_metric_on_test(run, folder, monkeypatch):
         [MST, "gt", "0.8000"],
     ]
     assert table(out)[0][-3:] == ["0", "100", "small"] and table(out)[1][-1] == "full"
+    (graphs,) = {row[-4] for row in table(out)}
+    assert out.split("\n")[0].split()[5] == "graphs" and graphs == "-"  # older records do not say
+    record = load_records(MST, folder)[0].model_copy(update={"seed": 9, "graphs_scored": {"test": 1234}})
+    save_record(record, folder)
+    assert "1,234" in [row[-4] for row in table(run("results", "--records", folder)[1])]
     assert "4 rows; --csv and --json print all columns" in out
 
 

@@ -58,3 +58,20 @@ def test_builders_refuse_tasks_that_ask_for_no_structures() -> None:
         config = load_config(card.address, model)
         with pytest.raises(ConfigError, match=r"generate structures, and .*aig:ands asks for reference_ands"):
             build_task_model(config.model, {card.address: TaskFeatures.of(card)})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "endings", "rows"),
+    [
+        ("mst_easy", ".npz, .npy", "a row per column of edge_index, graph after graph, with a probability or a label"),
+        ("topological_sort_easy", ".npz, .npy", "a row per node, graph after graph, with a number"),
+        ("clutrr/gen_23", ".npz, .npy, .jsonl, .txt", "a row per graph with a class from 0 to 21, or a score for each"),
+        ("circuits/converters_5:both", ".npz, .npy", "an array per output: ratio, a row per graph with a number; eff"),
+        ("clrs/bfs", ".npz, .npy", "an array per output (pi), with a value per item, sample after sample"),
+        ("clrs_text/bfs", ".txt, .jsonl", "one answer per line"),
+        ("co/rb_small:mis", ".npz, .npy", "a row per node, graph after graph, with its part of a solution or with sco"),
+    ],
+)
+def test_files_of_predictions_are_described_as_they_are_read(dataset, endings, rows):
+    told = task_of(graphbench.card(dataset)).describe_files("test")
+    assert f"(endings: {endings}), and holds {rows}" in told
