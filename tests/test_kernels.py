@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -109,23 +108,22 @@ def test_processes_that_compile_at_once_share_one_cache(tmp_path):
 
 
 def test_a_kernel_lets_other_threads_go_on():
-    ran, beats = threading.Event(), []
+    begun, ran = threading.Event(), threading.Event()
 
     def run():
         slow(100)
-        started = time.perf_counter()
+        begun.set()
         slow(300_000_000)
         ran.set()
-        beats.append(time.perf_counter() - started)
 
     thread = threading.Thread(target=run)
     thread.start()
-    longest, last = 0.0, time.perf_counter()
+    begun.wait()
+    turns = 0  # of this thread while the kernel runs: one at most if it kept the interpreter's lock
     while not ran.wait(0.005):
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
+        turns += 1
     thread.join()
-    assert longest < beats[0] / 2
+    assert turns > 3
 
 
 @kernels.kernel

@@ -49,18 +49,43 @@ def test_there_is_a_case_for_every_processor_of_the_reference():
     assert processors == {"deepsets", "gat", "gatv2", "mpnn", "gmpnn", "pgn", "triplet_mpnn", "triplet_gmpnn"}
 
 
+def moved_by_rounding(case, found):
+    """Return feature -> the largest change of its raw values when every weight changes by a rounding error.
+
+    Both sides compute in float32, and in which order sums are taken depends on the processor.
+    """
+    moved, generator = {}, torch.Generator().manual_seed(0)
+    for _ in range(8):
+        model = model_of(case)
+        with torch.no_grad():
+            for weights in model.parameters():
+                weights.mul_(
+                    1 + torch.finfo(weights.dtype).eps * (2 * torch.rand(weights.shape, generator=generator) - 1)
+                )
+            other = model(batch_of(case), "a")
+        for name, values in [*found.outputs.items(), *found.hints.items()]:
+            change = ({**other.outputs, **other.hints}[name] - values).abs()
+            change = change[change.isfinite()]
+            moved[name] = max(moved.get(name, 0.0), float(change.max()) if len(change) else 0.0)
+    assert max(moved.values()) < 1e-3
+    return moved
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_raw_values_are_the_reference_s(case):
     batch, model = batch_of(case), model_of(case)
     with torch.no_grad():
         found = model(batch, "a")
+    rounding = moved_by_rounding(case, found)
     outputs, hints = part(case, "raw_output"), part(case, "raw_hint")
     assert set(found.outputs) == set(outputs) and set(found.hints) == set(hints)
     for name, expected in outputs.items():
-        torch.testing.assert_close(found.outputs[name], expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(found.outputs[name], expected, rtol=1e-4, atol=1e-4 + 4 * rounding[name])
     for name, expected in hints.items():
         running = batch.lengths > torch.arange(len(expected)).unsqueeze(1) + 1
-        torch.testing.assert_close(found.hints[name][running], expected[running], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            found.hints[name][running], expected[running], rtol=1e-4, atol=1e-4 + 4 * rounding[name]
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
