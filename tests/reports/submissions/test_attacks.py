@@ -254,10 +254,13 @@ def test_nothing_is_written_of_a_submission_that_is_refused_as_a_whole(folder, c
         ({"config": {"training": {"steps": 3, "patience": None}}}, "it has 3 steps, and gin 11,880"),
         ({"steps": 3}, "it took 3 of 11,880 steps"),
         ({"model": "gin_small"}, "gin_small is a small configuration"),
-        ({"model": "mine"}, "its configuration is none of graphbench's"),
+        ({"model": "mine"}, "mine is none of graphbench's configurations"),
+        ({"model": "mine.yaml"}, "mine.yaml is none of graphbench's configurations"),
     ],
 )
-def test_full_budgets_that_the_record_itself_contradicts(change, why):
+def test_full_budgets_that_the_record_itself_contradicts(change, why, tmp_path, monkeypatch):
+    (tmp_path / "mine.yaml").write_text("training: {steps: 1}")
+    monkeypatch.chdir(tmp_path)
     (record,) = [r for r in load_records("algoreas/mst_easy") if r.budget.small is False]
     config = {**record.config, **change.get("config", {})}
     found = smaller_than_full(record.model_copy(update={**change, "config": config}), graphbench.card("mst_easy"))
