@@ -130,9 +130,8 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
         metric = row["metric"] + arrows[row["higher_is_better"]]
-        steps = "-" if row["steps"] is None else f"{row['steps']:,}"
+        graphs, steps = ("-" if row[key] is None else f"{row[key]:,}" for key in ("graphs_scored", "steps"))
         names = map(_printable, (row["dataset"], row["model"], row["split"], metric))
-        graphs = "-" if row["graphs_scored"] is None else f"{row['graphs_scored']:,}"
         score, seed = score_text(row["value"]), f"{row['seed']}{draw}"
         table.add_row(*names, score, graphs, seed, steps, _BUDGETS[row["small"]])
     print_table(table)

@@ -76,9 +76,23 @@ class RunConfig(BaseModel):
 
         A file's budget is that of one dataset: several that are trained together need as much each.
         """
-        if self.small or self.limit is not None or self.reference_steps is None or self.overridden:
-            return True
-        return self.training.steps < self.reference_steps * max(1, len(self.datasets))
+        return self.why_small is not None
+
+    @property
+    def why_small(self) -> str | None:
+        """The first reason for which the run is a small one, in words; None if it is not."""
+        if self.limit is not None:
+            return f"its splits were limited to {self.limit} samples"
+        if self.overridden:
+            return "it changed keys of its configuration (overridden)"
+        if self.small:
+            return f"{self.model_name} is a small configuration"
+        if self.reference_steps is None:
+            return f"{self.model_name} is none of graphbench's configurations"
+        least = self.reference_steps * max(1, len(self.datasets))
+        if self.training.steps < least:
+            return f"it has {self.training.steps:,} steps, and {self.model_name} {least:,}"
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON files hold; facts that only some runs have are left out of the others'."""

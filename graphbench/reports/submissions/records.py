@@ -147,24 +147,22 @@ def smaller_than_full(record: RunRecord, card: Card) -> str | None:
     The budget of the configuration that is shipped under the model's name counts, not the one that the record states.
     """
     config, training = record.config, record.config.get("training")
-    if config.get("limit") is not None:
-        return f"its splits were limited to {config['limit']!r:.40} samples"
-    if config.get("overridden"):
-        return "it changed keys of its configuration (overridden)"
-    domain = card.id.partition("/")[0]
+    domain, asked = card.id.partition("/")[0], record.steps_asked or 0
     if f"{domain}/{record.model}" not in list_configs(domain):  # never a file that the name may lead to
         return f"{record.model} is none of graphbench's configurations"
     shipped = load_config(card.id, record.model, family=card.family)
-    if shipped.small:
-        return f"{record.model} is a small configuration"
     together = config.get("datasets")
-    least = (shipped.reference_steps or 0) * max(1, len(together) if isinstance(together, list) else 1)
-    asked, taken = record.steps_asked or 0, record.steps
-    if asked < least:
-        return f"it has {asked:,} steps, and {record.model} {least:,}"
+    stated = {
+        "limit": config.get("limit"),
+        "overridden": config.get("overridden"),
+        "datasets": together if isinstance(together, list) else (),
+        "training": shipped.training.model_copy(update={"steps": asked}),
+    }
+    if why := shipped.model_copy(update=stated).why_small:
+        return why[:_MOST_NAME]
     may_stop = isinstance(training, Mapping) and training.get("patience") is not None
-    if taken is not None and taken < asked and not may_stop:
-        return f"it took {taken:,} of {asked:,} steps"
+    if record.steps is not None and record.steps < asked and not may_stop:
+        return f"it took {record.steps:,} of {asked:,} steps"
     return None
 
 

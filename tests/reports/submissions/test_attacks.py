@@ -691,10 +691,8 @@ def test_a_submission_that_is_refused_as_a_whole_is_not_called_accepted(folder, 
     report = check()
     assert not report.accepted and all(entry.verdict is not Verdict.REFUSED for entry in report.datasets)
     show_submission.report(report, as_json=False)
-    assert (
-        "1 of 1" not in (told := capsys.readouterr().out)
-        and "something is refused that belongs to no dataset above" in told
-    )
+    printed = capsys.readouterr().out
+    assert "1 of 1" not in printed and "something is refused that belongs to no dataset above" in printed
 
 
 def test_a_number_that_python_cannot_print(folder, check, targets):
