@@ -84,12 +84,12 @@ def test_searches_find_planted_colourings(search, num_nodes, colours, p):
 def test_searches_give_up_on_too_few_colours(search, edges_of):
     edges = edges_of(nx.complete_graph(6))
     lists = neighbour_lists(6, edges)
-    start = np.zeros(6, np.int32) if search is remove_conflicts else np.full(6, -1, np.int32)
-    assert search(lists, start, 5, 500, random_state(1, 0)) == (False, 500)
-    coloured = start[edges].min(axis=1) >= 0
-    assert conflicts(edges[coloured], start) == (1 if search is remove_conflicts else 0)
-    one = search(lists, start.copy(), 1, 50, random_state(1, 0))
-    assert one == (False, 50)
+    start = np.full(6, 0 if search is remove_conflicts else -1, np.int32)
+    colour = start.copy()
+    assert search(lists, colour, 5, 500, random_state(1, 0)) == (False, 500)
+    coloured = colour[edges].min(axis=1) >= 0
+    assert conflicts(edges[coloured], colour) == (1 if search is remove_conflicts else 0)
+    assert search(lists, start, 1, 50, random_state(1, 0)) == (False, 50)
 
 
 @pytest.mark.parametrize("partial", [False, True])
