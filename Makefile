@@ -14,7 +14,7 @@ DEMO_TRAIN  ?= 1000000
 DEMO_TEST   ?= 50
 DEMO_SEEDS  ?= 0
 
-.PHONY: demo test test-all lint docs docs-check browser bench package-check lowest licences clean
+.PHONY: demo test test-all bounds lint docs docs-check browser bench package-check lowest licences clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("graphbench needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else None'
@@ -49,6 +49,11 @@ test: lint
 
 test-all: lint docs browser
 	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q
+
+# the tests that run kernels, compiled with checks of array bounds, in a cache of their own (about 30 minutes)
+bounds: $(STAMP)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(abspath build/bounds) $(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope \
+	  --timeout 1800 -q tests/data tests/domains tests/models tests/tasks tests/training
 
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,sat,chip]'
