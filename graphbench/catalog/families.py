@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from graphbench.catalog.card_checks import staged
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, parse_features
-from graphbench.catalog.resources import read_yaml
+from graphbench.catalog.resources import TOO_DEEP, read_yaml
 from graphbench.catalog.sections import LabelSpec, Measured, NamedTask
 from graphbench.core.errors import CardError
 from graphbench.core.suggestions import closest
@@ -60,7 +60,7 @@ def load_family(path: Path) -> tuple[Card, ...]:
     try:
         return _cards(raw, path)
     except RecursionError:
-        raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough") from None
+        raise CardError(f"{path}: {TOO_DEEP}") from None
 
 
 def _cards(raw: Any, path: Path) -> tuple[Card, ...]:

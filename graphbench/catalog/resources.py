@@ -129,6 +129,7 @@ def folder_with(name: str, path: Path) -> Path | None:
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # five times as fast where PyYAML comes with libyaml
 _MAX_LEVELS = 100
+TOO_DEEP = "its lists and mappings are nested too deeply; a few levels are enough"
 
 
 class _StrictLoader(_SafeLoader):  # type: ignore[misc]
@@ -168,6 +169,8 @@ def read_yaml(path: Path) -> Any:
         _check_levels(path, text)
         return yaml.load(text, Loader=_StrictLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
+        if "nesting depth" in str(error):  # libyaml refuses a thousand levels and more since 0.2.6
+            raise CardError(f"{path}: {TOO_DEEP}") from error
         raise CardError(f"{path}: not valid YAML: {error}") from error
 
 
@@ -180,4 +183,4 @@ def _check_levels(path: Path, text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             levels -= 1
         if levels > _MAX_LEVELS:
-            raise CardError(f"{path}: its lists and mappings are nested too deeply; a few levels are enough")
+            raise CardError(f"{path}: {TOO_DEEP}")

@@ -19,6 +19,7 @@ from graphbench.core.plugins import load_targets, plugin_targets
 from graphbench.core.processes.cluster import Versions
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     ExecutorPool,
     Handle,
@@ -27,7 +28,6 @@ from graphbench.core.processes.pool import (
     available_cores,
     call,
     error_line,
-    pickled,
 )
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from graphbench.core.errors import GraphBenchError, TuningError
 from graphbench.core.plugins import plugin_targets
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     Handle,
     Limits,
@@ -22,7 +23,6 @@ from graphbench.core.processes.pool import (
     WorkerFailure,
     WorkerLost,
     error_line,
-    pickled,
 )
 from graphbench.data.workers import EVERYTHING, version_measure
 from graphbench.reports.tuning.trials import Status

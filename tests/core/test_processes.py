@@ -17,6 +17,7 @@ import pytest
 
 from graphbench.core.errors import GenerationError
 from graphbench.core.processes.local import LocalPool, block_sigint
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     MAX_TRIES,
     ExecutorPool,
@@ -28,7 +29,6 @@ from graphbench.core.processes.pool import (
     WorkerLost,
     call,
     error_line,
-    pickled,
 )
 from graphbench.core.processes.worker import RemoteTraceback
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphbench.core.errors import ClusterError, MissingDependency
 from graphbench.core.files import clear_errors, is_there
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import THREAD_LIMITS, error_line
 
 if TYPE_CHECKING:
@@ -271,10 +272,7 @@ def shipped(function: Callable[..., Any], *arguments: Any) -> bytes:
     A worker that cannot unpickle a job closes its connection and exits without a message. Every process can read bytes;
     without this package, the job itself fails with an ``ImportError``.
     """
-    from cloudpickle import dumps
-
-    content: bytes = dumps(_Call(function, arguments))
-    return content
+    return pickled(_Call(function, arguments))
 
 
 def run_checked(requirements: Requirements, function: Callable[..., _R], *arguments: Any) -> _R:

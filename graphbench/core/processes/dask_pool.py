@@ -29,6 +29,7 @@ from graphbench.core.processes.cluster import (
     shipped,
 )
 from graphbench.core.processes.local import idle_processes
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     POLL_SECONDS,
     FuturePool,
@@ -37,7 +38,6 @@ from graphbench.core.processes.pool import (
     WorkerLost,
     error_line,
     is_worker_loss,
-    pickled,
 )
 
 if TYPE_CHECKING:

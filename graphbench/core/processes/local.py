@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     POLL_SECONDS,
     THREAD_LIMITS,
@@ -37,7 +38,6 @@ from graphbench.core.processes.pool import (
     WorkerFailure,
     WorkerLost,
     is_worker_loss,
-    pickled,
 )
 from graphbench.core.processes.worker import Ready, RemoteTraceback, Reply, Unusable
 

@@ -102,17 +102,6 @@ class Handle:
         return max(1, self.failure_count + (not isinstance(self.error, WorkerLost)))
 
 
-def pickled(value: Any) -> bytes:
-    """Return a value as bytes that workers can load; functions of a script or notebook are pickled by value.
-
-    Raises:
-        Exception: Any error of pickling.
-    """
-    import cloudpickle
-
-    return bytes(cloudpickle.dumps(value))
-
-
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return ``function(*arguments)``: the function of a pool whose jobs name their functions."""
     return function(*arguments)
