@@ -162,10 +162,15 @@ def test_a_full_heap_is_filled_anew(random_edges):
         wide = solved(60, edges, weight, memory)
         peak = int((memory >= 0).sum())
         memory[:] = -1
-        tight = solved(60, edges, weight, memory[: peak - 5])
+        try:
+            tight = solved(60, edges, weight, memory[: peak - 5])
+        except IndexError:  # `make bounds`: too small even for the events that still count
+            continue
+        if (memory[peak - 5 :] >= 0).any():  # the same where bounds are not checked
+            continue
         assert_optimal(60, edges, weight, tight)
         assert np.array_equal(tight.node["mate_arc"][:60], wide.node["mate_arc"][:60])
-        refilled += (memory[peak - 5 :] == -1).all()
+        refilled += 1
     assert refilled > 15
 
 
