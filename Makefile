@@ -47,7 +47,7 @@ lint: $(STAMP)
 test: lint
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadscope -q
 
-test-all: lint docs browser
+test-all: lint docs browser bounds
 	GRAPHBENCH_DOCS=$(HTML) $(BIN)/python -m pytest -q
 
 # the tests that run kernels, compiled with checks of array bounds, in a cache of their own (6 minutes on 2 fast cores)
