@@ -169,7 +169,7 @@ def read_yaml(path: Path) -> Any:
         _check_levels(path, text)
         return yaml.load(text, Loader=_StrictLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        if "nesting depth" in str(error):  # libyaml refuses a thousand levels and more since 0.2.6
+        if getattr(error, "problem", "") == "exceeded maximum nesting depth":  # by libyaml 0.2.6
             raise CardError(f"{path}: {TOO_DEEP}") from error
         raise CardError(f"{path}: not valid YAML: {error}") from error
 

@@ -140,6 +140,8 @@ def test_duplicate_yaml_key_is_refused(write_family: Callable[..., tuple[Card, .
 def test_duplicate_nested_yaml_key_is_refused(write_family: Callable[..., tuple[Card, ...]]) -> None:
     with pytest.raises(CardError, match="'nodes' appears twice"):
         write_family(text="version: 1\nparameters:\n  nodes: 3\n  nodes: 4\n")
+    with pytest.raises(CardError, match="'nesting depth' appears twice"):
+        write_family(text="nesting depth: 3\nnesting depth: 4\n")
 
 
 @pytest.mark.parametrize("text", ["a: [1", "? [1, 2]\n: 3\n", "- 1\n", "", "just words"])

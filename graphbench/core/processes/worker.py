@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+from graphbench.core.processes.pickling import pickled
+
 _WATCH_SECONDS = 0.2
 
 
@@ -104,10 +106,8 @@ def _run(function: Callable[..., Any], arguments: bytes) -> Reply:
 
 def _portable(reply: Reply) -> bytes:
     """Return a reply as bytes; a value or error that cannot be pickled is replaced by an error that says so."""
-    import cloudpickle
-
     try:
-        content: bytes = cloudpickle.dumps(reply)
+        content = pickled(reply)
         if reply.error is not None:
             pickle.loads(content)  # errors with custom constructors often cannot be loaded
     except Exception as fault:
