@@ -436,4 +436,7 @@ class Task(ABC):
 
 def named_scores(split: str, evaluator: BaseEvaluator) -> dict[str, Score]:
     """Return what an evaluator has scored of a split, by name: the whole, and its parts as ``<split>_<part>``."""
-    return {split: evaluator.compute(), **{f"{split}_{name}": part for name, part in evaluator.groups().items()}}
+    whole, parts = evaluator.compute(), evaluator.groups()
+    for part in parts.values():
+        part.samples = whole.samples
+    return {split: whole, **{f"{split}_{name}": part for name, part in parts.items()}}
