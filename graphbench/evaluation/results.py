@@ -210,6 +210,12 @@ class RunRecord(_Strict):
         return record
 
     @property
+    def remarks(self) -> str:
+        """The notes, and which scores were stated as numbers."""
+        stated = f"scores of {', '.join(self.scores_stated)} as stated" if self.scores_stated else ""
+        return "; ".join(part for part in (self.notes, stated) if part)
+
+    @property
     def config_hash(self) -> str:
         """Eight hex digits of a hash of the data, model, configuration and budget, without seeds and draws."""
         data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))

@@ -116,8 +116,8 @@ def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
             other = np.setxor1d(numbers, given)[0]
             side = "was scored and is not in the split" if other in numbers else "was not scored"
             raise ResultError(
-                f"the score of {name} is of {len(numbers):,} samples, the split that is given has {len(given):,} of "
-                f"them: sample {other} {side}; {_REMEDY}"
+                f"the score of {name} is of {len(numbers):,} samples, and the split that is given has {len(given):,}: "
+                f"sample {other} {side}; {_REMEDY}"
             )
 
 

@@ -311,6 +311,18 @@ class Task(ABC):
         """
         return predict(batch)
 
+    def completed(self, predictions: Any, batch: Any) -> Any:
+        """Return predictions with all work done, which the time to predict a sample counts.
+
+        By default every tensor is in memory, and what is made on demand was made. A task whose predictions are decoded
+        when they are scored decodes them here.
+
+        Args:
+            predictions: From :meth:`answer`.
+            batch: The batch.
+        """
+        return in_memory(predictions)
+
     @abstractmethod
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return a fresh evaluator over all outputs.
@@ -432,6 +444,15 @@ class Task(ABC):
             EvaluationError: If this kind of task has no file for its predictions.
         """
         raise EvaluationError(f"predictions of {self.type} tasks are not written to files")
+
+
+def in_memory(value: Any) -> Any:
+    """Return predictions with their tensors on the CPU and their iterators as lists; other values as they are."""
+    if isinstance(value, Mapping):
+        return {name: in_memory(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, Iterator)):
+        return [in_memory(part) for part in value]
+    return value.cpu() if hasattr(value, "cpu") else value
 
 
 def named_scores(split: str, evaluator: BaseEvaluator) -> dict[str, Score]:

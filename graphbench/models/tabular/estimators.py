@@ -5,6 +5,7 @@ This module loads no library of estimators; a maker loads its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class Estimator:
     trusted: tuple[str, ...] = ()
     draws_nothing: DrawsNothing | None = None
 
+
+_SINGLE_THREADED = ("random_forest", "k_nearest", "xgboost")  # made with n_jobs=1 unless the options say otherwise
 
 _ESTIMATORS: Registry[Estimator] = Registry("estimator", UnknownModel)
 
@@ -69,6 +72,20 @@ def draws_nothing(name: str, options: Mapping[str, Any]) -> bool | None:
     """
     estimator = _ESTIMATORS.find(name) if name in _ESTIMATORS else None
     return None if estimator is None or estimator.draws_nothing is None else estimator.draws_nothing(options)
+
+
+def threads_of(name: str, options: Mapping[str, Any], available: int) -> int:
+    """Return how many threads an estimator computes with.
+
+    Args:
+        name: Its name.
+        options: Arguments of the estimator; ``n_jobs`` counts as scikit-learn counts it, from -1 for all cores downwards.
+        available: Threads of a library that takes all it may, as estimators without ``n_jobs`` do.
+    """
+    jobs = options.get("n_jobs", 1 if name in _SINGLE_THREADED else None)
+    if not isinstance(jobs, int) or jobs == 0:
+        return available
+    return jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
 
 
 def trusted_types() -> list[str]:
