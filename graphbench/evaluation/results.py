@@ -377,8 +377,8 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
     digest = payload.get(DIGEST) if isinstance(payload, dict) else None
     if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
         raise ResultError(
-            f"{path} has the record format {found} and no digest, so an edit of it would not be noticed; restore the "
-            "file, or run the command again that wrote it"
+            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
+            "one; restore the file, or run the command again that wrote it"
         )
     if isinstance(payload, dict):
         payload = {key: value for key, value in payload.items() if key != DIGEST}

@@ -10,8 +10,7 @@ import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.core.suggestions import closest
-from graphbench.evaluation.metrics import METRICS, range_problem
-from graphbench.evaluation.metrics.tally import LEAST_SAMPLES, REPLICATES
+from graphbench.evaluation.metrics import METRICS, range_problem, tally
 from graphbench.evaluation.score import Score
 
 if TYPE_CHECKING:
@@ -144,10 +143,10 @@ def _check_replicates(name: str, score: Score) -> None:
     replicates = score.replicates
     if not replicates:
         return
-    if len(replicates) != REPLICATES or (score.graphs or 0) < LEAST_SAMPLES:
+    if len(replicates) != tally.REPLICATES or (score.graphs or 0) < tally.LEAST_SAMPLES:
         raise ResultError(
             f"the score of {name} has {len(replicates)} bootstrap replicates and is of {score.graphs or 'unknown'} "
-            f"samples; there are {REPLICATES} for {LEAST_SAMPLES} samples or more, else none"
+            f"samples; there are {tally.REPLICATES} for {tally.LEAST_SAMPLES} samples or more, else none"
         )
     wrong = [value for value in replicates if not math.isfinite(value)]
     if wrong or any(range_problem(score.primary_name, value) for value in replicates):
