@@ -10,8 +10,9 @@ import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.core.suggestions import closest
-from graphbench.evaluation.metrics import METRICS, range_problem, tally
+from graphbench.evaluation.metrics import range_problem, tally
 from graphbench.evaluation.score import Score
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -79,10 +80,7 @@ def scored_split(name: str, splits: Mapping[str, GraphDataset]) -> str:
 def _check_metrics(name: str, score: Mapping[str, float], card: Card) -> None:
     """Refuse metrics that the card does not have, for the outputs together or for a single output or channel."""
     metrics = (card.metrics.primary, *card.metrics.also)
-    channels = [channel for names in card.channels.values() for channel in names]
-    levels = {channel.rpartition("_")[0] for channel in channels} - {""}
-    parts = {*(output.name for output in card.outputs), *channels, *levels}
-    detailed = {f"{metric}_{part}" for metric in METRICS for part in parts}
+    detailed = task_of(card).detailed_scores()
     for metric, value in score.items():
         if problem := range_problem(metric, value):
             raise ResultError(f"{name}: {problem}")

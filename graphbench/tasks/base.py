@@ -332,6 +332,14 @@ class Task(ABC):
             expected_graphs: If given, the evaluator refuses any other number of samples.
         """
 
+    def detailed_scores(self) -> frozenset[str]:
+        """Return the names of the scores that the evaluator gives beside the card's metrics.
+
+        By default every metric of each of several outputs, as ``<metric>_<output>``.
+        """
+        metrics, outputs = (self.card.metrics.primary, *self.card.metrics.also), self.card.outputs
+        return frozenset(f"{m}_{f.name}" for m in metrics for f in outputs) if len(outputs) > 1 else frozenset()
+
     def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
         """Let an evaluator take the predictions of a batch.
 
