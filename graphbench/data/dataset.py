@@ -29,6 +29,7 @@ from graphbench.data.domain import find_labeller, view_of
 from graphbench.data.labels import is_unlabelled
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
+from graphbench.data.sample_ids import SampleSize, SplitId, with_ids
 from graphbench.data.samples import Samples
 from graphbench.data.series import SeriesGraphs
 from graphbench.data.shards import stored_trajectories
@@ -172,10 +173,14 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
     def get(self, idx: int) -> Data:
         """Return graph ``idx`` of the file as a ``Data`` object (a copy)."""
         if self.__dict__.get("_kept") is not None:
-            return self._kept[idx].clone()  # type: ignore[index]
+            kept: Data = self._kept[idx].clone()  # type: ignore[index]
+            if isinstance(nodes := kept.to_dict().get("num_nodes"), SampleSize):
+                kept.num_nodes = SampleSize.of(nodes, self.split_id, idx)
+            return kept
         flat, place = self._viewed(slice(idx, idx + 1))
         fields = as_tensors(flat.gather(place))
-        data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
+        nodes = SampleSize.of(int(fields["ptr"][1]), self.split_id, idx)
+        data = Data(edge_index=fields["edge_index"], num_nodes=nodes)
         for feature in self.card.stored_features:
             data[feature.name] = _single(fields[feature.name])
         if self.flat.hints is not None:
@@ -259,12 +264,26 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             raise ArgumentError(f"share must be (rank, world) with 0 <= rank < world, got {share}")
         return BatchPlan(self, batch_size, shuffle, seed, epoch, drop_last, device, start, (rank, world))
 
+    @property
+    def split_id(self) -> SplitId:
+        """Which split of which data this is."""
+        known = self.__dict__.get("_split_id")
+        if known is None or known[0] is not self.card:
+            own = SplitId(self.card.address, self.card.version, self.data_fingerprint, self.split)
+            known = self.__dict__["_split_id"] = (self.card, own)
+        return known[1]  # type: ignore[no-any-return]
+
     def make_batch(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None = None) -> Any:
         """Return the given graphs of the file as one PyG ``Batch``, or as a ``TrajectoryBatch`` where there are hints.
+
+        The batch has the numbers of the graphs as ``sample_ids``, see ``graphbench.data.sample_ids``.
 
         Raises:
             GraphBenchError: If trajectories are asked for that a ``transform`` or ``pre_transform`` may have changed.
         """
+        return with_ids(self._batch_of(graphs, device), self.split_id, graphs)
+
+    def _batch_of(self, graphs: NDArray[np.int64] | slice, device: torch.device | str | None) -> Any:
         if self.flat.hints is not None:
             if self.is_changed:
                 raise GraphBenchError(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from graphbench.data.sample_ids import SampleIds
+
 NOT_SCORED = -100  # in targets
 
 
@@ -23,6 +25,7 @@ class TextBatch:
         targets: int64 ``[B, T - 1]``: the next token of each, -100 unless it belongs to the reference.
         positions: int64 ``[B, T - 1]``: the position of each token; None if the model chooses them.
         numbers: Numbers of the samples in their split; None where they are unknown.
+        sample_ids: Which samples of which split these are; None where they are not known.
     """
 
     prompts: Sequence[str]
@@ -32,6 +35,7 @@ class TextBatch:
     targets: Tensor | None = None
     positions: Tensor | None = None
     numbers: Sequence[int] | None = None
+    sample_ids: SampleIds | None = None
 
     @property
     def num_graphs(self) -> int:

@@ -18,6 +18,7 @@ from graphbench.data.runs import take_runs
 from graphbench.data.trajectories import HintLayout, Trajectories
 
 if TYPE_CHECKING:
+    from graphbench.data.sample_ids import SampleIds
     from graphbench.data.samples import Samples
 
 Array = NDArray[Any]
@@ -39,6 +40,7 @@ class TrajectoryBatch:
         outputs: Output name -> tensor.
         lengths: int64 ``[B]``: steps of every sample, at most T.
         num_nodes: Nodes per graph n.
+        sample_ids: Which samples these are; None where they are not known.
     """
 
     inputs: dict[str, Tensor]
@@ -46,6 +48,7 @@ class TrajectoryBatch:
     outputs: dict[str, Tensor]
     lengths: Tensor
     num_nodes: int
+    sample_ids: SampleIds | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -63,7 +66,7 @@ class TrajectoryBatch:
             {name: move(tensor, device) for name, tensor in part.items()}
             for part in (self.inputs, self.hints, self.outputs)
         )
-        return TrajectoryBatch(inputs, hints, outputs, move(self.lengths, device), self.num_nodes)
+        return TrajectoryBatch(inputs, hints, outputs, move(self.lengths, device), self.num_nodes, self.sample_ids)
 
     def __contains__(self, name: object) -> bool:
         """Return whether there is a feature of that name."""

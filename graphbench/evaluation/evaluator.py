@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
+from graphbench.data.sample_ids import SampleIds, ids_of, joined
 from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refuse_unlabelled
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
@@ -46,7 +47,7 @@ class BaseEvaluator(ABC):
     default_scores: ClassVar[ScoreScale] = ScoreScale.PROBABILITY
     metrics: tuple[Metric, ...]
     _sums: Any
-    _updates: int
+    _updates: list[SampleIds | None]  # the samples of every update
     _seed: int | None = None  # of replicates; None for none
 
     def __init__(self, scores: str | None, expected_graphs: int | None) -> None:
@@ -91,7 +92,9 @@ class BaseEvaluator(ABC):
         refuse_unlabelled(y_true, self.labellers)
         sums = self.start()
         self.add(sums, y_true, y_pred, batch, **further)
-        return self.finish(sums)
+        score = self.finish(sums)
+        score.samples = joined([ids_of(y_true)])
+        return score
 
     def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
         """Take the predictions of some whole graphs; arguments and errors as for :meth:`evaluate`.
@@ -101,7 +104,7 @@ class BaseEvaluator(ABC):
         """
         refuse_unlabelled(y_true, self.labellers)
         self.add(self._sums, y_true, y_pred, batch, **further)
-        self._updates += 1
+        self._updates.append(ids_of(y_true))
 
     def compute(self) -> Score:
         """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it.
@@ -113,11 +116,12 @@ class BaseEvaluator(ABC):
             raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
         score = self.finish(self._sums)
         score.replicates = replicates(self.primary_sums(self._sums), self.primary_value)
+        score.samples = joined(self._updates)
         return score
 
     def reset(self) -> None:
         """Forget all updates."""
-        self._sums, self._updates = self.start(), 0
+        self._sums, self._updates = self.start(), []
         if self._seed is not None:
             start_tallies(self.primary_sums(self._sums).values(), self._seed)
 

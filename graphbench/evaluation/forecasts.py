@@ -30,6 +30,9 @@ LEADING = ("_geopotential_500", "_temperature_850", "_2m_temperature", "_mean_se
 
 _SCORES = frozenset({"mse", "relative_mse", "acc"})
 
+OF_CHANNELS = ("mse", "rmse", "bias", "acc")
+"""The scores of single channels, named ``<score>_<channel>``."""
+
 
 class ForecastEvaluator(BaseEvaluator):
     """Scores predicted changes of weather states: what ``Evaluator("weather/sim_64x32")`` returns.
@@ -264,7 +267,7 @@ class ForecastEvaluator(BaseEvaluator):
     def _listed(self, sums: WeatherSums) -> dict[str, float]:
         """Return the scores of the headline channels by name."""
         found: dict[str, float] = {}
-        columns = {"mse": sums.mse, "rmse": sums.rmse, "bias": sums.bias, "acc": sums.acc}
+        columns = {name: getattr(sums, name) for name in OF_CHANNELS}
         for c, channel in enumerate(self.channels):
             level = variable_and_level(channel)[1]
             if level is None or level in HEADLINES:

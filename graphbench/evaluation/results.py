@@ -10,14 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from graphbench._version import __version__
 from graphbench.catalog.cards import draw_suffix
 from graphbench.catalog.resources import baselines_dir
 from graphbench.core.arguments import checked_path
@@ -26,18 +26,22 @@ from graphbench.core.files import load_json, write_text
 from graphbench.core.validation import explain
 from graphbench.evaluation.metrics import range_problem
 from graphbench.evaluation.score import Score
+from graphbench.models.tabular.estimators import draws_nothing
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
-SCHEMA = 1
+SCHEMA = 2
+_FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
 DIGEST = "digest"  # key of the file, which is no part of the record
 PARTLY_SCORED = "scored on part of the graphs"
 BUDGET_NOT_STATED = "budget not stated"
+_MAKER = "graphbench.reports.own_models"  # of a higher layer, as it compares scores with tasks and published budgets
 OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
+_FITTED_ROWS = re.compile(r"fitted on ([\d,]{1,20}) rows")  # in the notes of tabular models
 DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
@@ -82,14 +86,19 @@ class RunRecord(_Strict):
         git_version: Commit of the checkout, if there is one.
         started: Start of training (UTC).
         wall_seconds: Training time without data generation, in seconds.
+        cpu_seconds: Processor time of training in seconds, of all threads and all processes; None where not measured.
+        threads: Threads of each process that computed while training; None where not known.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not known, see
+            :func:`is_deterministic`.
         peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
         throughput_graphs_per_s: Training graphs per second.
-        latency_ms: Median milliseconds to predict one test graph alone.
-        latency_ms_batched: Median milliseconds per test graph within a batch.
+        latency_ms: Median milliseconds to predict one graph alone, decoding included, until the prediction is in memory.
+        latency_ms_batched: Median milliseconds per graph within a batch.
         curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
         scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
             stand under their own names (``n256``).
         graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
+        scores_stated: Splits whose scores were stated as numbers: nothing says which graphs are behind them.
         replicates: Split -> values of the primary metric under bootstrap weights of its samples, paired between records
             of the same data; see :mod:`graphbench.evaluation.metrics.tally`. Older records have none.
         protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
@@ -98,7 +107,7 @@ class RunRecord(_Strict):
         notes: Anything a reader must know.
     """
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[1, 2] = Field(default=2, alias="schema")
     dataset: str
     dataset_version: int = Field(ge=1)
     data_fingerprint: str = ""
@@ -116,6 +125,9 @@ class RunRecord(_Strict):
     git_version: str | None = None
     started: datetime
     wall_seconds: float | None = Field(default=None, ge=0)
+    cpu_seconds: float | None = Field(default=None, ge=0)
+    threads: int | None = Field(default=None, ge=1)
+    deterministic: bool | None = None
     peak_memory_bytes: int | None = None
     throughput_graphs_per_s: float | None = None
     latency_ms: float | None = None
@@ -123,6 +135,7 @@ class RunRecord(_Strict):
     curves: dict[str, list[tuple[int, float]]] = {}
     scores: dict[str, dict[str, float]]
     graphs_scored: dict[str, int] = {}
+    scores_stated: tuple[str, ...] = ()
     replicates: dict[str, list[float]] = {}
     protocol: str | None = None
     best_step: int | None = None
@@ -160,70 +173,47 @@ class RunRecord(_Strict):
         config: Mapping[str, Any] | None = None,
         notes: str = "",
         protocol: str | None = None,
+        deterministic: bool | None = None,
     ) -> RunRecord:
         """Return a record of the scores of a user's own model on one dataset, which reports show beside others.
 
+        ``graphbench evaluate --predictions`` makes its records by the same function. Scores that evaluators return say
+        which samples they are of, and are refused where these are not the samples of the splits, each once. Numbers in
+        a plain mapping are taken as stated, and ``scores_stated`` names their splits.
+
         Args:
-            splits: The splits that were scored, by name, as they were loaded: their hashes enter the record.
-            scores: Split -> metric -> value, such as evaluators return.
+            splits: The splits that were scored, by name, as they were loaded: their hashes enter the record. Of a split
+                that was scored in part, the part: ``splits.test[:100]``.
+            scores: Split, or part of one (``test_n16``) -> metric -> value, such as evaluators return.
             model: Name of the model: letters, digits, dots, dashes and underscores.
             seed: Its seed.
             steps: Optimizer steps it was trained with; None where not stated.
             batch_size: Samples per step; None where not stated.
             parameters: Trained numbers; None where not stated.
             published_samples: Training samples (steps times batch size) of the smallest published budget to compare
-                with; None where no score is published for the dataset.
+                with; None looks it up.
             config: What tells configurations of one name apart.
-            protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
             notes: What a reader must know.
+            protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
+            deterministic: Whether neither seed nor chance has any influence on the scores, as of solvers, rules and
+                closed-form fits; None where not stated.
 
         Raises:
-            ResultError: If nothing was scored, a score is not finite or outside its metric's range, or a value is
-                refused.
+            ResultError: If nothing was scored, a score is not that of its split or of no split that is given, a metric
+                is none of the card's, a score is not finite or outside its metric's range, or a value is refused.
         """
-        if not splits:
-            raise ResultError("no split was scored, so there is no record; score at least one")
-        first = next(iter(splits.values()))
-        card, counts = first.card, {name: split.stored_graphs for name, split in splits.items()}
-        partly = [name for name, count in counts.items() if count < card.split(name).count]
-        small: bool | None = None
-        label = BUDGET_NOT_STATED
-        if steps is not None and batch_size is not None:
-            label = f"{steps} steps of {batch_size} samples, as stated"
-            small = None if published_samples is None else steps * batch_size < published_samples
-        elif steps is not None:
-            label = f"{steps} steps as stated, {not_stated(steps, batch_size)}"
-        elif batch_size is not None:
-            label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
-        if partly:
-            small, label = True, f"{label}, {PARTLY_SCORED}"
-        parts = {name: score for name, score in scores.items() if name not in splits}
-        counts |= {name: score.graphs for name, score in parts.items() if isinstance(score, Score) and score.graphs}
-        about: dict[str, Any] = dict(
-            dataset=card.address,
-            dataset_version=card.version,
-            data_fingerprint=first.data_fingerprint,
-            data_hashes={name: split.content_hash for name, split in splits.items()},
-            data_seed=card.data_seed,
-            model=model,
-            config={"kind": OWN_MODEL, **(config or {})},
-            parameters=parameters,
-            seed=seed,
-            steps=steps,
-            batch_size=batch_size,
-            budget=Budget(small=small, label=label),
-            graphbench_version=__version__,
-            started=datetime.now(UTC),
-            scores={name: dict(score) for name, score in scores.items()},
-            graphs_scored=counts,
-            replicates=replicates_of(scores),
-            protocol=protocol or card.protocol,
-            notes=notes,
+        maker: Any = import_module(_MAKER)
+        stated = maker.Stated(
+            model, seed, steps, batch_size, parameters, notes, config, protocol=protocol, deterministic=deterministic
         )
-        try:
-            return cls(**about)
-        except ValidationError as error:
-            raise ResultError(f"the record of {model!r} is refused: {explain(error, cls)}") from error
+        record: RunRecord = maker.record_of_scores(splits, scores, stated, published_samples)
+        return record
+
+    @property
+    def remarks(self) -> str:
+        """The notes, and which scores were stated as numbers."""
+        stated = f"scores of {', '.join(self.scores_stated)} as stated" if self.scores_stated else ""
+        return "; ".join(part for part in (self.notes, stated) if part)
 
     @property
     def config_hash(self) -> str:
@@ -259,7 +249,8 @@ class RunRecord(_Strict):
 
     def to_json(self) -> str:
         """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
-        content = self.model_dump(mode="json", by_alias=True, exclude=None if self.replicates else {"replicates"})
+        unused = {name for name in ("replicates", "scores_stated") if not getattr(self, name)}
+        content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
         text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
         return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
@@ -267,6 +258,24 @@ class RunRecord(_Strict):
 def replicates_of(scores: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
     """Return split -> replicates of its primary metric, of the scores that have them."""
     return {name: list(s.replicates) for name, s in scores.items() if isinstance(s, Score) and s.replicates}
+
+
+def is_deterministic(record: RunRecord) -> bool:
+    """Return whether neither seed nor chance has any influence on a record's scores.
+
+    Of an older record, which does not say, it follows from the configuration: estimators that draw no random numbers,
+    such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance may have had an influence.
+    """
+    if record.deterministic is not None:
+        return record.deterministic
+    model = record.config.get("model")
+    if not isinstance(model, Mapping) or model.get("kind") not in ("tabular", "selector"):
+        return False
+    rows, most = _FITTED_ROWS.search(record.notes), model.get("most_rows")
+    if rows is None or not isinstance(most, int) or int(rows[1].replace(",", "")) >= most:
+        return False  # a random sample of the rows
+    options = model.get("options")
+    return bool(draws_nothing(str(model.get("processor")), options if isinstance(options, Mapping) else {}))
 
 
 def not_stated(steps: int | None, batch_size: int | None) -> str:
@@ -336,7 +345,8 @@ def read_record(path: Path) -> RunRecord:
 
     Raises:
         ResultError: If the file is absent, is not JSON, follows a newer format or none, or was changed after it was
-            written; the message names key and file. Older records, which have no digest, are read unchecked.
+            written; the message names key and file. A record without a digest is read, unchecked, only where its format
+            is the first one, which is older than digests.
     """
     try:
         payload = load_json(checked_path("path", path))
@@ -365,6 +375,11 @@ def parse_record(payload: Any, path: Path) -> RunRecord:
             f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
         )
     digest = payload.get(DIGEST) if isinstance(payload, dict) else None
+    if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
+        raise ResultError(
+            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
+            "one; restore the file, or run the command again that wrote it"
+        )
     if isinstance(payload, dict):
         payload = {key: value for key, value in payload.items() if key != DIGEST}
     if digest is not None and not _fits(payload, digest):

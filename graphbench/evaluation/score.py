@@ -7,6 +7,7 @@ from typing import Any
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import owner_in_words
+from graphbench.data.sample_ids import SampleIds
 from graphbench.evaluation.metrics import METRICS, range_problem
 
 
@@ -21,6 +22,8 @@ class Score(Mapping[str, float]):
         undefined: Metric -> why it has no value for these targets; such metrics are left out.
         failures: Reason -> number of answers that are wrong for it, for tasks whose answers are judged.
         replicates: Values of the primary metric under bootstrap weights of the samples; empty unless they were drawn.
+        samples: The samples that were scored, by split and with repetitions, in a part's score those that the part was
+            taken from; empty unless every update was given graphs that know them, as batches of a dataset do.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Score(Mapping[str, float]):
         self.undefined = dict(undefined or {})
         self.failures = dict(failures or {})
         self.replicates: tuple[float, ...] = ()
+        self.samples: tuple[SampleIds, ...] = ()
 
     @property
     def primary(self) -> float:

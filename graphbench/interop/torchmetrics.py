@@ -15,6 +15,7 @@ from torch import Tensor, distributed
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError, MissingDependency
+from graphbench.data.sample_ids import ids_of, joined
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.score import Score
 from graphbench.tasks.evaluator import Evaluator
@@ -88,10 +89,12 @@ class EvaluatorMetric(Metric):  # type: ignore[misc]
             return self.evaluator.compute()
         gathered: list[Any] = [None] * count
         distributed.all_gather_object(gathered, self._kept)
-        sums = self.evaluator.start()
-        for y_true, y_pred, batch, further in (update for kept in gathered for update in kept):
+        sums, updates = self.evaluator.start(), [update for kept in gathered for update in kept]
+        for y_true, y_pred, batch, further in updates:
             self.evaluator.add(sums, y_true, y_pred, batch, **further)
-        return self.evaluator.finish(sums)
+        score = self.evaluator.finish(sums)
+        score.samples = joined(ids_of(y_true) for y_true, *_ in updates)
+        return score
 
     def forward(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> dict[str, Tensor] | Tensor:
         """Take the predictions of some whole graphs, and return the score of these alone; nan without graphs."""

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from graphbench._version import __version__
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.results import RunRecord
+from graphbench.core.validation import explain
+from graphbench.evaluation.results import (
+    BUDGET_NOT_STATED,
+    OWN_MODEL,
+    PARTLY_SCORED,
+    Budget,
+    RunRecord,
+    not_stated,
+    replicates_of,
+)
+from graphbench.evaluation.score import Score
+from graphbench.reports.own_scores import check_scores, scored_split
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.dataset import GraphDataset
-    from graphbench.evaluation.score import Score
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,7 @@ class Stated:
         notes: What a reader must know.
         config: What tells configurations of one name apart.
         protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
     """
 
     model: str
@@ -39,23 +54,86 @@ class Stated:
     notes: str = ""
     config: Mapping[str, Any] | None = None
     protocol: str | None = None
+    deterministic: bool | None = None
 
 
-def record_of_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Score], stated: Stated) -> RunRecord:
-    """Return the record of scores.
+def record_of_scores(
+    splits: Mapping[str, GraphDataset],
+    scores: Mapping[str, Mapping[str, float]],
+    stated: Stated,
+    published_samples: int | None = None,
+) -> RunRecord:
+    """Return the record of scores; what ``RunRecord.from_scores`` and the command line call alike.
+
+    A split that the scores do not name leaves no trace in the record.
 
     Args:
         splits: The splits that were scored, by name.
         scores: Split, or part of one -> its score.
         stated: What the user says of the model.
+        published_samples: Training samples of the smallest published budget; None looks them up.
 
     Raises:
-        ResultError: If no split was scored, the dataset does not have the protocol, or a value is refused.
+        ResultError: If no split was scored, the scores are not those of the splits (see
+            :func:`~graphbench.reports.own_scores.check_scores`), the dataset does not have the protocol, or a value is
+            refused.
     """
-    if splits and stated.protocol is not None:
-        require_protocol(next(iter(splits.values())).card, stated.protocol)
-    least = published_budget(next(iter(splits.values())).card) if splits else None
-    return RunRecord.from_scores(splits, scores, **vars(stated), published_samples=least)
+    if not splits or not scores:
+        raise ResultError("no split was scored, so there is no record; score at least one")
+    check_scores(splits, scores)
+    scored = {name: split for name, split in splits.items() if name in {scored_split(own, splits) for own in scores}}
+    first = next(iter(scored.values()))
+    card = first.card
+    if stated.protocol is not None:
+        require_protocol(card, stated.protocol)
+    counts = {name: split.stored_graphs for name, split in scored.items() if name in scores}
+    counts |= {name: score.graphs for name, score in scores.items() if name not in scored and _graphs(score)}
+    least = published_budget(card) if published_samples is None else published_samples
+    partly = any(count < card.split(name).count for name, count in counts.items() if name in scored)
+    try:
+        return RunRecord(
+            dataset=card.address,
+            dataset_version=card.version,
+            data_fingerprint=first.data_fingerprint,
+            data_hashes={name: split.content_hash for name, split in scored.items()},
+            data_seed=card.data_seed,
+            model=stated.model,
+            config={"kind": OWN_MODEL, **(stated.config or {})},
+            parameters=stated.parameters,
+            seed=stated.seed,
+            steps=stated.steps,
+            batch_size=stated.batch_size,
+            budget=_budget(stated, least, partly),
+            graphbench_version=__version__,
+            started=datetime.now(UTC),
+            deterministic=stated.deterministic,
+            scores={name: dict(score) for name, score in scores.items()},
+            graphs_scored=counts,
+            scores_stated=tuple(name for name, score in scores.items() if _graphs(score) is None),
+            replicates=replicates_of(scores),
+            protocol=stated.protocol or card.protocol,
+            notes=stated.notes,
+        )
+    except ValidationError as error:
+        raise ResultError(f"the record of {stated.model!r} is refused: {explain(error, RunRecord)}") from error
+
+
+def _graphs(score: Mapping[str, float]) -> int | None:
+    return score.graphs if isinstance(score, Score) else None
+
+
+def _budget(stated: Stated, published: int | None, partly_scored: bool) -> Budget:
+    """Return what a user says of the budget, measured against the smallest published one."""
+    steps, batch_size, small = stated.steps, stated.batch_size, None
+    label = BUDGET_NOT_STATED
+    if steps is not None and batch_size is not None:
+        label = f"{steps} steps of {batch_size} samples, as stated"
+        small = None if published is None else steps * batch_size < published
+    elif steps is not None:
+        label = f"{steps} steps as stated, {not_stated(steps, batch_size)}"
+    elif batch_size is not None:
+        label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
+    return Budget(small=True, label=f"{label}, {PARTLY_SCORED}") if partly_scored else Budget(small=small, label=label)
 
 
 def require_protocol(card: Card, protocol: str | None) -> None:

@@ -230,7 +230,7 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
     """Return the cost of the runs, as means over the seeds."""
     latency = ("latency, one graph", "latency, in batch")
-    heads = ("model", "parameters", "training time", "peak memory", "graphs/s", *latency)
+    heads = ("model", "parameters", "training time", "CPU time", "threads", "peak memory", "graphs/s", *latency)
     rows, labels = [], Labels(results)
     for runs in results:
         rows.append(
@@ -238,6 +238,8 @@ def efficiency_rows(results: Sequence[Aggregate]) -> Grid:
                 labels[runs] + runs.mark,
                 _mean(runs.measure("parameters"), parameters_text),
                 _mean(runs.measure("wall_seconds"), duration),
+                _mean(runs.measure("cpu_seconds"), duration),
+                _mean(runs.measure("threads"), "{:g}".format),
                 _mean(runs.measure("peak_memory_bytes"), bytes_text),
                 _mean(runs.measure("throughput_graphs_per_s"), "{:,.0f}".format),
                 _mean(runs.measure("latency_ms"), "{:.3g} ms".format),
@@ -268,7 +270,7 @@ def provenance_rows(card: Card, results: Sequence[Aggregate]) -> Grid:
                 "; ".join(part for part in data if part),
                 " ".join(part for part in code if part) or ABSENT,
                 f"{last.started:%Y-%m-%d}",
-                "; ".join(dict.fromkeys(record.notes for record in runs.records if record.notes)) or ABSENT,
+                "; ".join(dict.fromkeys(record.remarks for record in runs.records if record.remarks)) or ABSENT,
             )
         )
     return Grid(heads, tuple(rows))

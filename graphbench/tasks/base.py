@@ -311,6 +311,18 @@ class Task(ABC):
         """
         return predict(batch)
 
+    def completed(self, predictions: Any, batch: Any) -> Any:
+        """Return predictions with all work done, which the time to predict a sample counts.
+
+        By default every tensor is in memory, and what is made on demand was made. A task whose predictions are decoded
+        when they are scored decodes them here.
+
+        Args:
+            predictions: From :meth:`answer`.
+            batch: The batch.
+        """
+        return in_memory(predictions)
+
     @abstractmethod
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return a fresh evaluator over all outputs.
@@ -319,6 +331,14 @@ class Task(ABC):
             scores: What floating-point predictions are; None for the task's own default.
             expected_graphs: If given, the evaluator refuses any other number of samples.
         """
+
+    def detailed_scores(self) -> frozenset[str]:
+        """Return the names of the scores that the evaluator gives beside the card's metrics.
+
+        By default every metric of each of several outputs, as ``<metric>_<output>``.
+        """
+        metrics, outputs = (self.card.metrics.primary, *self.card.metrics.also), self.card.outputs
+        return frozenset(f"{m}_{f.name}" for m in metrics for f in outputs) if len(outputs) > 1 else frozenset()
 
     def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
         """Let an evaluator take the predictions of a batch.
@@ -434,6 +454,18 @@ class Task(ABC):
         raise EvaluationError(f"predictions of {self.type} tasks are not written to files")
 
 
+def in_memory(value: Any) -> Any:
+    """Return predictions with their tensors on the CPU and their iterators as lists; other values as they are."""
+    if isinstance(value, Mapping):
+        return {name: in_memory(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, Iterator)):
+        return [in_memory(part) for part in value]
+    return value.cpu() if hasattr(value, "cpu") else value
+
+
 def named_scores(split: str, evaluator: BaseEvaluator) -> dict[str, Score]:
     """Return what an evaluator has scored of a split, by name: the whole, and its parts as ``<split>_<part>``."""
-    return {split: evaluator.compute(), **{f"{split}_{name}": part for name, part in evaluator.groups().items()}}
+    whole, parts = evaluator.compute(), evaluator.groups()
+    for part in parts.values():
+        part.samples = whole.samples
+    return {split: whole, **{f"{split}_{name}": part for name, part in parts.items()}}

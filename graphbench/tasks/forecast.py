@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError, CardError, EvaluationError
 from graphbench.core.validation import explain
+from graphbench.domains.weather.channels import variable_and_level
 from graphbench.domains.weather.grids import grid_latitudes
 from graphbench.domains.weather.weights import channel_weights, latitude_weights
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.climatology import Climatology, climatology_of
 from graphbench.evaluation.evaluator import BaseEvaluator
-from graphbench.evaluation.forecasts import ForecastEvaluator
+from graphbench.evaluation.forecasts import OF_CHANNELS, ForecastEvaluator
 from graphbench.evaluation.groups import QUANTITIES
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.linear_forecasts import fit_linear_forecast
@@ -265,6 +266,12 @@ class ForecastTask(Task):
             scores=scores,
             expected_graphs=expected_graphs,
         )
+
+    def detailed_scores(self) -> frozenset[str]:
+        """Return the names of the scores of single channels, and of the errors of variables over all their levels."""
+        variables = {variable_and_level(channel)[0] for channel in self.channels}
+        of_channels = (f"{name}_{channel}" for name in OF_CHANNELS for channel in self.channels)
+        return frozenset(of_channels) | {f"mse_{variable}" for variable in variables}
 
     def further_batches(self, split: GraphDataset, size: int) -> FurtherBatches:
         """Return the rollouts of a split, where the card names it."""

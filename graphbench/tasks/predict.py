@@ -11,6 +11,7 @@ import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
+from graphbench.data.sample_ids import ids_of, joined
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
@@ -173,8 +174,11 @@ class PredictTask(Task):
         if not are_words(path):
             return super().score_file(path, split, scores)
         answered = classes_of_words(self.card, path, len(split), split.split)
-        truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in split.batches(_AT_ONCE)])
-        return {split.split: score_answers(self.card, truth, answered)}
+        batches = list(split.batches(_AT_ONCE))
+        truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in batches])
+        score = score_answers(self.card, truth, answered)
+        score.samples = joined(map(ids_of, batches))
+        return {split.split: score}
 
     def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
         """Write an array per output to a ``.npz`` file; that of a single output is named ``y_pred``."""

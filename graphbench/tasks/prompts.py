@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ConfigError
+from graphbench.data.sample_ids import SampleIds, ids_of, joined
 
 if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
@@ -30,11 +31,13 @@ class Prompts:
         prompts: What a model reads.
         references: The right answers.
         sizes: Problem sizes, the number of nodes.
+        sample_ids: Which samples of which split these are; None where they are not known.
     """
 
     prompts: list[str]
     references: list[str]
     sizes: list[int]
+    sample_ids: SampleIds | None = None
 
     @classmethod
     def of(cls, split: GraphDataset, prompt: str, reference: str) -> Prompts:
@@ -45,12 +48,13 @@ class Prompts:
             prompt: Name of the input text.
             reference: Name of the output text.
         """
-        found = cls([], [], [])
+        prompts, references, sizes, ids = [], [], [], []
         for batch in split.batches(_AT_ONCE) if len(split) else ():
-            found.prompts.extend(batch[prompt])
-            found.references.extend(batch[reference])
-            found.sizes.extend(np.diff(batch.ptr.numpy()).tolist())
-        return found
+            prompts.extend(batch[prompt])
+            references.extend(batch[reference])
+            sizes.extend(np.diff(batch.ptr.numpy()).tolist())
+            ids.append(ids_of(batch))
+        return cls(prompts, references, sizes, next(iter(joined(ids)), None))
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -72,7 +76,9 @@ class Prompts:
 
         numbers = [int(i) for i in chosen]
         prompts, references = ([column[i] for i in numbers] for column in (self.prompts, self.references))
-        return TextBatch(prompts, references, [self.sizes[i] for i in numbers], numbers=numbers)
+        ids = self.sample_ids
+        ids = None if ids is None else SampleIds(ids.split, ids.numbers[numbers])
+        return TextBatch(prompts, references, [self.sizes[i] for i in numbers], numbers=numbers, sample_ids=ids)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
-from graphbench.evaluation.solutions import SolutionEvaluator
-from graphbench.tasks.base import Task
+from graphbench.evaluation.solutions import SolutionEvaluator, Solutions, decode
+from graphbench.tasks.base import Task, in_memory
 from graphbench.tasks.files import SAME_LIMIT, SINGLE, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
@@ -92,6 +92,10 @@ class SolveTask(Task):
     def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
         """Return the model's scores, which the evaluator decodes; float32 ``[N]`` or ``[N, K]`` on the CPU."""
         return outputs[self.card.outputs[0].name].float().cpu()
+
+    def completed(self, predictions: Any, batch: Any) -> Solutions:
+        """Return the solutions that the decoder makes of a model's scores."""
+        return decode(self.problem, batch, in_memory(predictions), **self.decoding)
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
         """Return an evaluator that decodes scores, checks solutions and scores them."""

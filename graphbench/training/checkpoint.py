@@ -44,6 +44,8 @@ class TrainingState:
         unlogged: Losses of the updates after the last point of ``train_loss``.
         started: Start of the run, ISO 8601, UTC.
         wall_seconds: Time in the loop so far, validation and checkpoints included.
+        cpu_seconds: Processor time of all processes in that time; None for a run that an older version began.
+        threads: Threads of a process at the last update; None where an older version took it.
         timed_seconds: Time of updates alone, without the first update of each process.
         timed_graphs: Samples trained on in that time.
         peak_memory_bytes: Largest memory use seen.
@@ -56,6 +58,8 @@ class TrainingState:
     unlogged: list[float] = field(default_factory=list)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     wall_seconds: float = 0.0
+    cpu_seconds: float | None = 0.0
+    threads: int | None = None
     timed_seconds: float = 0.0
     timed_graphs: int = 0
     peak_memory_bytes: int = 0
@@ -64,7 +68,7 @@ class TrainingState:
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> TrainingState:
         """Return the state a checkpoint holds."""
-        state = cls(**facts)
+        state = cls(**{"cpu_seconds": None, **facts})
         state.train_loss = [(int(step), float(value)) for step, value in state.train_loss]
         state.val_curve = [(int(step), float(value)) for step, value in state.val_curve]
         return state

@@ -21,9 +21,9 @@ from graphbench.training.failures import is_out_of_memory, not_finite, out_of_me
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.neighbours import NeighbourBatches
-from graphbench.training.recording import peak_memory_bytes
+from graphbench.training.recording import peak_memory_bytes, processor_seconds
 from graphbench.training.schedule import learning_rate_factor
-from graphbench.training.scoring import autocast, chosen_precision, validation_loss, validation_score
+from graphbench.training.scoring import autocast, chosen_precision, finish_work, validation_loss, validation_score
 from graphbench.training.settings import TrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -108,6 +108,7 @@ class TrainingLoop:
         """
         settings, state = self.settings, self.state
         earlier, began = state.wall_seconds, time.perf_counter()
+        earlier_cpu, cpu_began = state.cpu_seconds, processor_seconds()
         watch.bar.update(state.step)
         batches = self._batches()
         self.model.train()
@@ -127,6 +128,9 @@ class TrainingLoop:
                 self._validate(watch)
             if validates or saves or stops:
                 state.wall_seconds = earlier + time.perf_counter() - began
+                spent = torch.tensor(processor_seconds() - cpu_began, dtype=torch.float64, device=self.world.device)
+                state.cpu_seconds = None if earlier_cpu is None else earlier_cpu + float(self.world.sum(spent))
+                state.threads = torch.get_num_threads()
                 if saves or stops:
                     self._save()
                 self._start_timer()
@@ -279,6 +283,7 @@ class TrainingLoop:
         """Read the losses back from the device, stop at one that is not finite, and extend the curve."""
         state = self.state
         values = self.world.sum(torch.stack(self._pending)).tolist()
+        finish_work(self.world.device)
         self._count_time(len(values))
         self._pending.clear()
         for number, value in enumerate(values, state.step - len(values) + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import cast
 
@@ -43,6 +44,12 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
             "tensorboard=True needs TensorBoard; install it with: pip install 'graphbench[tensorboard]'"
         ) from error
     return cast(Board, SummaryWriter(str(folder), purge_step=step + 1))  # type: ignore[no-untyped-call]
+
+
+def processor_seconds() -> float:
+    """Return the processor time so far: of all threads of this process, and of child processes that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def peak_memory_bytes(device: torch.device) -> int:

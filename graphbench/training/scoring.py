@@ -134,6 +134,7 @@ def score_split(
             for batch in chain(task.scoring_batches(dataset, size, model), further.batches):
                 started = time.perf_counter()
                 found = predicted(model, task, id_, batch, device, precision, generator)
+                finish_work(device)
                 task.score(evaluator, batch, found, time.perf_counter() - started)
                 bar.update(batch.num_graphs)
         return named_scores(name or dataset.split, evaluator)
@@ -186,13 +187,20 @@ def validation_loss(
     return sum(weights.get(name, 1.0) * total / counts[name] for name, total in totals.items())
 
 
+def finish_work(device: torch.device) -> None:
+    """Return when a device has done all work that was given to it; a CPU has."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def latencies_ms(
     model: Any, run: TaskRun, id_: str, device: torch.device, precision: Precision = "fp32"
 ) -> tuple[float, float]:
     """Return median milliseconds to predict one sample alone, and one within a batch.
 
     The samples are the first ones of the validation split (of the training split where that is empty); the task says
-    how many. Positional encodings are part of the time; fetching the samples is not.
+    how many. A prediction is timed until it is complete: positional encodings, the model, all steps of a rollout or a
+    text, decoding, and the way into memory are part of the time. Fetching the samples is not.
 
     Args:
         model: The model, on ``device``.
@@ -207,9 +215,11 @@ def latencies_ms(
     size = min(together, len(split), model.largest_batch(split))
 
     def seconds(batch: Any) -> float:
+        finish_work(device)  # of what came before
         started = time.perf_counter()
         with evaluating(model):
-            predicted(model, task, id_, batch, device, precision)
+            task.completed(predicted(model, task, id_, batch, device, precision), batch)
+        finish_work(device)
         return time.perf_counter() - started
 
     singles = [seconds(batch) for batch in task.scoring_batches(split[: min(alone, len(split))], 1)]

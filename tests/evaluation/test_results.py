@@ -22,7 +22,7 @@ def test_round_trip(tmp_path):
     assert path.parent == tmp_path / "algoreas" / "mst_medium"
     assert path.name == f"gin-{record.config_hash}-seed3.json"
     assert read_record(path) == record
-    assert json.loads(path.read_text())["schema"] == 1
+    assert json.loads(path.read_text())["schema"] == 2
     assert "\n   [10, 0.9187" in path.read_text()  # one point of a curve per line
 
 
@@ -83,8 +83,8 @@ def test_only_ids_become_paths(tmp_path, dataset):
     ("change", "message"),
     [
         ({"colour": "red"}, "unknown key 'colour'"),
-        ({"schema": 0}, "schema = 0 is refused: Input should be 1"),
-        ({"schema": 2}, "record format 2, newer.*update graphbench"),
+        ({"schema": 0}, "schema = 0 is refused: Input should be 1 or 2"),
+        ({"schema": 3}, "record format 3, newer.*update graphbench"),
         ({"seed": None}, "seed"),
         ({"scores": {"test": {"f1": "high"}}}, "scores.test.f1"),
         ({"scores": {"test": {"f1": math.nan}}}, "scores.test.f1"),
@@ -216,7 +216,8 @@ def test_records_cannot_hold_what_json_cannot():
 def test_scores_outside_the_range_of_their_metric_are_refused(tmp_path, scores, words):
     record = make_record(scores={"test": {"f1": 1.0 + 1e-12, "gap": -3.0, "my_metric": 17.0}})
     content = json.loads(record.to_json())
-    del content["digest"]  # of an older file
+    content["schema"] = 1  # of an older file
+    del content["digest"]
     with pytest.raises(ValueError, match=words):
         make_record(scores={"val": {"f1": 0.5}, "test": scores})
     path = tmp_path / "record.json"
@@ -227,9 +228,9 @@ def test_scores_outside_the_range_of_their_metric_are_refused(tmp_path, scores, 
 
 def test_a_record_of_a_newer_schema_says_so(tmp_path):
     path = tmp_path / "record.json"
-    path.write_text(json.dumps({**json.loads(make_record().to_json()), "schema": 2, "more": 1}))
+    path.write_text(json.dumps({**json.loads(make_record().to_json()), "schema": 3, "more": 1}))
     with pytest.raises(
-        ResultError, match=r"record\.json has the record format 2, newer than .* \(1\); update graphbench"
+        ResultError, match=r"record\.json has the record format 3, newer than .* \(2\); update graphbench"
     ):
         read_record(path)
 

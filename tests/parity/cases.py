@@ -20,7 +20,7 @@ FROZEN, RUNS = HERE / "frozen", HERE / "runs"
 VOLATILE = (  # fields of a record that tell of the machine and the moment
     "digest",
     "hardware", "graphbench_version", "git_version", "started", "wall_seconds", "peak_memory_bytes",
-    "throughput_graphs_per_s", "latency_ms", "latency_ms_batched",
+    "throughput_graphs_per_s", "latency_ms", "latency_ms_batched", "cpu_seconds", "threads",
 )  # fmt: skip
 
 

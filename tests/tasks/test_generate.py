@@ -15,10 +15,12 @@ from graphbench.catalog.families import load_family
 from graphbench.catalog.features import Location
 from graphbench.catalog.names import catalog
 from graphbench.cli.predictions import score_predictions
-from graphbench.core.errors import CardError, EvaluationError
+from graphbench.core.errors import CardError, EvaluationError, ResultError
 from graphbench.data.domain import unregister
 from graphbench.data.judges import EDGE_INDEX, EDGES, NODES, Judge, Judgement
 from graphbench.data.samples import Generator, Samples
+from graphbench.evaluation.results import RunRecord
+from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.verification import check_card
 
@@ -284,3 +286,17 @@ def test_models_bring_their_own_loss_and_answers(card_of):
     outputs = {"loss": torch.tensor([1.0, 3.0]), "answers": [None, None]}
     assert task.losses(outputs, batch)["loss"] == 2 and task.loss_weights(batch) == {"loss": 2}
     assert task.predict(outputs, batch) == [None, None] and task.selection == ("loss", False)
+
+
+def test_records_are_of_the_samples_that_were_judged(data):
+    evaluator = graphbench.Evaluator(data.card.id)
+    for batch in data.test.batches(4):
+        evaluator.update(batch, [None] * batch.num_graphs)
+    scores = named_scores("test", evaluator)
+    assert scores["test"].samples[0].split == data.test.split_id
+    record = RunRecord.from_scores({"test": data.test}, scores, model="nothing")
+    assert record.graphs_scored["test"] == 9 and record.scores.keys() == scores.keys()
+    for batch in data.val.batches(9):
+        evaluator.update(batch, [None] * batch.num_graphs)
+    with pytest.raises(ResultError, match="was measured on val"):
+        RunRecord.from_scores({"test": data.test}, {"test": evaluator.compute()}, model="nothing")

@@ -16,9 +16,9 @@ import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.catalog.sections import Measured
 from graphbench.cli.predictions import score_predictions
-from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.core.errors import CardError, ConfigError, EvaluationError, ResultError
 from graphbench.domains.co import labellers
-from graphbench.evaluation.results import read_record
+from graphbench.evaluation.results import RunRecord, read_record
 from graphbench.evaluation.selection import closed_gap
 from graphbench.reports.report import build_report
 from graphbench.tasks.evaluator import Evaluator
@@ -398,3 +398,17 @@ def test_costs_may_be_labels_and_graphs_without_one_do_not_count(make_labelled, 
     text = FOREST.format(method="log_costs")
     result = run(data, text, tmp_path / "forest")
     assert result.scores["test"]["par10"] == pytest.approx(measured.floor["test"]["single_best"]["par10"])
+
+
+def test_records_are_of_the_instances_that_were_chosen_for(select_data):
+    data = select_data()
+    evaluator = Evaluator(data.card.id, train_costs=training_costs(data))
+    for batch in [*data.test.batches(30, shuffle=True)][:1] * 2:
+        evaluator.update(batch, np.zeros(batch.num_graphs, int))
+    score = evaluator.compute()
+    assert score.graphs == len(data.test)
+    with pytest.raises(ResultError, match="2 times"):
+        RunRecord.from_scores({"test": data.test}, {"test": score}, model="first")
+    choices = np.zeros(len(data.test), int)
+    score = evaluator.evaluate(next(iter(data.test.batches(len(choices)))), choices)
+    assert RunRecord.from_scores({"test": data.test}, {"test": score}, model="first").graphs_scored == {"test": 60}

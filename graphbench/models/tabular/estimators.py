@@ -5,6 +5,7 @@ This module loads no library of estimators; a maker loads its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Maker = Callable[[bool, int, Mapping[str, Any]], Any]
 """Takes (regression, seed, options) and returns a fresh estimator with ``fit``, ``predict`` and, of classes,
 ``predict_proba`` and ``classes_``, as scikit-learn defines them."""
 
+DrawsNothing = Callable[[Mapping[str, Any]], bool]
+
 
 @dataclass(frozen=True)
 class Estimator:
@@ -27,27 +30,62 @@ class Estimator:
         make: Returns a fresh one.
         trusted: Types of its own that are read from a run's file, as ``module.Class``; those of scikit-learn and NumPy
             that hold no code need no mention.
+        draws_nothing: Takes its options and returns whether it draws no random numbers; None where that is not known.
     """
 
     make: Maker
     trusted: tuple[str, ...] = ()
+    draws_nothing: DrawsNothing | None = None
 
+
+_SINGLE_THREADED = ("random_forest", "k_nearest", "xgboost")  # made with n_jobs=1 unless the options say otherwise
 
 _ESTIMATORS: Registry[Estimator] = Registry("estimator", UnknownModel)
 
 
-def register_estimator(name: str, make: Maker, trusted: tuple[str, ...] = ()) -> None:
+def register_estimator(
+    name: str, make: Maker, trusted: tuple[str, ...] = (), draws_nothing: DrawsNothing | None = None
+) -> None:
     """Make an estimator available to configurations of ``kind: tabular`` as ``processor: <name>``.
 
     Args:
         name: Its name.
         make: Returns a fresh one; see :data:`Maker`.
         trusted: Types of its own that are read from a run's file; see :class:`Estimator`.
+        draws_nothing: Whether it draws no random numbers; see :class:`Estimator`.
 
     Raises:
         PluginError: If another module has registered an estimator of that name.
     """
-    _ESTIMATORS.add(name, Estimator(make, trusted), calling_module())
+    _ESTIMATORS.add(name, Estimator(make, trusted, draws_nothing), calling_module())
+
+
+def draws_nothing(name: str, options: Mapping[str, Any]) -> bool | None:
+    """Return whether an estimator draws no random numbers, so that no seed changes what it learns.
+
+    Args:
+        name: Its name.
+        options: Arguments of the estimator.
+
+    Returns:
+        None where it is not known, as of an estimator that is not registered here.
+    """
+    estimator = _ESTIMATORS.find(name) if name in _ESTIMATORS else None
+    return None if estimator is None or estimator.draws_nothing is None else estimator.draws_nothing(options)
+
+
+def threads_of(name: str, options: Mapping[str, Any], available: int) -> int:
+    """Return how many threads an estimator computes with.
+
+    Args:
+        name: Its name.
+        options: Arguments of the estimator; ``n_jobs`` counts as scikit-learn counts it, from -1 for all cores downwards.
+        available: Threads of a library that takes all it may, as estimators without ``n_jobs`` do.
+    """
+    jobs = options.get("n_jobs", 1 if name in _SINGLE_THREADED else None)
+    if not isinstance(jobs, int) or jobs == 0:
+        return available
+    return jobs if jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + jobs)
 
 
 def trusted_types() -> list[str]:
@@ -143,12 +181,39 @@ _SEARCH_TREES = (
     *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in ("Euclidean", "Manhattan", "Minkowski")),
 )
 
-register_estimator("random_forest", _random_forest, ("sklearn.tree._tree.Tree",))
+_RANDOM_SOLVERS = ("sag", "saga", "liblinear")  # they take the rows, or the columns, in random order
+_SAMPLED = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+
+
+def _always_random(options: Mapping[str, Any]) -> bool:
+    return False
+
+
+def _is_closed_form(options: Mapping[str, Any]) -> bool:
+    return options.get("solver") not in _RANDOM_SOLVERS
+
+
+def _is_neighbours(options: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _uses_all_rows_and_columns(options: Mapping[str, Any]) -> bool:
+    is_plain = options.get("booster", "gbtree") == "gbtree" and options.get("num_parallel_tree", 1) == 1
+    return is_plain and all(options.get(name) in (None, 1) for name in _SAMPLED)
+
+
+register_estimator("random_forest", _random_forest, ("sklearn.tree._tree.Tree",), _always_random)
 register_estimator(
-    "gradient_boosting", _gradient_boosting, ("sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",)
+    "gradient_boosting",
+    _gradient_boosting,
+    ("sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",),
+    _always_random,
 )
-register_estimator("linear", _linear)
-register_estimator("k_nearest", _k_nearest, _SEARCH_TREES)
+register_estimator("linear", _linear, draws_nothing=_is_closed_form)
+register_estimator("k_nearest", _k_nearest, _SEARCH_TREES, _is_neighbours)
 register_estimator(
-    "xgboost", _xgboost, ("xgboost.core.Booster", "xgboost.sklearn.XGBClassifier", "xgboost.sklearn.XGBRegressor")
+    "xgboost",
+    _xgboost,
+    ("xgboost.core.Booster", "xgboost.sklearn.XGBClassifier", "xgboost.sklearn.XGBRegressor"),
+    _uses_all_rows_and_columns,
 )

@@ -14,7 +14,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import TabularModelConfig
-from graphbench.models.tabular.estimators import fitting, make_estimator
+from graphbench.models.tabular.estimators import draws_nothing, fitting, make_estimator
 from graphbench.models.tabular.table import table_of_model
 
 _SUPPORTED = (Kind.MASK, Kind.MASK_ONE, Kind.CATEGORICAL, Kind.SCALAR)
@@ -45,6 +45,7 @@ class TabularModel(TaskModel):
                     "models do not predict; use mask, scalar, categorical, or a mask_one of nodes"
                 )
         self.estimators: dict[str, list[Any]] = {}
+        self.draws_nothing: bool | None = None  # known once it was fitted
 
     def fit(self, batches: Iterable[Any], seed: int) -> int:
         """Fit the estimators on batches of training data, and return the number of rows they have learned from.
@@ -60,10 +61,11 @@ class TabularModel(TaskModel):
             for feature in self.outputs:
                 tables.setdefault(feature.name, []).append(made[feature.location])
                 targets.setdefault(feature.name, []).append(batch[feature.name].numpy())
-        rows = 0
+        rows, self.draws_nothing = 0, draws_nothing(self.config.processor, self.config.options)
         for feature in self.outputs:
             table, target = np.concatenate(tables[feature.name]), np.concatenate(targets[feature.name])
             if len(table) > self.config.most_rows:
+                self.draws_nothing = False
                 chosen = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
                 table, target = table[np.sort(chosen)], target[np.sort(chosen)]
             columns = target.reshape(len(target), -1)

@@ -14,7 +14,7 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import ConfigError
 from graphbench.models.base import TaskFeatures, TaskModel, predicted_features
 from graphbench.models.tabular.config import SelectorModelConfig
-from graphbench.models.tabular.estimators import fitting, make_estimator
+from graphbench.models.tabular.estimators import draws_nothing, fitting, make_estimator
 from graphbench.models.tabular.selectors import METHODS, Fitted
 from graphbench.models.tabular.table import table_of_model
 
@@ -46,6 +46,7 @@ class SelectorModel(TaskModel):
         self.names = sorted(f.name for f in outputs)
         self.method = METHODS[config.method]
         self.estimators: Fitted = {}
+        self.draws_nothing: bool | None = None  # known once it was fitted
 
     def fit(self, batches: Iterable[Any], seed: int) -> int:
         """Fit the estimators on batches of training data, and return the number of instances they have learned from.
@@ -59,7 +60,9 @@ class SelectorModel(TaskModel):
             tables.append(self._table(batch))
             targets.append(np.stack([batch[name].numpy().reshape(-1) for name in self.names], axis=1))
         table, costs = np.concatenate(tables), np.concatenate(targets).astype(np.float64)
+        self.draws_nothing = draws_nothing(self.config.processor, self.config.options)
         if len(table) > self.config.most_rows:
+            self.draws_nothing = False
             chosen = np.random.default_rng(seed).choice(len(table), self.config.most_rows, replace=False)
             table, costs = table[np.sort(chosen)], costs[np.sort(chosen)]
 

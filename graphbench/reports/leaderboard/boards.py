@@ -225,7 +225,7 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         budget=first.budget.label or entry.runs.caveat,
         cost=_cost(entry.records),
         versions=_distinct(record.graphbench_version for record in entry.records),
-        notes=_distinct(record.notes for record in entry.records),
+        notes=_distinct(record.remarks for record in entry.records),
     )
 
 
@@ -235,8 +235,8 @@ def _cost(records: Sequence[RunRecord]) -> Cost:
         return Stat.of(values).mean if values else None
 
     machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
-    parameters, seconds, memory, speed, latency = map(mean, COSTS)
-    return Cost(parameters, seconds, memory, speed, latency, machines)
+    parameters, seconds, memory, speed, latency, cpu_seconds, threads = map(mean, COSTS)
+    return Cost(parameters, seconds, memory, speed, latency, machines, cpu_seconds, threads)
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:

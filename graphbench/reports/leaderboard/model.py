@@ -58,6 +58,8 @@ class Cost:
         graphs_per_second: Training graphs per second.
         latency_ms: Milliseconds to predict one test graph alone.
         devices: The machines, in words.
+        cpu_seconds: Processor time of training in seconds.
+        threads: Threads of each process.
     """
 
     parameters: float | None
@@ -66,6 +68,8 @@ class Cost:
     graphs_per_second: float | None
     latency_ms: float | None
     devices: tuple[str, ...]
+    cpu_seconds: float | None = None
+    threads: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphbench.core.words import counted, duration
-from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Leaderboard, Reference, Row
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Group, GroupRow, Leaderboard, Reference, Row
 from graphbench.reports.leaderboard.statistics import LEAST_RUNS, STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
@@ -147,10 +147,19 @@ def cost_cells(row: Row) -> tuple[str, str, str, str]:
     cost = row.cost
     return (
         ABSENT if cost.parameters is None else parameters_text(cost.parameters),
-        ABSENT if cost.seconds is None else duration(cost.seconds),
+        _training_time(cost),
         ABSENT if cost.memory_bytes is None else bytes_text(cost.memory_bytes),
         ABSENT if cost.graphs_per_second is None else f"{cost.graphs_per_second:,.0f}",
     )
+
+
+def _training_time(cost: Cost) -> str:
+    """Return the time of training, and the processor time and threads behind it where they are known."""
+    if cost.seconds is None:
+        return ABSENT
+    threads = "" if cost.threads is None else f", {counted(round(cost.threads), 'thread')}"
+    behind = "" if cost.cpu_seconds is None else f" (CPU {duration(cost.cpu_seconds)}{threads})"
+    return f"{duration(cost.seconds)}{behind}"
 
 
 def data_text(board: Board) -> str:

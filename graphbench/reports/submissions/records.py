@@ -133,6 +133,9 @@ def _check_scores(record: RunRecord, name: str, card: Card, entry: SubmittedData
                 name,
             )
         entry.complete[split] = entry.complete.get(split, True) and count == full
+    if record.scores_stated:
+        stated = ", ".join(record.scores_stated)
+        entry.add(Level.REMARK, f"its scores of {stated} were stated as numbers; predictions would show them", name)
     if uncounted:
         entry.add(
             Level.REFUSED,

@@ -37,6 +37,10 @@ class FitSummary:
         best_step: Step of the weights that are scored; None for the last ones.
         curves: Name -> (step, value), as a record has them.
         wall_seconds: Time of fitting over all calls, validations included.
+        cpu_seconds: Processor time of all processes in that time; None where it was not measured.
+        threads: Threads of each process that compute; None where that is not known.
+        deterministic: Whether the learner draws no random numbers, so that no seed changes what it learns; None where
+            that is not known.
         peak_memory_bytes: Largest memory use seen; None where it was not measured.
         samples_per_second: Training samples per second; None where it was not measured.
         parameters: Number of trained numbers; None for a learner that has none.
@@ -53,6 +57,9 @@ class FitSummary:
     best_step: int | None = None
     curves: Mapping[str, list[tuple[int, float]]] = field(default_factory=dict)
     wall_seconds: float = 0.0
+    cpu_seconds: float | None = None
+    threads: int | None = None
+    deterministic: bool | None = None
     peak_memory_bytes: int | None = None
     samples_per_second: float | None = None
     parameters: int | None = None

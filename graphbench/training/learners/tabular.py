@@ -15,7 +15,7 @@ from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import atomic_path, default_mode, write_json
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import build_task_model
-from graphbench.models.tabular.estimators import trusted_types
+from graphbench.models.tabular.estimators import threads_of, trusted_types
 from graphbench.models.tabular.model import TabularModel
 from graphbench.models.tabular.selector_model import SelectorModel
 from graphbench.training.config import RunConfig
@@ -23,7 +23,7 @@ from graphbench.training.context import RunContext, Watch
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor
 from graphbench.training.overrides import flat
-from graphbench.training.recording import peak_memory_bytes
+from graphbench.training.recording import peak_memory_bytes, processor_seconds
 from graphbench.training.settings import TrainingConfig
 
 ESTIMATORS = "estimators.skops"
@@ -78,10 +78,10 @@ class TabularLearner(TorchPredictor):
         """Fit the estimators, unless they were read from the folder, and score them on the validation split."""
         if self.facts:
             return
-        settings, began = self.context.config.training, time.perf_counter()
+        settings, began, cpu_began = self.context.config.training, time.perf_counter(), processor_seconds()
         started = datetime.now(UTC).isoformat(timespec="seconds")
         rows = self.model.fit(self.run.train.batches(_AT_ONCE), settings.seed)
-        seconds = time.perf_counter() - began
+        seconds, cpu_seconds = time.perf_counter() - began, processor_seconds() - cpu_began
         watch.bar.update(1)
         metric, _ = self.run.task.selection
         curve = []
@@ -95,6 +95,9 @@ class TabularLearner(TorchPredictor):
             "started": started,
             "rows": rows,
             "seconds": seconds,
+            "cpu_seconds": cpu_seconds,
+            "threads": threads_of(self.model.config.processor, self.model.config.options, torch.get_num_threads()),
+            "deterministic": self.model.draws_nothing,
             "curve": curve,
             "peak_memory_bytes": peak_memory_bytes(self.device),
         }
@@ -112,6 +115,9 @@ class TabularLearner(TorchPredictor):
             started=self.facts.get("started", datetime.now(UTC).isoformat(timespec="seconds")),
             curves={f"val_{metric}": list(curve)},
             wall_seconds=seconds,
+            cpu_seconds=self.facts.get("cpu_seconds"),
+            threads=self.facts.get("threads"),
+            deterministic=self.facts.get("deterministic"),
             peak_memory_bytes=self.facts.get("peak_memory_bytes"),
             samples_per_second=self.run.train_size / seconds if seconds else None,
             notes=(f"fitted on {self.facts.get('rows', 0):,} rows",),

@@ -172,6 +172,9 @@ class TorchLearner(TorchPredictor):
             best_step=loop.best.step if loop.best is not None else None,
             curves={"train_loss": state.train_loss, f"val_{loop.val_metric}": state.val_curve},
             wall_seconds=state.wall_seconds,
+            cpu_seconds=state.cpu_seconds,
+            threads=state.threads,
+            deterministic=False,  # weights and the order of the samples are drawn
             peak_memory_bytes=state.peak_memory_bytes or None,
             samples_per_second=state.timed_graphs / state.timed_seconds if state.timed_seconds else None,
             parameters=count_parameters(self.model),

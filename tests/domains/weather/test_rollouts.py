@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from graphbench.catalog.names import catalog
-from graphbench.core.errors import CardError
+from graphbench.core.errors import CardError, ResultError
 from graphbench.data.generation import draw_samples
 from graphbench.domains.weather import CHANNELS, LEVELS
 from graphbench.domains.weather.times import clock
 from graphbench.evaluation import weather_scores
+from graphbench.evaluation.results import RunRecord, is_deterministic
 from graphbench.loader import Loader
 from graphbench.reports.ood import ood_splits, split_nodes
 from graphbench.tasks.registry import task_of
@@ -161,3 +162,18 @@ def test_reports_show_lead_times_in_order(data):
     runs = SimpleNamespace(scores={"test": {}, "test_h240": {}, "test_h24": {}, "val": {}})
     assert ood_splits(card, [runs]) == ["test", "test_h24", "test_h240"]
     assert [split_nodes(card, name) for name in ("test", "test_h24")] == [12.0, 24.0]
+
+
+def test_records_count_the_forecasts_of_every_lead_time(task, data):
+    def still(batch):
+        return torch.zeros(batch.num_graphs, POINTS, 83)
+
+    scores = score_split(still, task, data.train, device=CPU)
+    record = RunRecord.from_scores({"train": data.train}, scores, model="still", deterministic=True)
+    assert record.scores.keys() == scores.keys() and is_deterministic(record)
+    assert record.graphs_scored == {"train": 9, "train_h12": 2, "train_h24": 2, "train_h36": 2}
+    with pytest.raises(ResultError, match="was measured on train"):
+        RunRecord.from_scores({"test": data.test}, {"test": scores["train"]}, model="still")
+    few = score_split(still, task, data.train.index_select([0, 2]), device=CPU)
+    with pytest.raises(ResultError, match="sample 1 was not scored"):
+        RunRecord.from_scores({"train": data.train}, {"train": few["train"]}, model="still")

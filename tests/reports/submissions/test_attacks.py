@@ -170,7 +170,7 @@ def test_records_that_were_edited_or_are_no_records(folder, root, check):
     assert "nested too deeply" in refusal(check)
     path.write_text(text.replace('"notes": ""', '"notes": "\\u001b]0;owned\\u0007"'))
     assert "the character \\x1b, which cannot be printed" in refusal(check)
-    path.write_text(text.replace('"schema": 1', '"schema": 99'))
+    path.write_text(text.replace('"schema": 2', '"schema": 99'))
     assert "has the record format 99, newer than this version reads" in refusal(check)
     path.write_text("[1, 2]")
     assert "[1, 2] is refused: write keys with values" in refusal(check)
@@ -186,6 +186,8 @@ def test_records_without_a_digest_are_refused(folder, root, check):
     content = json.loads(path.read_text())
     del content["digest"]
     path.write_text(json.dumps(content))
+    assert "it has no digest, so an edit of it would not be noticed" in refusal(check)
+    path.write_text(json.dumps({**content, "schema": 1}))  # of the format that is older than digests
     assert "it has no digest, so an edit of it would not be noticed" in refusal(check)
 
 
