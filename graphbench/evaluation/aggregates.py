@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.results import RunRecord, not_stated
+from graphbench.evaluation.copies import RunKey, copied_runs, key_of
+from graphbench.evaluation.results import RunRecord, is_deterministic, not_stated
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +73,10 @@ class Aggregate:
         seeds: Seeds of training, ascending.
         data_seeds: Seeds of the data, ascending; 0 is the canonical draw.
         partly_scored: Whether some of the runs are scored on fewer graphs of a split than others, or than there are.
-        scores: Split -> metric -> statistics over the runs that have it.
+        scores: Split -> metric -> statistics over the distinct runs that have it.
         records: The runs, in the order of seed and data seed.
+        copies: (seed, data seed) of every run that equals an earlier run, with the earlier run's; see
+            :func:`graphbench.evaluation.copies.copied_runs`. Copies enter no statistics.
     """
 
     dataset: str
@@ -88,6 +91,18 @@ class Aggregate:
     protocol: str | None = None
     data_seeds: tuple[int, ...] = (0,)
     partly_scored: bool = False
+    copies: Mapping[RunKey, RunKey] = field(default_factory=dict)
+
+    @property
+    def distinct(self) -> tuple[RunRecord, ...]:
+        """The runs without copies of earlier runs."""
+        return tuple(record for record in self.records if key_of(record) not in self.copies)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether neither seed nor chance has any influence on the scores, as far as the records say and show."""
+        draws = [record.data_seed for record in self.distinct]
+        return len(draws) == len(set(draws)) and all(is_deterministic(record) for record in self.records)
 
     @property
     def comparable(self) -> bool:
@@ -115,7 +130,7 @@ class Aggregate:
 
     def measure(self, field: str) -> Stat | None:
         """Return the statistics of a numeric field such as ``wall_seconds``, or None if no run has it."""
-        values = [getattr(record, field) for record in self.records]
+        values = [getattr(record, field) for record in self.distinct]
         present = [value for value in values if value is not None]
         return Stat.of(present) if present else None
 
@@ -139,8 +154,9 @@ def aggregate(records: Iterable[RunRecord]) -> list[Aggregate]:
 def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:
     ordered = tuple(runs[seeds] for seeds in sorted(runs))
     first = ordered[0]
+    copies = copied_runs(ordered)
     values: dict[str, dict[str, list[float]]] = {}
-    for record in ordered:
+    for record in (record for record in ordered if key_of(record) not in copies):
         for split, metrics in record.scores.items():
             for metric, value in metrics.items():
                 values.setdefault(split, {}).setdefault(metric, []).append(value)
@@ -158,6 +174,7 @@ def _aggregate_group(runs: Mapping[tuple[int, int], RunRecord]) -> Aggregate:
         records=ordered,
         protocol=first.protocol,
         partly_scored=_are_partly_scored(ordered),
+        copies=copies,
     )
 
 

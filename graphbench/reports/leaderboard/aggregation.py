@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphbench.reports.leaderboard.boards import Tables
+from graphbench.evaluation.metrics import METRICS
+from graphbench.reports.leaderboard.boards import Tables, needs_bootstrap
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Kind, Pair, Row, UnitScore
 from graphbench.reports.leaderboard.references import anchors
-from graphbench.reports.leaderboard.statistics import rank
+from graphbench.reports.leaderboard.statistics import Rank, Sample, rank
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
@@ -105,12 +106,16 @@ def _group(
     domains = {board.unit: board.domain for board in boards}
     own = _scores_by_model(boards, tables.cards)
     anchored = {unit for found in own.values() for unit, score in found.items() if score.normalised is not None}
-    ranks = _mean_ranks([found for found in own.values() if len(found) == len(units)], boards, tables)
-    order = iter(ranks)
+    ranked = {(board.unit, row.label) for board in boards for row in board.rows if row.rank is not None}
+    complete = {
+        model: scores
+        for model, scores in own.items()
+        if len(scores) == len(units) and all((unit, score.label) in ranked for unit, score in scores.items())
+    }
+    mean_ranks = _mean_ranks(complete, boards, tables)
     rows = []
     for model, found in own.items():
-        complete = len(found) == len(units)
-        mean_rank = next(order) if complete and ranks else None
+        mean_rank = mean_ranks.get(model)
         values = {u: s.normalised for u, s in found.items() if s.normalised is not None}
         rows.append(
             GroupRow(
@@ -120,7 +125,7 @@ def _group(
                 mean_normalised=_mean({u: values.get(u, MISSING) for u in anchored}, domains),
                 mean_normalised_own=_mean(values, domains),
                 mean_rank=mean_rank,
-                rank=None if mean_rank is None else 1 + sum(other < mean_rank - 1e-9 for other in ranks),
+                rank=None if mean_rank is None else 1 + sum(other < mean_rank - 1e-9 for other in mean_ranks.values()),
             )
         )
     rows.sort(key=_order)
@@ -133,20 +138,27 @@ def _order(row: GroupRow) -> tuple[bool, float, float, str]:
     return row.rank is None, place, -(row.mean_normalised if row.mean_normalised is not None else -9.0), row.model
 
 
-def _mean_ranks(complete: Sequence[Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables) -> list[float]:
-    """Return the mean rank of every complete model among these; empty for fewer than two.
+def _mean_ranks(
+    complete: Mapping[str, Mapping[str, UnitScore]], boards: Sequence[Board], tables: Tables
+) -> dict[str, float]:
+    """Return model -> mean rank, of the models with a rank on every dataset; empty for fewer than two models.
 
-    On a dataset a model's rank is the middle between its best and its worst one among the complete models.
+    On a dataset the rank of a model is the middle between its best and its worst rank among these models.
     """
     if len(complete) < 2:
-        return []
-    middles: list[dict[str, float]] = [{} for _ in complete]
+        return {}
+    middles: dict[str, dict[str, float]] = {model: {} for model in complete}
     for board in boards:
-        samples = [tables.samples[board.unit, board.kind, found[board.unit].label] for found in complete]
-        for own, place in zip(middles, rank(samples, board.higher_is_better).ranks, strict=True):
-            own[board.unit] = place.middle
+        samples = [tables.samples[board.unit, board.kind, scores[board.unit].label] for scores in complete.values()]
+        for model, place in zip(complete, _ranks(samples, board), strict=True):
+            middles[model][board.unit] = (1 + len(complete)) / 2 if place is None else place.middle
     domains = {board.unit: board.domain for board in boards}
-    return [mean for own in middles if (mean := _mean(own, domains)) is not None]
+    return {model: mean for model, values in middles.items() if (mean := _mean(values, domains)) is not None}
+
+
+def _ranks(samples: Sequence[Sample], board: Board) -> tuple[Rank | None, ...]:
+    needed = needs_bootstrap(METRICS[board.metric], board.data)
+    return rank(samples, board.higher_is_better, needs_bootstrap=needed).ranks
 
 
 def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) -> tuple[Pair, ...]:
@@ -160,10 +172,11 @@ def _pairs(rows: Sequence[GroupRow], boards: Sequence[Board], tables: Tables) ->
         for second in chosen[i + 1 :]:
             both = [(own[s.unit], s.label, by_unit[s.unit]) for s in second.scores if s.unit in own]
             places = [
-                rank([tables.samples[b.unit, b.kind, a], tables.samples[b.unit, b.kind, c]], b.higher_is_better).ranks
-                for a, c, b in both
+                _ranks([tables.samples[b.unit, b.kind, a], tables.samples[b.unit, b.kind, c]], b) for a, c, b in both
             ]
-            better, worse = (sum(place[j].best == 2 for place in places) for j in (1, 0))
+            better, worse = (
+                sum(loser is not None and loser.best == 2 for loser in (place[j] for place in places)) for j in (1, 0)
+            )
             if both:
                 pairs.append(Pair(first.model, second.model, len(both), better, worse))
     return tuple(pairs)

@@ -22,8 +22,8 @@ class BestScore:
         higher_is_better: Its direction.
         kind: Kind of budget: ``full`` where a model has one, else ``small``, else ``unstated``.
         data: The samples that were scored.
-        row: The model with the best mean, its interval, rank and cost.
-        shared: Number of models that may be the best, as far as tests tell; at least 1.
+        row: The ranked model with the best mean, its interval, rank and cost; of all models where none is ranked.
+        shared: Number of ranked models that may be the best, as far as tests tell; 1 where none is ranked.
         references: Trivial predictor, solvers and published scores, best first.
     """
 
@@ -86,7 +86,17 @@ def best(
     found: dict[str, list[BestScore]] = {}
     for (dataset, _), board in boards.items():
         shared = sum(row.rank == 1 for row in board.rows)
-        about = (board.metric, board.higher_is_better, board.kind, board.data)
-        score = BestScore(dataset, board.protocol, *about, board.rows[0], shared, board.references)
+        leader = next(row for row in board.rows if row.label == board.best)
+        score = BestScore(
+            dataset=dataset,
+            protocol=board.protocol,
+            metric=board.metric,
+            higher_is_better=board.higher_is_better,
+            kind=board.kind,
+            data=board.data,
+            row=leader,
+            shared=max(1, shared),
+            references=board.references,
+        )
         found.setdefault(dataset, []).append(score)
     return found

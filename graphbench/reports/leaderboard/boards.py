@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
 from graphbench.evaluation.metrics import METRICS, Metric
+from graphbench.evaluation.metrics.tally import LEAST_SAMPLES, Replicable
 from graphbench.evaluation.results import RunRecord
 from graphbench.reports.labels import Labels
-from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, kind_of
+from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, Unranked, kind_of
 from graphbench.reports.leaderboard.references import references
-from graphbench.reports.leaderboard.statistics import Ranking, Sample, interval_of, rank
+from graphbench.reports.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.reports.ood import dataset_card, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
 from graphbench.reports.tables import hardware_text
@@ -111,7 +110,7 @@ def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> Non
         return dataset, protocol, splits.index(split), kinds.index(kind), not main, -data.version, data.draw, data.hash
 
     for place in sorted(places, key=order):
-        samples = [_sample(entry.records, place[2], card.metrics.primary) for entry in places[place]]
+        samples = [_sample(entry, place[2], card.metrics.primary, place[4]) for entry in places[place]]
         labels = Labels([entry.runs for entry in places[place]])
         names = [labels[entry.runs] for entry in places[place]]
         board = _board(card, place, places[place], samples, names, main=mains.get(place[:4]) == place[4])
@@ -122,9 +121,9 @@ def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> Non
 
 
 def _by_data(runs: Aggregate, card: Card, split: str) -> dict[Data, list[RunRecord]]:
-    """Return the runs that have the primary metric on a split, by the samples that were scored."""
+    """Return the distinct runs that have the primary metric on a split, by the samples that were scored."""
     found: dict[Data, list[RunRecord]] = {}
-    for record in runs.records:
+    for record in runs.distinct:
         if card.metrics.primary in record.scores.get(split, {}):
             found.setdefault(_data(record, card, split), []).append(record)
     return found
@@ -174,8 +173,9 @@ def _board(
     dataset, protocol, split, kind, data = place
     metric = card.metrics.primary
     higher = METRICS[metric].higher_is_better
-    ranking = rank(samples, higher)
-    rows = [_row(names[i], e, samples[i], ranking, i, METRICS[metric]) for i, e in enumerate(entries)]
+    needed = needs_bootstrap(METRICS[metric], data)
+    ranking = rank(samples, higher, needs_bootstrap=needed)
+    rows = [_row(names[i], e, samples[i], ranking, i, METRICS[metric], needed) for i, e in enumerate(entries)]
     rows.sort(key=lambda row: (-row.mean if higher else row.mean, row.label))
     measured_here = data.version == card.version and data.draw == 0
     return Board(
@@ -191,22 +191,42 @@ def _board(
         main=main,
         rows=tuple(rows),
         references=references(card, dataset, protocol or None, split, whole=data.whole) if measured_here else (),
+        best=names[ranking.best],
         pairs_tested=ranking.pairs,
     )
 
 
-def _sample(records: Sequence[RunRecord], split: str, metric: str) -> Sample:
-    replicates = [record.replicates.get(split, []) for record in records]
-    counts = {len(own) for own in replicates}
-    means: tuple[float, ...] = ()
-    if len(counts) == 1 and counts != {0}:
-        means = tuple(np.mean(replicates, axis=0).tolist())
-    values = tuple(record.scores[split][metric] for record in records)
-    return Sample(tuple(record.seed for record in records), values, means)
+def _sample(entry: _Entry, split: str, metric: str, data: Data) -> Sample:
+    return Sample(
+        seeds=tuple(record.seed for record in entry.records),
+        values=tuple(record.scores[split][metric] for record in entry.records),
+        replicates=tuple(tuple(record.replicates.get(split, ())) for record in entry.records),
+        deterministic=entry.runs.deterministic,
+        test_samples=data.graphs,
+    )
 
 
-def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric) -> Row:
-    first = entry.records[0]
+def needs_bootstrap(metric: Metric, data: Data) -> bool:
+    """Return whether two models are compared only if both have bootstrap replicates.
+
+    They are not needed where there can be none: for metrics whose sums no sample adds to, and for splits of too few
+    samples. There the tests take the test samples as given.
+    """
+    enough = data.graphs is None or data.graphs >= LEAST_SAMPLES
+    return enough and isinstance(metric.accumulator(), Replicable)
+
+
+def _why_unranked(sample: Sample, needed: bool) -> Unranked:
+    if not sample.deterministic and sample.counted < LEAST_RUNS:
+        return "seeds"
+    if (needed or sample.deterministic) and not any(sample.replicates):
+        return "bootstrap"
+    return "alone"
+
+
+def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric, needed: bool) -> Row:
+    first, place = entry.records[0], ranking.ranks[i]
+    draws = {record.data_seed for record in entry.records}
     return Row(
         label=label,
         model=first.model,
@@ -215,13 +235,15 @@ def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, me
         own_settings=_OWN_SETTINGS in first.budget.label,
         seeds=sample.seeds,
         values=sample.values,
+        copies=tuple(seed for seed, draw in entry.runs.copies if draw in draws),
+        deterministic=sample.deterministic,
         mean=sample.mean,
         interval=interval_of(sample, metric.lowest, metric.highest),
-        rank=ranking.ranks[i].best,
-        worst_rank=ranking.ranks[i].worst,
-        tested=ranking.tested[i],
+        rank=None if place is None else place.best,
+        worst_rank=None if place is None else place.worst,
+        unranked=_why_unranked(sample, needed) if place is None else None,
         against_best=ranking.against_best[i],
-        replicates=len(sample.replicates),
+        replicates=len(sample.mean_replicates),
         budget=first.budget.label or entry.runs.caveat,
         cost=_cost(entry.records),
         versions=_distinct(record.graphbench_version for record in entry.records),

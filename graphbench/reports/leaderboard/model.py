@@ -18,6 +18,7 @@ from graphbench.reports.leaderboard.statistics import Comparison, Interval
 SCHEMA = 1
 TEST = "test"
 
+Unranked = Literal["seeds", "bootstrap", "alone"]
 Kind = Literal["full", "small", "unstated"]
 KINDS: dict[Kind, str] = {"full": "Full budget", "small": "Small budget", "unstated": "Budget not stated"}
 """Kinds of budgets, which are ranked apart: the name of each in headings."""
@@ -82,14 +83,18 @@ class Row:
         config_hash: Digits that name data, model, configuration and budget.
         setup_hash: Digits that name model, configuration and budget, the same on all datasets.
         own_settings: Whether the budget's label says that the configuration was changed by overrides.
-        seeds: Seed of every run.
-        values: Score of every run, in the order of the seeds.
-        mean: Mean over the runs.
+        seeds: Seed of every distinct run.
+        values: Score of every distinct run, in the order of the seeds.
+        copies: Seeds of runs that equal an earlier run; these runs were dropped.
+        deterministic: Whether neither seed nor chance has any influence on the score.
+        mean: Mean over the distinct runs.
         interval: 95 % interval of the mean, or None.
-        rank: One more than the number of models that are significantly better.
-        worst_rank: Number of models minus those that are significantly worse.
-        tested: Whether it could be tested against any other model; without a test it has no rank to show.
-        against_best: The comparison with the model of the best mean; None for that one itself.
+        rank: One more than the number of models that are significantly better; None for a model without a rank.
+        worst_rank: Number of ranked models minus the number of models that are significantly worse; None as for
+            ``rank``.
+        unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
+            lack replicates) or ``alone`` (no other model of the table can be compared with it); None with a rank.
+        against_best: The comparison with the ranked model of the best mean; None for that model itself.
         replicates: Number of bootstrap replicates; 0 without bootstrap.
         budget: The budget in words.
         cost: What it cost.
@@ -104,11 +109,13 @@ class Row:
     own_settings: bool
     seeds: tuple[int, ...]
     values: tuple[float, ...]
+    copies: tuple[int, ...]
+    deterministic: bool
     mean: float
     interval: Interval | None
-    rank: int
-    worst_rank: int
-    tested: bool
+    rank: int | None
+    worst_rank: int | None
+    unranked: Unranked | None
     against_best: Comparison | None
     replicates: int
     budget: str
@@ -156,6 +163,7 @@ class Board:
             canonical draw with the whole split, else with the most models, else with the most graphs.
         rows: The models, the best mean first.
         references: Scores beside them, best first; none beside other versions and draws.
+        best: Label of the ranked model with the best mean; of all models where none is ranked.
         pairs_tested: Pairs of models that could be tested.
     """
 
@@ -171,6 +179,7 @@ class Board:
     main: bool
     rows: tuple[Row, ...]
     references: tuple[Reference, ...]
+    best: str
     pairs_tested: int
 
     @property
@@ -212,8 +221,8 @@ class GroupRow:
         missing: The group's datasets without a score of it.
         mean_normalised: Mean normalised score over all datasets of the group, missing ones counted as 0.
         mean_normalised_own: The same over its own datasets alone; None where none has anchors.
-        mean_rank: Mean place among the complete models; None for others.
-        rank: Its place by the mean rank; None for models that are not complete.
+        mean_rank: Mean place among the models that have a rank on every dataset of the group; None for others.
+        rank: Its place by the mean rank; None for models without a mean rank.
     """
 
     model: str

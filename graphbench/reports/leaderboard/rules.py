@@ -20,26 +20,36 @@ RULES: tuple[tuple[str, str], ...] = (
         "The mean of the primary metric over the seeds. From three seeds on whose scores differ, the 95 % interval is "
         "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
         "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and says nothing about other seeds. "
-        "Elsewhere there is none. A learner that no seed changes counts as one run.",
+        "Elsewhere there is none. A run whose scores and bootstrap replicates all equal those of an earlier seed is a "
+        "copy: it is dropped, and the row says so. A model without any random number (a solver, a closed form, nearest "
+        "neighbours) is deterministic and has one run.",
+    ),
+    (
+        "Runs that count",
+        "In tests the runs of a learner count in the order of their seeds, from seed 0 to the first missing seed, so "
+        "nobody can choose among runs. A learner needs the seeds 0, 1 and 2; with fewer it is separated from nothing "
+        "and has no rank. Its records must hold bootstrap replicates, wherever the metric has them and the split has "
+        "at least twenty samples.",
     ),
     (
         "Tests",
-        "Over seeds, of models with at least three runs that differ: Student's t-test of the paired differences where "
-        "two models have the same seeds, Welch's t-test elsewhere; both assume scores over seeds that are independent "
-        "and nearly normal, and take the test samples as given; paired differences that are all equal have no test. "
-        "Over test samples: the paired bootstrap. In replicate "
-        "r a graph has the same random weight for "
-        "all models; the difference of the means, divided by the standard deviation of its replicates, is compared "
-        "with the normal distribution. It assumes independent samples (times of a weather record are not) and takes "
-        "the trained models as given. Where both tests are available two models are separated only if both say so: "
-        "the larger p-value counts. The p-values of all pairs of a table are corrected by Holm's method, so the "
-        "chance that a table separates any two models that do not differ is at most 5 %. Without a test nothing is "
-        "claimed: one seed and no bootstrap are not separable.",
+        "Two models are compared after 3, 5, 10, 20, ... common seeds, a learner and a deterministic model after as "
+        "many seeds of the learner, and two deterministic models once. The test covers both sources of chance: the variance "
+        "over seeds, and the variance over the draw of the test samples by the paired bootstrap (in replicate r a "
+        "sample has the same random weight for all models). The squared difference is compared with the sum of the "
+        "variances, each times the squared quantile of Student's distribution with its degrees of freedom; this holds "
+        "its level whatever the variances are. The test assumes scores over seeds that are independent and nearly "
+        "normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, the test "
+        "samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as many runs. "
+        "The first look has two thirds of the level, every later look two thirds of the rest. So removing runs, or "
+        "copying them, never makes a difference significant, and adding seeds until a test succeeds does not pay. The "
+        "p-values of all pairs of a table are corrected by Holm's method, so the chance that a table separates any two "
+        "models that do not differ is at most 5 %.",
     ),
     (
         "Ranks",
-        "The rank of a model is 1 plus the number of models that are significantly better; a model that no test "
-        "compares with another has none. Where models are not all "
+        "The rank of a model is 1 plus the number of ranked models that are significantly better; a model that cannot "
+        "be compared with any other has none, and the row says why. Where models are not all "
         "separated a range is shown: 1-3 means that the model may be anywhere from first to third. Models are listed "
         "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that it "
         "is worse.",

@@ -1,8 +1,8 @@
 """Intervals of mean scores, tests of the difference of two models, and the ranks that follow from them.
 
-A difference of two models has two sources of chance. The first source is the seed of training: a model that draws random
-numbers is known by its runs with the seeds 0, 1, 2, ... The second source is the draw of the test samples: the paired
-bootstrap measures it, because the weights of the samples in replicate *r* are the same for all models. One test covers
+A difference of two models has two sources of chance. The first source is the seed of training: a model that draws
+random numbers is known by its runs with the seeds 0, 1, 2, ... The second source is the draw of the test samples: the
+paired bootstrap measures it, because the weights of the samples in replicate *r* are the same for all models. One test covers
 both sources (:func:`p_value`): it adds the variances, each weighted by the quantile of Student's distribution that its
 degrees of freedom ask for, and holds its level whatever the variances are (Mickey and Brown, Annals of Mathematical
 Statistics 37, 1966).
@@ -102,12 +102,14 @@ class Comparison:
         seeds: Number of common seeds after which the difference was clearest; 1 for two deterministic models; 0 where
             the two models cannot be compared.
         bootstrap: Whether the test covers the draw of the test samples.
+        difference: Mean score minus that of the best model, of the runs that were compared; None where ``raw_p`` is.
         raw_p: Two-sided p-value of the pair, corrected for the looks; None where the models cannot be compared.
         p: ``raw_p`` corrected by Holm's method for the number of pairs of the table; None where ``raw_p`` is.
     """
 
     seeds: int
     bootstrap: bool
+    difference: float | None
     raw_p: float | None
     p: float | None
 
@@ -235,23 +237,20 @@ def rank(samples: Sequence[Sample], higher_is_better: bool, *, needs_bootstrap: 
             worse[winner] += 1
     goodness = [sample.mean if higher_is_better else -sample.mean for sample in samples]
     first = max(ranked or range(count_of_models), key=goodness.__getitem__)
-    ranks = tuple(
-        Rank(1 + better[i], len(ranked) - worse[i]) if i in ranked else None for i in range(count_of_models)
-    )
-    against = tuple(
-        None if i == first else _comparison(tests, corrected, (min(i, first), max(i, first)))
-        for i in range(count_of_models)
-    )
+    ranks = tuple(Rank(1 + better[i], len(ranked) - worse[i]) if i in ranked else None for i in range(count_of_models))
+    against = tuple(None if i == first else _comparison(tests, corrected, i, first) for i in range(count_of_models))
     return Ranking(ranks, first, against, len(tests))
 
 
 def _comparison(
-    tests: Mapping[tuple[int, int], Look], corrected: Mapping[tuple[int, int], float], pair: tuple[int, int]
+    tests: Mapping[tuple[int, int], Look], corrected: Mapping[tuple[int, int], float], model: int, best: int
 ) -> Comparison:
+    pair = min(model, best), max(model, best)
     look = tests.get(pair)
     if look is None:
-        return Comparison(0, False, None, None)
-    return Comparison(look.seeds, look.bootstrap, look.p, corrected[pair])
+        return Comparison(0, False, None, None, None)
+    difference = look.difference if model < best else -look.difference
+    return Comparison(look.seeds, look.bootstrap, difference, look.p, corrected[pair])
 
 
 def clearest_look(one: Sample, other: Sample, *, needs_bootstrap: bool = False) -> Look | None:

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 from graphbench.core.words import counted, duration
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Group, GroupRow, Leaderboard, Reference, Row
-from graphbench.reports.leaderboard.statistics import LEAST_RUNS, STUDENT, Comparison
+from graphbench.reports.leaderboard.statistics import STUDENT, Comparison
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import bytes_text, metric_head, number, parameters_text, score_text
 
 _DIGITS = 8  # of hashes
 _LEAST_P = 0.001
+_MOST_SEEDS = 5
+_UNRANKED = {
+    "seeds": "needs runs with the seeds 0, 1 and 2",
+    "bootstrap": "its records have no bootstrap replicates",
+    "alone": "no other model can be compared with it",
+}
 HEADS = (
     "rank", "model", "score", "95 % interval", "seeds", "against the best mean", "parameters", "training time",
     "peak memory", "graphs/s", "device", "budget", "graphbench",
@@ -85,7 +91,7 @@ def row_cells(row: Row, board: Board) -> tuple[str, ...]:
         row.label,
         number(row.mean),
         interval_text(row),
-        seeds_text(row.seeds),
+        seeds_text(row),
         against_text(row, board),
         *cost_cells(row),
         "; ".join(row.cost.devices) or ABSENT,
@@ -100,8 +106,8 @@ def reference_cells(reference: Reference) -> tuple[str, str, str, str]:
 
 
 def rank_text(row: Row) -> str:
-    """Return a range of ranks: ``2``, or ``1-3`` with a dash between; a dash alone where no test was possible."""
-    if not row.tested:
+    """Return a range of ranks: ``2``, or ``1-3`` with a dash between; a dash alone for a model without a rank."""
+    if row.rank is None:
         return ABSENT
     return str(row.rank) if row.rank == row.worst_rank else f"{row.rank}{ABSENT}{row.worst_rank}"
 
@@ -114,28 +120,37 @@ def interval_text(row: Row) -> str:
     return f"{number(row.interval.low)} to {number(row.interval.high)} ({over})"
 
 
-def seeds_text(seeds: Sequence[int]) -> str:
-    """Return how many seeds, and which: ``3 (0, 1, 2)``."""
-    shown = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
-    return f"{len(seeds)} ({shown})"
+def seeds_text(row: Row) -> str:
+    """Return how many seeds, and which, such as ``3 (0, 1, 2)``, with the seeds of copied runs that were dropped."""
+    if row.deterministic:
+        return "deterministic"
+    dropped = f"; dropped as copies: {_some_seeds(row.copies)}" if row.copies else ""
+    return f"{len(row.seeds)} ({_some_seeds(row.seeds)}){dropped}"
+
+
+def _some_seeds(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds[:_MOST_SEEDS])) + (", ..." if len(seeds) > _MOST_SEEDS else "")
 
 
 def against_text(row: Row, board: Board) -> str:
-    """Return what the tests say of a model and the one of the best mean."""
-    found = row.against_best
-    if found is None:
-        return "best mean"
-    if found.p is None:
-        single = len(row.seeds) == 1 or len(board.rows[0].seeds) == 1
-        return f"not separable: {'one seed' if single else f'fewer than {LEAST_RUNS} runs that differ'}, no bootstrap"
-    said = "worse" if found.differs else "not separable"
-    return f"{said}, p {_p_text(found.p)} ({tests_text(found)})"
+    """Return what the test says of a model and the ranked model of the best mean, or why the model has no rank."""
+    comparison = row.against_best
+    if row.unranked is not None:
+        best = "best mean, " if row.label == board.best and len(board.rows) > 1 else ""
+        return f"{best}not ranked: {_UNRANKED[row.unranked]}"
+    if comparison is None:
+        return "best mean" if row.label == board.rows[0].label else "best mean of the ranked"
+    if comparison.p is None:
+        return "not separable: the difference has no spread"
+    ahead = (comparison.difference or 0.0) > 0
+    said = ("better" if ahead == board.higher_is_better else "worse") if comparison.differs else "not separable"
+    return f"{said}, p {_p_text(comparison.p)} ({test_text(comparison)})"
 
 
-def tests_text(found: Comparison) -> str:
-    """Return the tests of a comparison: ``paired t``, ``Welch``, ``bootstrap``, or two of them."""
-    names = {"paired": ["paired t"], "welch": ["Welch"]}.get(found.seeds_test, [])
-    return " and ".join([*names, *(["bootstrap"] if found.bootstrap_p is not None else [])])
+def test_text(comparison: Comparison) -> str:
+    """Return what a comparison rests on: ``3 seeds and bootstrap``, ``5 seeds``, or ``bootstrap``."""
+    seeds = f"{comparison.seeds} seeds" if comparison.seeds > 1 else ""
+    return " and ".join(part for part in (seeds, "bootstrap" if comparison.bootstrap else "") if part)
 
 
 def _p_text(p: float) -> str:
@@ -199,7 +214,7 @@ def _score_cell(board: Board, config: str) -> str:
     row = next((row for row in board.rows if row.config_hash == config), None)
     if row is None:
         return ABSENT
-    separated = any(other.rank > 1 for other in board.rows)
+    separated = any(other.rank is not None and other.rank > 1 for other in board.rows)
     return number(row.mean) + (f" [{rank_text(row)}]" if separated else "")
 
 
@@ -228,9 +243,9 @@ def group_notes(group: Group) -> list[str]:
     datasets = counted(len(group.units), "dataset")
     notes = []
     if not complete:
-        notes.append(f"No two models have a score on all of the {datasets}, so none is ranked.")
+        notes.append(f"No two models have a rank on all of the {datasets}, so there are no mean ranks.")
     elif complete < len(group.rows):
-        notes.append(f"{complete} models have a score on all of the {datasets} and are ranked among each other.")
+        notes.append(f"{complete} models have a rank on all of the {datasets} and are ranked among each other.")
     if hidden := len(group.rows) - len(group.shown):
         notes.append(f"{counted(hidden, 'model')} with a score on fewer than half of them: not shown here.")
     if group.without_anchors:

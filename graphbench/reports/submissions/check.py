@@ -245,6 +245,7 @@ class _Check:
             notes="" if about is None else about.notes,
             config={} if stated.limit is None else {"limit": stated.limit},
             protocol=stated.protocol,
+            deterministic=stated.deterministic,
         )
 
     def _budget(self, record: RunRecord, card: Card, stated: StatedBudget) -> Budget:

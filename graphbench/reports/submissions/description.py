@@ -56,6 +56,7 @@ class StatedBudget(_Strict):
         limit: The predictions are those of the first samples of each split alone, so many.
         scores: What floating-point predictions are; None for the default of the kind of task.
         protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
     """
 
     steps: Annotated[Count, Field(ge=1)] | None = None
@@ -68,6 +69,7 @@ class StatedBudget(_Strict):
     limit: Annotated[Count, Field(ge=1)] | None = None
     scores: Literal["probability", "logit", "label"] | None = None
     protocol: Line | None = None
+    deterministic: bool | None = None
 
     @property
     def hardware(self) -> dict[str, str | int | float | None]:

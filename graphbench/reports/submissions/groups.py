@@ -8,9 +8,17 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
+from graphbench.evaluation.copies import copied_runs, key_of
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import BUDGET_NOT_STATED, OWN_MODEL, RunRecord, not_stated, replicates_of
+from graphbench.evaluation.results import (
+    BUDGET_NOT_STATED,
+    OWN_MODEL,
+    RunRecord,
+    is_deterministic,
+    not_stated,
+    replicates_of,
+)
 from graphbench.reports.own_models import published_budget
 from graphbench.reports.submissions.description import StatedBudget
 from graphbench.reports.submissions.findings import Level, SubmittedDataset
@@ -62,23 +70,14 @@ def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -
 def _check_seeds(entry: SubmittedDataset) -> None:
     seen: set[tuple[str, int, int]] = set()
     twice: dict[int, None] = {}
-    alike: dict[str, list[int]] = {}
     for record in entry.records:
         run = (record.config_hash, record.seed, record.data_seed)
         if run in seen:
             twice[record.seed] = None
-        elif not record.data_seed:
-            alike.setdefault(repr(_repeatable(record)), []).append(record.seed)
         seen.add(run)
     if twice:
         entry.add(Level.REFUSED, f"two records of {_seeds_text([*twice])}; keep one of them")
-    for seeds in alike.values():
-        if len(set(seeds)) > 1:
-            entry.add(
-                Level.REMARK,
-                f"{_seeds_text(sorted(set(seeds)))} have the same scores to the last digit; check that these are "
-                "several runs",
-            )
+    _check_copies(entry)
     other = sorted({record.data_seed for record in entry.records} - {0})
     if other:
         entry.add(Level.REMARK, f"runs on the draws {_some(other)} of the data, whose canonical draw is 0")
@@ -89,11 +88,27 @@ def _check_seeds(entry: SubmittedDataset) -> None:
         )
 
 
-def _repeatable(record: RunRecord) -> dict[str, dict[str, float]]:
-    return {
-        split: {name: value for name, value in own.items() if name not in METRICS or METRICS[name].repeatable}
-        for split, own in record.scores.items()
-    }
+def _check_copies(entry: SubmittedDataset) -> None:
+    """Refuse runs of a learner that are one run under several seeds, and a deterministic model whose runs differ."""
+    ordered = sorted(entry.records, key=key_of)
+    copies = copied_runs(ordered)
+    stated = [record for record in ordered if is_deterministic(record)]
+    distinct = {record.data_seed: record.seed for record in reversed(stated) if key_of(record) not in copies}
+    for record in stated:
+        if key_of(record) not in copies and distinct[record.data_seed] != record.seed:
+            entry.add(
+                Level.REFUSED,
+                f"{_seeds_text([distinct[record.data_seed], record.seed])} are said to be of a deterministic model and "
+                "have different scores; correct the statement, which records have as deterministic",
+            )
+    copied = [(seed, copies[seed, draw][0]) for seed, draw in copies if (seed, draw) not in map(key_of, stated)]
+    if copied:
+        pairs = _some([f"seed {seed} equals seed {original}" for seed, original in copied])
+        entry.add(
+            Level.REFUSED,
+            f"runs are copies of others, with the same scores and replicates on every split: {pairs}; submit runs of "
+            "different seeds, or state deterministic: true if no seed has an influence on the model",
+        )
 
 
 def _check_configurations(entry: SubmittedDataset) -> None:

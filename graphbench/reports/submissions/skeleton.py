@@ -37,6 +37,7 @@ _DATASET = """\
     # training_seconds: 3600  # of one run
     # gpu: NVIDIA A100        # or cpu: ...; gpus: 2 for several
     # limit: 1000             # only if the predictions are of the first samples of each split alone
+    # deterministic: true     # only if neither seed nor chance has any influence on the scores
     # scores: logit           # only if floating-point predictions are not what {kind} tasks expect
 """
 

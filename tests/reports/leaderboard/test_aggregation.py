@@ -13,7 +13,7 @@ from graphbench.reports.leaderboard import leaderboard_of, texts
 from graphbench.reports.leaderboard.aggregation import normalised
 from graphbench.reports.leaderboard.references import anchors
 
-from .conftest import make_record
+from .conftest import bootstrapped, make_record
 
 MST, BRIDGES, KINSHIP = "algoreas/mst_easy", "algoreas/bridges_easy", "clutrr/gen_23"
 
@@ -27,9 +27,8 @@ def runs(model, seeds=(0, 1, 2), **scores):
         id_, metric = ids[name]
         changes = {"dataset": id_, "dataset_version": graphbench.card(id_).version, "model": model}
         for i, seed in enumerate(seeds):
-            found.append(
-                make_record(seed, scores={"test": {metric: value + 0.001 * i + own * (1, -2, 1)[i % 3]}}, **changes)
-            )
+            score = value + 0.001 * i + own * (1, -2, 1)[i % 3]
+            found.append(bootstrapped(make_record(seed, scores={"test": {metric: score}}, **changes)))
     return found
 
 

@@ -9,7 +9,7 @@ from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.results import Budget
 from graphbench.reports.leaderboard.boards import graphs_scored, tables_of
 
-from .conftest import make_record
+from .conftest import bootstrapped, make_record
 
 ID = "algoreas/mst_medium"
 
@@ -29,16 +29,16 @@ def names(board):
 
 
 def test_models_are_listed_by_their_means_and_ranked_by_tests(build):
-    records = [make_record(seed, f1=f1, model="gt") for seed, f1 in ((0, 0.901), (1, 0.911), (2, 0.921))]
-    records += [make_record(seed, f1=f1) for seed, f1 in ((0, 0.80), (1, 0.81), (2, 0.822))]
+    records = [make_record(seed, f1=f1, model="gt") for seed, f1 in ((0, 0.906), (1, 0.911), (2, 0.916))]
+    records += [make_record(seed, f1=f1) for seed, f1 in ((0, 0.80), (1, 0.805), (2, 0.811))]
     records += [make_record(seed, f1=f1, model="gat") for seed, f1 in ((0, 0.5), (1, 0.99), (2, 0.7))]
-    board = on_test(build(*records))[0]
+    board = on_test(build(*map(bootstrapped, records)))[0]
     assert [(row.label, row.rank, row.worst_rank) for row in board.rows] == [
         ("gt", 1, 2),
         ("gin", 2, 3),
         ("gat", 1, 3),
     ]
-    assert board.rows[0].values == (0.901, 0.911, 0.921) and board.rows[0].mean == pytest.approx(0.911)
+    assert board.rows[0].values == (0.906, 0.911, 0.916) and board.rows[0].mean == pytest.approx(0.911)
     assert board.pairs_tested == 3 and board.metric == "f1" and board.kind == "full" and board.main
 
 
@@ -59,7 +59,7 @@ def test_other_samples_have_a_table_of_their_own(build, changes, main):
     assert sum(board.main for board in found) == 1
     own = next(board for board in found if board.rows[0].label == "gt")
     assert main is None or own.main is main
-    assert all(board.rows[0].rank == board.rows[0].worst_rank == 1 for board in found)
+    assert all(board.rows[0].rank is None and board.rows[0].unranked == "seeds" for board in found)
 
 
 def test_runs_of_several_draws_are_not_averaged(build):
@@ -107,7 +107,7 @@ def test_references_stand_beside_and_are_not_ranked(build):
     assert ("trivial", "all positive", 0.4, "the best of the trivial predictors") in found
     assert ("published", "gt", 0.8504, "GraphBench, Table 16") in found
     assert [value for _, _, value, _ in found] == sorted((value for _, _, value, _ in found), reverse=True)
-    assert len(board.rows) == 1 and board.rows[0].rank == 1
+    assert len(board.rows) == 1 and board.rows[0].rank is None
     away = {b.split: b for b in build(make_record()).boards}
     assert [r.kind for r in away["n192"].references].count("trivial") == 1
     assert "trivial" not in [r.kind for r in away["n512"].references]
@@ -119,26 +119,66 @@ def test_published_scores_of_other_protocols_do_not_stand_beside(build):
     assert [r.kind for r in board.references] == ["trivial"]
 
 
-def test_replicates_are_averaged_over_seeds_and_separate_single_seeds(build):
+def test_replicates_are_averaged_over_seeds_and_separate_deterministic_models(build):
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 0.02, 200)
 
     def record(seed, f1, values, **changes):
         return make_record(seed, f1=f1, replicates={"test": list(values)}, **changes)
 
-    one = [record(0, 0.8, 0.8 + noise), record(0, 0.7, 0.7 + noise + rng.normal(0, 0.001, 200), model="gt")]
-    (board,) = on_test(build(*one))
+    def pair(**changes):
+        other = list(0.7 + noise + np.random.default_rng(1).normal(0, 0.001, 200))
+        return [record(0, 0.8, 0.8 + noise, **changes), record(0, 0.7, other, model="gt", **changes)]
+
+    (board,) = on_test(build(*pair(deterministic=True)))
     assert [(row.rank, row.worst_rank, row.replicates) for row in board.rows] == [(1, 1, 200), (2, 2, 200)]
-    assert board.rows[0].interval.method == "bootstrap" and board.rows[1].against_best.bootstrap_p < 1e-6
-    tables = build(*one, record(1, 0.82, 0.82 + noise))
-    assert np.allclose(tables.samples[ID, "full", "gin"].replicates, 0.81 + noise)
-    (board,) = on_test(build(*one, make_record(1, f1=0.82)))  # one of two runs has no replicates
+    assert board.rows[0].interval.method == "bootstrap" and board.rows[1].against_best.p < 1e-6
+    assert all(row.deterministic for row in board.rows)
+    (board,) = on_test(build(*pair()))  # one seed of a learner
+    assert [(row.rank, row.unranked, row.deterministic) for row in board.rows] == [(None, "seeds", False)] * 2
+    assert board.rows[1].against_best.p is None and board.pairs_tested == 0
+    tables = build(*pair(), record(1, 0.82, 0.82 + noise))
+    assert np.allclose(tables.samples[ID, "full", "gin"].mean_replicates, 0.81 + noise)
+    (board,) = on_test(build(*pair(), make_record(1, f1=0.82)))  # one of two runs has no replicates
     assert board.rows[0].replicates == 0 and board.rows[1].against_best.p is None
+
+
+def test_a_deterministic_model_whose_runs_differ_is_none(build):
+    runs = [bootstrapped(make_record(seed, f1=f1, deterministic=True)) for seed, f1 in ((0, 0.8), (1, 0.9))]
+    (board,) = on_test(build(*runs))
+    assert not board.rows[0].deterministic and board.rows[0].unranked == "seeds"
+    (board,) = on_test(build(runs[0], runs[0].model_copy(update={"seed": 1})))
+    assert board.rows[0].deterministic and board.rows[0].seeds == (0,)
+
+
+def test_copied_runs_are_dropped_and_named(build):
+    runs = [bootstrapped(make_record(seed, f1=f1)) for seed, f1 in ((0, 0.8), (1, 0.81), (2, 0.85))]
+    runs += [bootstrapped(make_record(seed, f1=f1, model="gt")) for seed, f1 in ((0, 0.9), (1, 0.97), (2, 0.93))]
+    copies = [run.model_copy(update={"seed": 3 + run.seed, "wall_seconds": 1.0}) for run in runs[3:]]
+    (whole,), (copied,) = on_test(build(*runs)), on_test(build(*runs, *copies))
+    assert [(r.label, r.values, r.rank, r.worst_rank) for r in copied.rows] == [
+        (r.label, r.values, r.rank, r.worst_rank) for r in whole.rows
+    ]
+    assert copied.rows[0].copies == (3, 4, 5) and whole.rows[0].copies == ()
+
+
+def test_where_there_can_be_no_bootstrap_the_samples_are_taken_as_given(build):
+    few = {"graphs_scored": {"test": 1}}
+    runs = [make_record(seed, f1=0.8 + 0.001 * seed, **few) for seed in range(3)]
+    runs += [make_record(seed, f1=0.9 + 0.001 * seed**2, model="gt", **few) for seed in range(3)]
+    (board,) = on_test(build(*runs))
+    assert [(row.label, row.rank) for row in board.rows] == [("gt", 1), ("gin", 2)]
+    assert not board.rows[1].against_best.bootstrap and board.rows[1].against_best.seeds == 3
+    (board,) = on_test(build(*(run.model_copy(update={"graphs_scored": {"test": 20}}) for run in runs)))
+    assert [(row.rank, row.unranked) for row in board.rows] == [(None, "bootstrap")] * 2
 
 
 def test_costs_are_means_and_devices_are_named(build):
     fast = {"cpu": "Example CPU", "cores": 8, "gpu": "Big GPU", "gpus": 1, "torch": "2.9"}
-    records = [make_record(0, peak_memory_bytes=2**30), make_record(1, hardware=fast, throughput_graphs_per_s=50.0)]
+    records = [
+        make_record(0, peak_memory_bytes=2**30),
+        make_record(1, f1=0.81, hardware=fast, throughput_graphs_per_s=50.0),
+    ]
     cost = on_test(build(*records))[0].rows[0].cost
     assert (cost.parameters, cost.seconds, cost.memory_bytes) == (2_680_000, 10.5, 2**30)
     assert cost.graphs_per_second == 50.0 and cost.latency_ms is None
@@ -194,7 +234,8 @@ def test_models_scored_by_evaluators_are_separated_as_mcnemars_test_separates_th
             evaluator.update(truth[part], np.where(own, truth, (truth + 1) % 4)[part], np.arange(len(part)))
         score = evaluator.compute()
         found = {"f1": score["accuracy"]}  # the toy card's metric; its replicates are those of the accuracy
-        records.append(make_record(model=model, scores={"test": found}, replicates={"test": list(score.replicates)}))
+        replicates = {"test": list(score.replicates)}
+        records.append(make_record(model=model, scores={"test": found}, replicates=replicates, deterministic=True))
     (board,) = on_test(build(*records))
     by_name = {row.label: row for row in board.rows}
     best = board.rows[0].label
@@ -206,8 +247,8 @@ def test_models_scored_by_evaluators_are_separated_as_mcnemars_test_separates_th
         if model != best:
             changed = [np.count_nonzero(own & ~right[best]), np.count_nonzero(~own & right[best])]
             expected = stats.binomtest(changed[0], sum(changed)).pvalue
-            assert (row.against_best.bootstrap_p < 0.05) == (expected < 0.05)
-            assert row.against_best.bootstrap_p == pytest.approx(expected, abs=0.1)
+            assert (row.against_best.raw_p < 0.05) == (expected < 0.05)
+            assert row.against_best.raw_p == pytest.approx(expected, abs=0.1)
     assert {name: (row.rank, row.worst_rank) for name, row in by_name.items()} == {
         "first": (1, 2),
         "second": (1, 2),

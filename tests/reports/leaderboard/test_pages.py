@@ -12,15 +12,15 @@ from graphbench.reports.leaderboard.pictures import scale_of
 from graphbench.reports.pages import markdown_safe
 
 from ..parsed_page import ParsedPage
-from .conftest import make_record
+from .conftest import bootstrapped, make_record
 
 ID = "algoreas/mst_medium"
 EVIL = '<script>alert("x")</script> | [link](javascript:alert(1)) `code`\n# head <img src=x onerror=1>'
 
 
 def records():
-    full = [make_record(seed, f1=value) for seed, value in enumerate((0.7, 0.8, 0.75))]
-    other = [make_record(seed, f1=value, model="gt") for seed, value in enumerate((0.9, 0.99, 0.95))]
+    full = [bootstrapped(make_record(seed, f1=value)) for seed, value in enumerate((0.73, 0.77, 0.75))]
+    other = [bootstrapped(make_record(seed, f1=value, model="gt")) for seed, value in enumerate((0.9, 0.99, 0.95))]
     small = make_record(0, f1=0.45, model="gin_small", budget=Budget(small=True, label="5 steps"))
     draw = make_record(5, f1=0.6, data_seed=5, data_fingerprint="x-draw5", data_hashes={"test": "fedcba9876"})
     return [*full, *other, small, draw]
@@ -59,9 +59,10 @@ def test_a_row_has_rank_score_interval_seeds_test_and_cost(tmp_path, card):
     rows = ParsedPage(path.read_text(encoding="utf-8")).rows
     first = "1|gt|0.9467|0.8347 to 1.0000 (seeds)|3 (0, 1, 2)|best mean|2.68 M|11 s|–|–|Example CPU, 2 cores|"  # noqa: RUF001
     assert any(row.startswith(first) for row in rows)
-    assert any(row.startswith("2|gin|0.7500|") and "worse, p < 0.001 (paired t)" in row for row in rows)
+    assert any(row.startswith("2|gin|0.7500|") and "worse, p = 0.031 (3 seeds and bootstrap)" in row for row in rows)
     assert any(row.startswith("gt|0.8504 ± 0.0148|published|GraphBench, Table 16|") for row in rows)
-    assert any(row.startswith("–|gin_small|0.4500|–|1 (0)|best mean|") for row in rows)  # noqa: RUF001
+    unranked = "–|gin_small|0.4500|–|1 (0)|not ranked: needs runs with the seeds 0, 1 and 2|"  # noqa: RUF001
+    assert any(row.startswith(unranked) for row in rows)
     assert any(row.startswith("–|gin|0.6000|") for row in rows)  # the other draw, apart  # noqa: RUF001
     text = path.read_text(encoding="utf-8")
     assert "version 2, draw 5, content fedcba98" in text and "version 2, content 01234567" in text
@@ -75,7 +76,10 @@ def test_markdown_tables_are_well_formed_and_have_the_same_rows(tmp_path, card):
     for block in blocks:
         lines = block.replace(r"\|", "").splitlines()
         assert len(lines) > 2 and lines[1].startswith("| ---") and len({line.count("|") for line in lines}) == 1
-    assert "| 2 | gin | 0.7500 | 0.6258 to 0.8742 (seeds) | 3 (0, 1, 2) | worse, p &lt; 0.001 (paired t) |" in text
+    assert (
+        "| 2 | gin | 0.7500 | 0.7003 to 0.7997 (seeds) | 3 (0, 1, 2) | worse, p = 0.031 (3 seeds and bootstrap) |"
+        in text
+    )
     assert all((path.parent / name).is_file() for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text))
 
 
@@ -101,8 +105,12 @@ def test_the_json_has_a_schema_and_all_that_pages_show(card):
     assert found["schema"] == 1 and found["records"] == 8
     board = next(b for b in found["boards"] if (b["split"], b["kind"], b["main"]) == ("test", "full", True))
     row = board["rows"][1]
-    assert (row["label"], row["values"], row["rank"]) == ("gin", [0.7, 0.8, 0.75], 2)
-    assert row["interval"]["method"] == "student" and row["against_best"]["seeds_test"] == "paired"
+    assert (row["label"], row["values"], row["rank"]) == ("gin", [0.73, 0.77, 0.75], 2)
+    assert (
+        row["interval"]["method"] == "student"
+        and row["against_best"]["seeds"] == 3
+        and row["against_best"]["bootstrap"]
+    )
     assert row["cost"]["seconds"] == 11.0 and row["budget"] == "" and board["data"]["hash"] == "0123456789abcdef"
     assert {r["kind"] for r in board["references"]} == {"trivial", "published"}
     assert {b["split"] for b in found["boards"]} == {"test", "n192", "n512"}
@@ -136,7 +144,10 @@ def test_the_best_score_of_every_committed_dataset():
             fitting = [
                 record.scores["test"][score.metric]
                 for record in stored
-                if record.dataset == address and record.config_hash == score.row.config_hash and not record.data_seed
+                if record.dataset == address
+                and record.config_hash == score.row.config_hash
+                and not record.data_seed
+                and record.seed not in score.row.copies
             ]
             assert score.mean == pytest.approx(sum(fitting) / len(fitting)) and score.shared >= 1
     assert found["clutrr/gen_23"][0].model == "gat_marked" and found["clutrr/gen_23"][0].kind == "full"
@@ -144,13 +155,23 @@ def test_the_best_score_of_every_committed_dataset():
     assert best("clrs/*").keys() == {address for address in found if address.startswith("clrs/")}
 
 
-def test_a_row_without_a_test_says_why(tmp_path, card):
-    alike = [make_record(seed, f1=0.6, model="gat") for seed in range(3)]
-    single = [make_record(0, f1=0.5, model="mlp")]
-    (path,) = build_leaderboard([*records(), *alike, *single], tmp_path / "one.html", cards={ID: card})
-    rows = [row for row in ParsedPage(path.read_text(encoding="utf-8")).rows if "no bootstrap" in row]
-    assert any("|mlp|" in f"|{row}" and "not separable: one seed, no bootstrap" in row for row in rows)
-    assert any("|gat|" in f"|{row}" and "fewer than 3 runs that differ, no bootstrap" in row for row in rows)
+def test_a_row_without_a_rank_says_why(tmp_path, card):
+    copied = [bootstrapped(make_record(0, f1=0.6, model="gat")).model_copy(update={"seed": seed}) for seed in range(3)]
+    single = [bootstrapped(make_record(0, f1=0.5, model="mlp"))]
+    without = [make_record(seed, f1=0.4 + 0.01 * seed, model="mpnn") for seed in range(3)]
+    solver = [bootstrapped(make_record(0, f1=0.99, model="exact", deterministic=True))]
+    (path,) = build_leaderboard(
+        [*records(), *copied, *single, *without, *solver], tmp_path / "one.html", cards={ID: card}
+    )
+    rows = ParsedPage(path.read_text(encoding="utf-8")).rows
+
+    def row_of(model):
+        return next(row for row in rows if f"|{model}|" in row)
+
+    assert row_of("mlp").startswith("–|") and "not ranked: needs runs with the seeds 0, 1 and 2" in row_of("mlp")  # noqa: RUF001
+    assert "|1 (0); dropped as copies: 1, 2|not ranked: needs runs with the seeds" in row_of("gat")
+    assert "not ranked: its records have no bootstrap replicates" in row_of("mpnn")
+    assert "|deterministic|best mean|" in row_of("exact")
 
 
 def test_references_that_are_not_comparable_are_listed_and_not_drawn(tmp_path):

@@ -66,7 +66,15 @@ def test_seeds_that_are_copies_of_each_other(folder, root, check, targets):
     scores = {"test": {"f1": 0.123456789, "accuracy": 0.5}}
     for seed in range(3):
         saved(record_of(root, seed, scores=scores), folder)
-    assert "seeds 0, 1, 2 have the same scores to the last digit" in told(check(), "remark")
+    refused = refusal(check)
+    assert "seed 1 equals seed 0" in refused and "seed 2 equals seed 0" in refused
+    for path in folder.rglob("*.json"):
+        path.unlink()
+    for seed in range(3):
+        saved(record_of(root, seed, scores=scores).model_copy(update={"deterministic": True}), folder)
+    assert check().accepted
+    saved(record_of(root, 3, scores={"test": {"f1": 0.2, "accuracy": 0.5}}, deterministic=True), folder)
+    assert "seeds 0, 3 are said to be of a deterministic model" in refusal(check)
     for path in folder.rglob("*.json"):
         path.unlink()
     predict(folder, targets, seeds=range(1))
