@@ -160,6 +160,15 @@ def evaluate(
             show_default="that of the split train",
         ),
     ] = None,
+    deterministic: Annotated[
+        bool | None,
+        typer.Option(
+            "--deterministic/--not-deterministic",
+            help="Whether neither seed nor chance has any influence on the scores, as of a rule or a solver, for the "
+            "record.",
+            show_default="not stated",
+        ),
+    ] = None,
     data_seed: Annotated[
         int | None,
         typer.Option(
@@ -203,7 +212,9 @@ def evaluate(
         raise typer.BadParameter("--records and --model-name go together: a record needs a folder and a name")
     stated = None
     if model_name is not None:
-        stated = Stated(model_name, seed, steps, batch_size, parameters, notes, protocol=protocol)
+        stated = Stated(
+            model_name, seed, steps, batch_size, parameters, notes, protocol=protocol, deterministic=deterministic
+        )
     options = {"root": root, "limit": limit, "data_seed": data_seed or 0, **files}
     own, path = score_predictions(target, splits, predictions, scores, stated=stated, records=save_record, **options)
     show_scores.scores(target, own, as_json)

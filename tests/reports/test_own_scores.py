@@ -216,10 +216,10 @@ def test_the_same_statement_makes_the_same_record_from_python_and_the_command_li
             evaluator.update(batch, predictions)
         scores |= named_scores(name, evaluator)
     by_hand = RunRecord.from_scores(
-        {name: splits[name] for name in ("val", "test")}, scores, model="mine", seed=4, steps=5, batch_size=4
+        {name: splits[name] for name in ("val", "test")}, scores, model="mine", seed=4, steps=5, batch_size=4, deterministic=True
     )
     arguments = ["evaluate", dataset, "--predictions", tmp_path / "predictions", "--root", root, "--limit", LIMIT,
-                 "--model-name", "mine", "--seed", 4, "--steps", 5, "--batch-size", 4,
+                 "--model-name", "mine", "--seed", 4, "--steps", 5, "--batch-size", 4, "--deterministic",
                  "--records", tmp_path / "records"]  # fmt: skip
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
@@ -231,7 +231,7 @@ def test_the_same_statement_makes_the_same_record_from_python_and_the_command_li
         for values in content["scores"].values():
             values.pop("seconds_per_graph", None)  # a time
     assert first == second
-    assert first["budget"]["small"] is True and not first.get("scores_stated")
+    assert first["budget"]["small"] is True and first["deterministic"] is True and not first.get("scores_stated")
     assert set(first["scores"]) >= {"val", "test"}
     if dataset == "clrs_text/bfs":
         parts = [name for name in first["scores"] if name.startswith("test_n")]

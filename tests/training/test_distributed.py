@@ -18,9 +18,14 @@ from graphbench.training.run import train
 OPTIONS = ["model.dropout=0", "training.lr=1e-3", "training.accumulate=2"]
 
 SCRIPT = """
-import importlib.util, sys
+import importlib.util, os, sys
+from itertools import count
 from pathlib import Path
+from graphbench.training import loop
 from graphbench.training.run import train
+
+looks = count(step=100 if os.environ["RANK"] == "1" else 1)  # seconds of processor time of each process
+loop.processor_seconds = lambda: float(next(looks))
 
 conftest, toys, config, output, *options = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("toys", conftest)
@@ -71,6 +76,7 @@ def test_two_processes_train_the_model_one_process_trains(toys, toy_folder, tiny
     assert all(torch.allclose(one[name], two[name], atol=1e-5) for name in names)
     record = read_record(tmp_path / "both/record.json")
     assert record.hardware["processes"] == 2
+    assert record.cpu_seconds and record.cpu_seconds % 101 == 0  # of both
     for (step, value), (other_step, other) in zip(
         alone.record.curves["train_loss"], record.curves["train_loss"], strict=True
     ):
