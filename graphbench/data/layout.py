@@ -79,7 +79,9 @@ def require_data_of(card: Card, folder: Path, expected: Mapping[str, Any] | None
         manifest = {"data_seed": 0, **manifest}
     wanted = {"id": card.id, "version": card.version, "data_seed": card.data_seed}
     wanted |= {key: value for key, value in (expected or {}).items() if key == "fingerprint"}
-    differing = [f"{key} {manifest[key]!r}, not {value!r}" for key, value in wanted.items() if manifest.get(key, value) != value]
+    differing = [
+        f"{key} {manifest[key]!r}, not {value!r}" for key, value in wanted.items() if manifest.get(key, value) != value
+    ]
     if differing:
         raise StoreError(
             f"{folder} holds other data than {card.address}{draw_suffix(card.data_seed)}: its manifest says "

@@ -17,6 +17,7 @@ from graphbench.training.overrides import flat
 
 CONFIG = "config.json"
 RECORD = "record.json"
+RESTART = "resume=False (on the command line --no-resume)"
 _RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
@@ -129,12 +130,13 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
         return []
     after = flat(config.model_dump(mode="json"))
     return [
-        f"{key} {_short(before.get(key))} -> {_short(after.get(key))}"
+        f"{key} {short(before.get(key))} -> {short(after.get(key))}"
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key) and key not in _NOT_REPORTED
     ]
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as a text of a few characters, for messages."""
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

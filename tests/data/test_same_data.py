@@ -69,10 +69,10 @@ CHOICES: dict[str, Callable[[Splits], GraphDataset]] = {
 def test_data_that_were_changed_have_no_hash(tmp_path: Path, choice: str, when: str) -> None:
     chosen = CHOICES[choice](load(tmp_path))
     if when == "after":
-        chosen.content_hash
+        _ = chosen.content_hash
     flip_last_byte(chosen.path)
     with pytest.raises(ChecksumMismatch, match=str(chosen.path)):
-        chosen.content_hash
+        _ = chosen.content_hash
     with pytest.raises(ChecksumMismatch, match=str(chosen.path)):
         RunRecord.from_scores({"test": chosen}, {"test": {"f1": 0.5}}, model="own")
 
@@ -81,7 +81,7 @@ def test_results_of_pre_transform_have_no_hash_either(tmp_path: Path) -> None:
     kept = load(tmp_path, pre_transform=lambda data: data, pre_filter=lambda data: True).test
     flip_last_byte(kept.path)
     with pytest.raises(ChecksumMismatch, match=str(kept.path)):
-        kept.content_hash
+        _ = kept.content_hash
 
 
 @pytest.mark.parametrize("name", ["clrs/bfs", LABELLED])
@@ -92,7 +92,7 @@ def test_every_file_behind_a_split_is_compared(tmp_path: Path, name: str) -> Non
         good = path.read_bytes()
         flip_last_byte(path)
         with pytest.raises(ChecksumMismatch, match=str(path)):
-            split.content_hash
+            _ = split.content_hash
         path.write_bytes(good)
         assert split.content_hash == first
 
@@ -104,17 +104,17 @@ def test_a_hash_that_the_manifest_claims_is_compared_with_the_content(tmp_path: 
     content["files"][split.path.name]["content"] = "0" * 64
     manifest.path.write_text(json.dumps(content))
     with pytest.raises(ChecksumMismatch, match="instead of 000000000000"):
-        load(tmp_path).test.content_hash
+        _ = load(tmp_path).test.content_hash
 
 
 def test_a_file_is_read_once_while_it_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     split = load(tmp_path).test
-    split.content_hash
+    _ = split.content_hash
     read: list[Path] = []
     monkeypatch.setattr(store, "file_sha256", lambda path: read.append(path) or "")
-    load(tmp_path).test.content_hash
+    _ = load(tmp_path).test.content_hash
     in_another_process()
-    load(tmp_path).test.content_hash
+    _ = load(tmp_path).test.content_hash
     assert read == []
     os.utime(split.path)
     with pytest.raises(ChecksumMismatch):
@@ -131,7 +131,7 @@ def test_a_link_in_place_of_the_stamp_is_not_followed(tmp_path: Path) -> None:
     before = precious.read_text()
     in_another_process()
     os.utime(split.path)
-    load(tmp_path / "root").test.content_hash
+    _ = load(tmp_path / "root").test.content_hash
     assert precious.read_text() == before and stamp.is_symlink()
 
 

@@ -97,7 +97,7 @@ def test_samples_of_files_that_were_changed_in_the_store_are_refused(files, tmp_
     opened = load(files, tmp_path / "root").load("all")
     flip_byte(opened.test.path, opened.test.path.stat().st_size - 5)
     with pytest.raises(ChecksumMismatch, match=str(opened.test.path)):
-        opened.test.content_hash
+        _ = opened.test.content_hash
     with pytest.raises(ChecksumMismatch, match=str(opened.test.path)):
         load(files, tmp_path / "root").load("test")
 
