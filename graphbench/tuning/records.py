@@ -76,7 +76,8 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, 
     now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
     opened = journal.of_kind(EventKind.OPENED)[-1]["settings"]
     unchecked = [key for key, there in (("card", before["what"]), ("code", opened)) if key not in there]
-    if "dataset" in now["what"] and unchecked:
+    is_ours = "card" in settings["what"]
+    if is_ours and unchecked:
         logger.warning(
             "%s was begun by a version that did not record the %s of a search: whether it changed could not be checked",
             output,
@@ -89,15 +90,15 @@ def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, 
             f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
             "as they were; trials, workers and limits may change"
         )
-    _check_code(
-        journal, changed_code(opened.get("code", {}), settings["code"]), output, retry_failed, "dataset" in now["what"]
-    )
+    changes = changed_code(opened.get("code", {}), settings["code"])
+    _check_code(journal, changes, output, refused=is_ours and not retry_failed)
 
 
-def _check_code(journal: Journal, changes: list[str], output: Path, retry_failed: bool, refuse: bool) -> None:
+def _check_code(journal: Journal, changes: list[str], output: Path, *, refused: bool) -> None:
+    """Refuse, or warn of, trials that succeeded with other code."""
     if not changes or not _has_success(journal):
         return
-    if retry_failed or not refuse:
+    if not refused:
         logger.warning("the trials in %s that succeeded were run with other code: %s", output, ", ".join(changes))
         return
     raise ConfigError(
