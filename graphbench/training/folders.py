@@ -7,13 +7,17 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import clear_errors, existing_parent, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
+
+_Facts = TypeVar("_Facts", bound=BaseModel)
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -117,6 +121,21 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     if not path.is_file():
         raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+def read_facts(path: Path, schema: type[_Facts], remedy: str) -> _Facts | None:
+    """Return what a file of a run's folder says; None where the run is of a version that did not write it.
+
+    Raises:
+        CheckpointError: If the file cannot be read; the message ends with the remedy.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return schema.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise CheckpointError(f"{path} cannot be read ({reason}); {remedy}") from error
 
 
 def differing_settings(folder: Path, config: RunConfig) -> list[str]:

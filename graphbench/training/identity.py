@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
@@ -23,7 +23,7 @@ from graphbench.evaluation.results import read_record
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.tabular.estimators import estimator_parameters
 from graphbench.training.config import RunConfig, without_influence
-from graphbench.training.folders import CONFIG, RESTART, record_path, short
+from graphbench.training.folders import CONFIG, RESTART, read_facts, record_path, short
 from graphbench.training.overrides import flat
 
 if TYPE_CHECKING:
@@ -121,16 +121,7 @@ def read_identity(folder: Path) -> RunIdentity | None:
     Raises:
         CheckpointError: If the file cannot be read.
     """
-    path = folder / IDENTITY
-    if not path.is_file():
-        return None
-    try:
-        return RunIdentity.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise CheckpointError(
-            f"{path} cannot be read ({reason}); put the file back, or train the model again with {RESTART}"
-        ) from error
+    return read_facts(folder / IDENTITY, RunIdentity, f"put the file back, or train the model again with {RESTART}")
 
 
 def continued_identity(context: RunContext, now: RunIdentity) -> RunIdentity:
