@@ -148,6 +148,66 @@ def test_entry_points_name_modules_and_functions(package, value):
     assert run(package, LISTING, "toys_benchmark")[0].startswith("True")  # named twice, loaded once
 
 
+PROCESSOR = """
+import torch
+from graphbench.models.processors import Processed, Processor, register_processor
+
+from .scale import FACTOR
+
+
+@register_processor("toy_net")
+class ToyNet(Processor):
+    def __init__(self, config, context):
+        super().__init__(config, context)
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, state):
+        return Processed(state.nodes * self.weight * FACTOR)
+"""
+
+
+def test_a_run_is_used_again_only_with_the_code_of_its_plugin(package, tmp_path):
+    (package / "net.py").write_text(PROCESSOR)
+    (package / "scale.py").write_text("FACTOR = 1.0\n")
+    (package / "baselines" / "toys" / "net.yaml").write_text(MODEL.replace("gin", "toy_net"))
+    with (package / "__init__.py").open("a") as file:
+        file.write("import toys_benchmark.net\n")
+    run_folder, root = str(tmp_path / "run"), ("--root", str(tmp_path / "data"))
+    words = ("train", "toys/paths", "--model", "net", "--output", run_folder, *root)
+    command(package, *words)
+    command(package, *words)
+    command(package, "evaluate", run_folder, *root)
+    (package / "scale.py").write_text("FACTOR = -1.0\n")
+    said = r"plug-in toys_benchmark: module toys_benchmark/scale\.py changed"
+    for again in (words, ("evaluate", run_folder, *root), ("predict", run_folder, *root)):
+        assert re.search(said, " ".join(command(package, *again, expect=2)[1].split()))
+    command(package, *words, "--no-resume")
+    command(package, "evaluate", run_folder, *root)
+
+
+def test_a_run_is_used_again_only_with_the_classes_of_its_script(package, tmp_path):
+    script = tmp_path / "script.py"
+    net = PROCESSOR.replace("from .scale import FACTOR", "").replace("* FACTOR", "")
+    words = f"""
+import graphbench
+FACTOR = 1.0
+def scaled(values):
+    return values * FACTOR
+{net.replace("state.nodes *", "scaled(state.nodes) *")}
+print("unrelated")
+graphbench.train("toys/paths", {str(tmp_path / "net.yaml")!r}, output={str(tmp_path / "run")!r},
+                 root={str(tmp_path / "data")!r}, progress=False, device="cpu", evaluate="val")
+"""
+    (tmp_path / "net.yaml").write_text(MODEL.replace("gin", "toy_net"))
+    script.write_text(words)
+    run(package, [script], "toys_benchmark")
+    script.write_text(words.replace('"unrelated"', '"something else"'))
+    run(package, [script], "toys_benchmark")
+    for old, new in (("FACTOR = 1.0", "FACTOR = 2.0"), ("values *", "-values *")):
+        script.write_text(words.replace(old, new))
+        assert "scaled of the script changed" in run(package, [script], "toys_benchmark", expect=1)[1]
+
+
 def test_importing_the_package_loads_no_plugin(package):
     code = "import sys, graphbench; print('toys_benchmark' in sys.modules); graphbench.list_datasets(); print('toys_benchmark' in sys.modules)"  # noqa: E501
     assert run(package, code, "toys_benchmark")[0].split() == ["False", "True"]

@@ -164,7 +164,7 @@ def place_of(error: BaseException, *, built_in: bool = False) -> str | None:
     Returns:
         ``file.py:33 in forward``; ``file.py:33`` outside a function. None if there is no such frame.
     """
-    belongs = _is_of_package if built_in else _is_of_user
+    belongs = _is_of_package if built_in else is_of_user
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -177,7 +177,7 @@ def _is_of_package(module: str, file: str) -> bool:
     return owner_of(module) == BUILT_IN
 
 
-def _is_of_user(module: str, file: str) -> bool:
+def is_of_user(module: str, file: str) -> bool:
     """Return whether a module is neither of this package nor of Python or a library, other than those of plug-ins."""
     root = module.partition(".")[0]
     if root == BUILT_IN or root in sys.stdlib_module_names or file.startswith("<"):

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from graphbench.core.errors import PluginError, UnknownName
 from graphbench.core.plugins import BUILT_IN, about_broken, load_plugins, on_broken, owner_in_words, owner_of
 from graphbench.core.suggestions import closest
 
 T = TypeVar("T")
+
+_REGISTRIES: WeakValueDictionary[int, Registry[Any]] = WeakValueDictionary()
+
+
+def registries() -> tuple[Registry[Any], ...]:
+    """Return all registries of this process."""
+    return tuple(_REGISTRIES.values())
 
 
 class Registry(Mapping[str, T]):
@@ -27,6 +35,7 @@ class Registry(Mapping[str, T]):
     ) -> None:
         self.kind, self.error, self.built_in = kind, error, built_in
         self._entries: dict[str, tuple[T, str]] = {}  # name -> thing, owner
+        _REGISTRIES[id(self)] = self
         on_broken(self._forget)
 
     def add(self, name: str, thing: T, module: str) -> None:

@@ -28,7 +28,7 @@ from graphbench.data.content import objects_hash, selection_hash, viewed_hash
 from graphbench.data.domain import find_labeller, view_of
 from graphbench.data.labels import is_unlabelled
 from graphbench.data.layout import data_fingerprint
-from graphbench.data.opened import find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
+from graphbench.data.opened import check_files, find_labels, first_numbers, hash_of_first, split_arrays, warn_unlabelled
 from graphbench.data.sample_ids import SampleSize, SplitId, with_ids
 from graphbench.data.samples import Samples
 from graphbench.data.series import SeriesGraphs
@@ -339,12 +339,15 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
         For a whole file it is recorded in the manifest. The first graphs of a longer file have the hash of a file of
         that size. Selections and filters enter with the numbers of their graphs, results of ``pre_transform`` with
-        their tensors. ``transform`` does not enter.
+        their tensors. ``transform`` does not enter. Each call compares the files with their checksums again if they
+        were touched since the last comparison.
 
         Raises:
-            StoreError: If the file is not recorded in its manifest.
+            ChecksumMismatch: If a file was changed or damaged since it was built.
+            StoreError: If a file is not recorded in its manifest.
             GraphBenchError: If ``pre_transform`` left fields that cannot be hashed.
         """
+        check_files((self.path, *self.label_paths))
         known = self.__dict__.get("_hashed")
         if known is None or known[0] is not self._indices or known[1] is not self._kept:
             known = self.__dict__["_hashed"] = (self._indices, self._kept, self._content())

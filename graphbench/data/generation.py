@@ -39,6 +39,7 @@ from graphbench.data.layout import (
     file_name,
     find_file,
     label_folder,
+    require_data_of,
     work_folder,
 )
 from graphbench.data.samples import Samples
@@ -299,6 +300,8 @@ def _ensure_file(
 ) -> Path:
     """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
     split = task.split
+    layer = task.dataset if isinstance(task, LabelTask) else task.card
+    require_data_of(layer, folder, about)
     found = find_file(task.card, split, count, folder)
     if found is None:
         with _build_lock(folder, split):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.catalog.cards import Card, draw_suffix
+from graphbench.core.errors import StoreError
 from graphbench.core.files import is_file
 from graphbench.data.domain import find_generator, view_of
 from graphbench.data.labels import labeller_of
@@ -60,6 +61,34 @@ def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
     return min(finished)[1] if finished else None
 
 
+def require_data_of(card: Card, folder: Path, expected: Mapping[str, Any] | None = None) -> None:
+    """Refuse a folder whose manifest describes other data than a card: another dataset, version, draw or fingerprint.
+
+    Keys that an older manifest lacks are not compared.
+
+    Args:
+        card: The card of stored graphs, or of one labeller (``Card.layers``).
+        folder: The folder of the graphs, or of the labels.
+        expected: Further entries that the manifest must have, from :func:`about_graphs` or :func:`about_labels`.
+
+    Raises:
+        StoreError: If an entry differs; the message names both values and the folder.
+    """
+    manifest = Manifest(folder).read()
+    if "id" in manifest and card.layer is None:
+        manifest = {"data_seed": 0, **manifest}
+    wanted = {"id": card.id, "version": card.version, "data_seed": card.data_seed}
+    wanted |= {key: value for key, value in (expected or {}).items() if key == "fingerprint"}
+    differing = [
+        f"{key} {manifest[key]!r}, not {value!r}" for key, value in wanted.items() if manifest.get(key, value) != value
+    ]
+    if differing:
+        raise StoreError(
+            f"{folder} holds other data than {card.address}{draw_suffix(card.data_seed)}: its manifest says "
+            f"{', '.join(differing)}; move the folder away or delete it, and the data will be generated"
+        )
+
+
 def about_graphs(card: Card) -> dict[str, Any]:
     """Return the description of graphs for their manifest."""
     generator = find_generator(card.generator)
@@ -82,6 +111,7 @@ def about_labels(card: Card) -> dict[str, Any]:
         "id": card.id,
         "version": card.version,
         "fingerprint": card.label_fingerprint(labeller.version),
+        **({"data_seed": card.data_seed} if card.data_seed else {}),
         "labeller": {"name": labeller.name, "version": labeller.version},
         "labels": spec.model_dump(mode="json"),
         "libraries": library_versions(),

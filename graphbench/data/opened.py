@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import StoreError
 from graphbench.data.content import first_graphs_hash, labelled_hash
+from graphbench.data.hashing import samples_hash
 from graphbench.data.labels import has_edge_labels
-from graphbench.data.layout import find_file, label_folder
+from graphbench.data.layout import find_file, label_folder, require_data_of
 from graphbench.data.shards import arrays_of_split
 from graphbench.data.store import MANIFEST, Manifest, map_arrays
 from graphbench.data.texts import stored_names_of
@@ -32,6 +33,7 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[
     Raises:
         StoreError: If labels are missing.
     """
+    require_data_of(card.graphs, path.parent)
     if not card.labellers:
         return ()
     count = _count(arrays_of_split(card.graphs, path), limit)
@@ -40,6 +42,7 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[
 
 def _find_labels(card: Card, split: str, path: Path, count: int) -> Path:
     folder = label_folder(card, path.parent)
+    require_data_of(card, folder)
     name = find_file(card, split, count, folder)
     if name is None:
         raise StoreError(
@@ -74,13 +77,27 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
 def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: int) -> str:
     """Return the content hash of the first graphs of a split, including labels that are in separate files.
 
+    The files are compared with the checksums and hashes of their manifests, see :meth:`~.store.Manifest.check`.
+
     Raises:
-        StoreError: If a file is not recorded in its manifest.
+        ChecksumMismatch: If a file was changed or damaged since it was built.
+        StoreError: If a file is not recorded in its manifest, or the manifest describes other data.
     """
     found = _hash_of_first(card.graphs, path, count)
     for layer, label_path in zip(card.layers, label_paths, strict=True):
         found = labelled_hash(found, _hash_of_first(layer.only_labels, label_path, count))
     return found
+
+
+def check_files(paths: Iterable[Path]) -> None:
+    """Compare files with the checksums of their manifests.
+
+    Raises:
+        ChecksumMismatch: If a file was changed or damaged since it was built.
+        StoreError: If a file is not recorded in its manifest.
+    """
+    for path in paths:
+        Manifest(path.parent).check(path.name)
 
 
 def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed: NDArray[np.int64]) -> None:
@@ -116,9 +133,13 @@ def _count(arrays: Arrays, limit: int | None) -> int:
 
 
 def _hash_of_first(card: Card, path: Path, count: int) -> str:
-    entry = Manifest(path.parent).entry(path.name)
-    if entry is None:
-        raise StoreError(f"{path} is not recorded in its manifest; delete the folder and it will be rebuilt")
+    require_data_of(card, path.parent)
     arrays = map_arrays(path)
-    whole = count == _count(arrays, None)
-    return str(entry["content"]) if whole else first_graphs_hash(card, arrays, count)
+    if count < _count(arrays, None):
+        Manifest(path.parent).check(path.name)
+        return first_graphs_hash(card, arrays, count)
+    return str(Manifest(path.parent).check(path.name, content=_stored_hash)["content"])
+
+
+def _stored_hash(path: Path) -> str:
+    return samples_hash(map_arrays(path))

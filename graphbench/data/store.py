@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import (
     atomic_path,
     clear_errors,
+    default_mode,
     existing_parent,
     is_file,
     load_json,
@@ -250,61 +251,95 @@ class Manifest:
         content = self.read()
         path = self.folder / name
         content.update(about)
+        state = _file_state(path)
         content["files"][name] = {**facts, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
         remove_strays(self.folder, MANIFEST)
         write_json(self.path, content)
-        self._stamp(name)
+        self._stamp(name, state, content["files"][name])
 
     def entry(self, name: str) -> dict[str, Any] | None:
         """Return the entry of a file, or None."""
         found: dict[str, Any] | None = self.read()["files"].get(name)
         return found if found is not None and is_file(self.folder / name) else None
 
-    def check(self, name: str, full: bool = False) -> None:
-        """Check a file against its recorded checksum.
+    def check(self, name: str, full: bool = False, content: Callable[[Path], str] | None = None) -> dict[str, Any]:
+        """Check a file against its recorded checksums, and return its entry.
 
-        The full comparison runs once per file and state (size, time of change, inode) of the file; later calls compare
-        that state only.
+        The full comparison runs once per state of the file (size, times of change, inode) and recorded checksums; later
+        calls compare the state only. A file that was changed in place has another time of change (``ctime``), even
+        where its time of modification was put back.
 
         Args:
             name: File name inside the folder.
-            full: Recompute the checksum in any case.
+            full: Recompute the checksums in any case.
+            content: Returns the content hash of a file, which is then compared with the recorded one; None compares the
+                checksum of the file alone.
 
         Raises:
-            ChecksumMismatch: If size or checksum differ.
+            ChecksumMismatch: If size, checksum or content differ.
+            StoreError: If the file is not recorded.
         """
         entry = self.read()["files"].get(name)
         path = self.folder / name
         if entry is None or not path.is_file():
             raise StoreError(f"{path} is not recorded in {self.path}; delete it and it will be rebuilt")
         state = _file_state(path)
-        if state[0] == entry["bytes"] and not full and self._stamped(name) == state:
-            return
-        found = file_sha256(path)
-        if found != entry["sha256"]:
+        checked = (None, None) if full else self._checked(name, state)
+        if checked[0] != entry["sha256"]:
+            self._require(path, "SHA-256", file_sha256(path), entry["sha256"])
+        if content is not None and checked[1] != entry["content"]:
+            self._require(path, "hash of the content", content(path), entry["content"])
+        wanted = (entry["sha256"], None if content is None else entry["content"])
+        if checked[0] != wanted[0] or wanted[1] not in (None, checked[1]):
+            self._stamp(name, state, entry if content is not None else {"sha256": entry["sha256"]})
+        return dict(entry)
+
+    def _require(self, path: Path, kind: str, found: str, recorded: str) -> None:
+        if found != recorded:
             raise ChecksumMismatch(
-                f"{path} was changed or damaged: SHA-256 {found[:12]}... instead of {entry['sha256'][:12]}...; "
-                "delete this file and it will be rebuilt, bit for bit"
+                f"{path} was changed or damaged: {kind} {found[:12]}... instead of {recorded[:12]}... as {self.path} "
+                "says; delete this file and it will be rebuilt, bit for bit"
             )
-        self._stamp(name)
 
     def _stamp_path(self, name: str) -> Path:
         return self.folder / f".{name}.checked"
 
-    def _stamped(self, name: str) -> list[int] | None:
+    def _checked(self, name: str, state: Sequence[int]) -> tuple[str | None, str | None]:
+        """Return the checksum and the content hash that a file in a state was compared with; None for none."""
+        stamp = _CHECKED.get(self.folder.absolute() / name)
+        if stamp is None or stamp[0] != state:
+            stamp = self._stamped(name)
+        return (None, None) if stamp is None or stamp[0] != state else (stamp[1], stamp[2])
+
+    def _stamped(self, name: str) -> _Stamp | None:
+        path = self._stamp_path(name)
         try:
-            stamp: list[int] = load_json(self._stamp_path(name))
-        except (OSError, ValueError):
+            state, sha256, content = [] if path.is_symlink() else load_json(path)
+        except (OSError, ValueError, TypeError):
             return None
-        return stamp
+        return state, sha256, content
 
-    def _stamp(self, name: str) -> None:
+    def _stamp(self, name: str, state: Sequence[int], checked: Mapping[str, Any]) -> None:
+        """Note that a file in a state has the checksums of ``checked``, in this process and in the folder.
+
+        Links are not followed. A file that changed while it was read gets no stamp.
+        """
+        path = self.folder / name
+        if _file_state(path) != state:
+            return
+        stamp = (list(state), checked["sha256"], checked.get("content"))
+        _CHECKED[path.absolute()] = stamp
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         try:
-            self._stamp_path(name).write_text(json.dumps(_file_state(self.folder / name)), encoding="utf-8")
+            descriptor = os.open(self._stamp_path(name), flags, default_mode())
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(stamp, stream)
         except OSError:
-            return  # a read-only folder: the check simply runs again next time
+            return  # a read-only folder: the check simply runs again in the next process
 
 
+_Stamp = tuple[list[int], str | None, str | None]  # state of a file, its checksum, its content hash
+_CHECKED: dict[Path, _Stamp] = {}  # file -> stamp, of this process
 _FACTS: Mapping[str, type] = {"bytes": int, "sha256": str, "count": int, "split": str, "content": str}
 
 
@@ -315,5 +350,6 @@ def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def _file_state(path: Path) -> list[int]:
+    """Return what changes with a file: no program can put its time of change (``ctime``) back."""
     stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_ctime_ns]

@@ -24,13 +24,12 @@ from torch.optim import Optimizer
 from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import atomic_path, default_mode
 from graphbench.training.config import RunConfig
-from graphbench.training.folders import differing_settings
+from graphbench.training.folders import RESTART, differing_settings
 
 _FORMAT = 1
 _KEY = "graphbench"
 _NAMED_SETTINGS = 6
 _HASH = "sha256"
-RESTART = "resume=False (on the command line --no-resume)"
 
 
 @dataclass

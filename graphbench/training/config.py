@@ -248,13 +248,16 @@ def fingerprint(config: RunConfig, data_hash: str) -> str:
     ``schedule_steps`` is set, the logging and checkpoint intervals and the evaluation batch size.
     """
     training = config.to_dict()["training"]
-    for key in _WITHOUT_INFLUENCE:
+    for key in without_influence(training):
         training.pop(key)
-    if config.training.schedule_steps is not None:
-        training.pop("steps")
     data = [config.dataset, data_hash, config.limit]
     content = {"data": data, "model": config.model.model_dump(mode="json"), "training": training}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def without_influence(training: Mapping[str, Any]) -> set[str]:
+    """Return the settings of a section ``training`` that do not change the weights at a given step."""
+    return {*_WITHOUT_INFLUENCE, *(["steps"] if training.get("schedule_steps") is not None else [])}
 
 
 def run_config_from_json(text: str, where: str) -> RunConfig:

@@ -23,6 +23,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import choose_device
 from graphbench.training.folders import load_config_of_run, record_path
+from graphbench.training.identity import require_finished_identity, require_finished_options
 from graphbench.training.learners.base import learner_class
 from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
 from graphbench.training.scoring import BatchSize, Precision, score_split
@@ -172,7 +173,8 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
 
     Raises:
         CheckpointError: If the folder holds no readable model, its weights belong to another run, or they are missing.
-        ConfigError: If the run was trained on another dataset, or on files that are gone.
+        ConfigError: If the run was trained on another dataset, or on files that are gone, ``config.json`` was edited,
+            or a card or the code of a plug-in changed since; where ``card`` is given, a warning says what changed.
     """
     where = Path(folder)
     config = load_config_of_run(where)
@@ -183,9 +185,11 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     cards = {id_: given.get(id_) or card_of_run(where, id_) for id_ in ids}
     if not config.datasets:
         cards = {own.address: own for own in cards.values()}
+    require_finished_identity(where, config, cards, data_given=card is not None)
     facts = read_run_data(where)
     mark = facts.run_fingerprint if facts is not None else ""
     learner = learner_class(config).load(where, config, cards, mark, choose_device(device))
+    require_finished_options(where, config, learner.model, data_given=card is not None)
     return FinishedRun(where, config, learner, cards)
 
 

@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
@@ -15,8 +17,11 @@ from graphbench.core.files import clear_errors, existing_parent, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
+_Facts = TypeVar("_Facts", bound=BaseModel)
+
 CONFIG = "config.json"
 RECORD = "record.json"
+RESTART = "resume=False (on the command line --no-resume)"
 _RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
@@ -118,6 +123,21 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
 
 
+def read_facts(path: Path, schema: type[_Facts], remedy: str) -> _Facts | None:
+    """Return what a file of a run's folder says; None where the run is of a version that did not write it.
+
+    Raises:
+        CheckpointError: If the file cannot be read; the message ends with the remedy.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return schema.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise CheckpointError(f"{path} cannot be read ({reason}); {remedy}") from error
+
+
 def differing_settings(folder: Path, config: RunConfig) -> list[str]:
     """Return how a configuration differs from the one in a run's folder, e.g. ``training.steps 6 -> 8``.
 
@@ -129,12 +149,13 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
         return []
     after = flat(config.model_dump(mode="json"))
     return [
-        f"{key} {_short(before.get(key))} -> {_short(after.get(key))}"
+        f"{key} {short(before.get(key))} -> {short(after.get(key))}"
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key) and key not in _NOT_REPORTED
     ]
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return a value as a text of a few characters, for messages."""
     text = str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

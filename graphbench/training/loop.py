@@ -18,6 +18,7 @@ from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
+from graphbench.training.folders import RESTART
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.neighbours import NeighbourBatches
@@ -90,7 +91,7 @@ class TrainingLoop:
         if self.state.val_curve and not best.is_file():
             raise CheckpointError(
                 f"{best} is missing: the weights that {len(self.state.val_curve)} validations selected are gone; "
-                f"put the file back, or train with {checkpoint.RESTART} to start again"
+                f"put the file back, or train with {RESTART} to start again"
             )
         if best.is_file():
             _, facts = checkpoint.load_tensors(best)

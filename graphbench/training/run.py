@@ -24,6 +24,7 @@ from graphbench.training.config import Overrides, RunConfig, fingerprint, load_c
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.distributed import World, join_world, seeded_generators, world_size
 from graphbench.training.folders import CONFIG, RECORD, default_output, locked, record_path, require_folder
+from graphbench.training.identity import continued_identity, identity_of, write_identity
 from graphbench.training.interrupts import deferred_signals
 from graphbench.training.learners.base import FitSummary, Learner, learner_class
 from graphbench.training.mixture import mixture_weights
@@ -88,9 +89,10 @@ def train(
     training samples, or a mapping dataset -> weight. Weights are selected by the mean over the datasets of what each is
     selected by; errors count as ``1 - error / first validation's error``. ``steps`` counts updates over all datasets.
 
-    The output folder holds ``config.json``, ``data.json`` (which data), ``checkpoint.safetensors`` (to continue from),
-    ``best.safetensors`` and ``record.json`` (of several datasets ``records/<dataset>.json``). It is locked while the
-    run works in it.
+    The output folder holds ``config.json``, ``data.json`` (which data), ``fingerprint.json`` (what the scores depend
+    on), ``checkpoint.safetensors`` (to continue from), ``best.safetensors`` and ``record.json`` (of several datasets
+    ``records/<dataset>.json``). It is locked while the run works in it. What the folder holds is not used where a card,
+    the configuration, the code of a plug-in or the data changed since; the error names what did.
 
     Args:
         dataset: Id or alias of a dataset; a list, group or glob for one model on several; may be left out when ``data``
@@ -277,10 +279,18 @@ def _require_labels(tasks: Mapping[str, Task], data: Mapping[str, Splits], score
 
 
 def prepared(context: RunContext, resume: bool) -> Learner:
-    """Return the learner of a run, at its start or where its checkpoint left it."""
+    """Return the learner of a run, at its start or where its checkpoint left it.
+
+    Raises:
+        CheckpointError: If what the folder holds was trained with another meaning of its scores.
+    """
     kind = learner_class(context.config)
     learner = kind(context)
     folder, world = context.folder, context.world
+    cards = {id_: run.card for id_, run in context.runs.items()}
+    identity = identity_of(context.config, cards, learner.model, context.runs)
+    if resume and any((folder / name).is_file() for name in kind.files):
+        identity = continued_identity(context, identity)
     if resume and learner.resume():
         logger.info("continuing %s from step %s", folder, learner.summary().steps)
     elif world.leads:
@@ -288,6 +298,7 @@ def prepared(context: RunContext, resume: bool) -> Learner:
             path.unlink(missing_ok=True)
     if world.leads:
         write_json(folder / CONFIG, context.config.to_dict())
+        write_identity(folder, identity)
         write_run_data(context)
     world.wait()
     return learner

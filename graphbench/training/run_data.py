@@ -6,16 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
-from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, StoreError, UnknownDataset
+from graphbench.core.errors import ArgumentError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.source_choice import GENERATED, find_source, source_name, source_of
 from graphbench.evaluation.results import read_record
 from graphbench.loader import Loader, Splits
+from graphbench.training.folders import read_facts
 
 if TYPE_CHECKING:
     from graphbench.training.context import RunContext, TaskRun
@@ -89,14 +90,7 @@ def read_run_data(folder: Path) -> RunData | None:
     Raises:
         CheckpointError: If the file cannot be read.
     """
-    path = folder / DATA
-    if not path.is_file():
-        return None
-    try:
-        return RunData.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        raise CheckpointError(f"{path} cannot be read ({reason}); train the model again") from error
+    return read_facts(folder / DATA, RunData, "train the model again")
 
 
 def card_of_run(folder: Path, dataset: str) -> Card:

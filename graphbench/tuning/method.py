@@ -155,14 +155,16 @@ class DatasetMethod:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What identifies a search, in JSON values: data, model configuration, overrides, limits."""
+        """What identifies a search, in JSON values: data, card, model configuration, overrides, limits."""
         from graphbench.data.layout import data_fingerprint
+        from graphbench.training.identity import card_meaning
 
         plain = load_config(self.dataset, self.model, family=self.card.family)
         values = plain.model_dump(mode="json", include={"model", "training"}, exclude_defaults=True)
         return {
             "dataset": self.dataset,
             "data": data_fingerprint(self.card),
+            "card": card_meaning(self.card),
             "model": plain.model_name,
             "configuration": _flat(values),
             "overrides": dict(cast(Mapping[str, Any], self.overrides)),
@@ -170,6 +172,15 @@ class DatasetMethod:
             "limit": self.limit,
             "val_limit": self.val_limit,
         }
+
+    @property
+    def code(self) -> dict[str, str]:
+        """The code of plug-ins and scripts that the trials use, see :func:`graphbench.core.sources.code_of`."""
+        from graphbench.training.identity import code_of_run
+
+        changes = cast(Mapping[str, Any], self.overrides)
+        config = load_config(self.dataset, self.model, family=self.card.family, overrides=changes)
+        return dict(code_of_run(config, [self.card]).hashes)
 
     @property
     def worst_cost(self) -> float | None:

@@ -140,7 +140,7 @@ class Optimizer:
         """
         with open_journal(self._output) as journal:
             settings = settings_record(self.args, self.method)
-            check_identity(journal, settings, self._output)
+            check_identity(journal, settings, self._output, retry_failed=self.args.retry_failed)
             if prepare := getattr(self.method, "prepare", None):
                 prepare(self._default())
             journal.append(EventKind.OPENED, settings=settings)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphbench._version import __version__
 from graphbench.core.errors import ConfigError
+from graphbench.core.sources import changed_code, code_of
 from graphbench.evaluation.machine import hardware
 from graphbench.reports.tuning.budgets import ladder, trials_until_largest
 from graphbench.reports.tuning.history import DEFAULT_ID, SCHEMA
@@ -18,6 +20,8 @@ from graphbench.training.fidelity import STEPS
 from graphbench.tuning.journal import EventKind, Journal, utc_now
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
+
+logger = logging.getLogger(__name__)
 
 SETTINGS = "settings.json"
 
@@ -44,26 +48,74 @@ def settings_record(args: OptimizationArgs, method: Any) -> dict[str, Any]:
         "space": describe(args.space),
         "limits": {key: getattr(args, key) for key in _LIMITS}
         | {"cluster": args.cluster if isinstance(args.cluster, str | None) else repr(args.cluster)},
+        "code": method.code if hasattr(method, "code") else dict(code_of((), [method]).hashes),
         "graphbench_version": __version__,
     }
 
 
-def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path) -> None:
+def check_identity(journal: Journal, settings: Mapping[str, Any], output: Path, *, retry_failed: bool = False) -> None:
     """Compare the settings of a run with those in its journal.
 
+    Code may be mended while no trial has succeeded, and where failed trials are run again. That of a user's own
+    training method may change at any time, with a warning.
+
+    Args:
+        journal: The run's journal.
+        settings: From :func:`settings_record`.
+        output: The run's folder.
+        retry_failed: Whether the trials that failed are run again.
+
     Raises:
-        ConfigError: If they identify another search; the message names all differences.
+        ConfigError: If they identify another search, or trials have succeeded with other code; the message names all
+            differences.
     """
     first = next((event for event in journal.past if event["event"] == EventKind.OPENED), None)
     if first is None:
         return
     before = {key: first["settings"][key] for key in ("what", "space")}
     now = json.loads(json.dumps({key: settings[key] for key in ("what", "space")}))
+    opened = journal.of_kind(EventKind.OPENED)[-1]["settings"]
+    unchecked = [key for key, there in (("card", before["what"]), ("code", opened)) if key not in there]
+    is_ours = "card" in settings["what"]
+    if is_ours and unchecked:
+        logger.warning(
+            "%s was begun by a version that did not record the %s of a search: whether it changed could not be checked",
+            output,
+            " and the ".join(unchecked),
+        )
+    if "card" in unchecked:
+        now["what"].pop("card", None)
     if changes := _differences(before, now):
         raise ConfigError(
             f"{output} holds another tuning run: {'; '.join(changes)}. Choose another output folder, or the settings "
             "as they were; trials, workers and limits may change"
         )
+    changes = changed_code(opened.get("code", {}), settings["code"])
+    _check_code(journal, changes, output, refused=is_ours and not retry_failed)
+
+
+def _check_code(journal: Journal, changes: list[str], output: Path, *, refused: bool) -> None:
+    """Refuse, or warn of, trials that succeeded with other code."""
+    if not changes or not _has_success(journal):
+        return
+    if not refused:
+        logger.warning("the trials in %s that succeeded were run with other code: %s", output, ", ".join(changes))
+        return
+    raise ConfigError(
+        f"{output} holds trials of other code: {', '.join(changes)}. Undo the change, or choose another output folder; "
+        "retry_failed=True keeps the trials that succeeded and runs the others with the new code"
+    )
+
+
+def _has_success(journal: Journal) -> bool:
+    """Return whether a trial of the search has succeeded since it last began."""
+    found = False
+    for event in journal.past:
+        if event["event"] == EventKind.FINISHED:
+            found = found or Trial.from_json(event["trial"]).succeeded
+        elif event["event"] == EventKind.RESTARTED:
+            found = False
+    return found
 
 
 def _differences(before: Any, now: Any, place: str = "") -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.families import load_family
-from graphbench.core.errors import ArgumentError, CardError, GenerationError, StoreError
+from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, GenerationError, StoreError
 from graphbench.data.dataset import GraphDataset
 from graphbench.data.domain import Domain, find_generator, register, unregister
 from graphbench.data.generation import draw_samples, ensure_split
@@ -25,6 +25,8 @@ from graphbench.data.sources import file_source
 from graphbench.data.store import map_arrays
 from graphbench.data.structures import Structure
 from graphbench.verification.measuring import describe
+
+from .test_store import flip_byte
 
 POINTS, NODES, RUN = 3, 5, 10
 
@@ -197,6 +199,14 @@ def test_content_follows_the_states_behind_the_samples(make, tmp_path):
             assert torch.equal(torch.as_tensor(first[number][name]), torch.as_tensor(value)), name
     assert opened(make(), tmp_path / "a", limit=9).content_hash == few.content_hash != whole.content_hash
     assert whole[[0, 1]].content_hash == opened(make(), tmp_path / "b")[[0, 1]].content_hash
+
+
+def test_states_that_were_changed_in_place_have_no_hash(make, tmp_path):
+    series = opened(make(), tmp_path)
+    flip_byte(series.path, series.path.stat().st_size - 5)
+    for chosen in (series, series[:2], series[[3, 1]]):
+        with pytest.raises(ChecksumMismatch, match=str(series.path)):
+            _ = chosen.content_hash
 
 
 def test_stored_states_are_those_that_were_drawn(make, tmp_path):

@@ -19,13 +19,15 @@ import torch
 
 import graphbench
 from graphbench.cli import main
-from graphbench.core.errors import ArgumentError, CardError, PluginError, StoreError
+from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, PluginError, StoreError
 from graphbench.data.domain import Domain, find_domain, find_generator, register, unregister
 from graphbench.data.downloads import Download
 from graphbench.data.samples import Samples
 from graphbench.data.source_choice import source_name, source_of
 from graphbench.data.sources import file_source
 from graphbench.verification import verify
+
+from .test_store import flip_byte
 
 SPLITS = {"train": 6, "val": 2, "test": 3, "far": 2}
 
@@ -89,6 +91,15 @@ def test_a_reader_of_ones_own_is_a_dataset(files, tmp_path):
     score = graphbench.Evaluator(splits.card).evaluate(batch.y, batch.y.float(), batch.batch[batch.edge_index[0]])
     assert score["f1"] == 1.0
     assert [len(split) for split in load(files, tmp_path / "few", limit=2).load().ood.values()] == [2]
+
+
+def test_samples_of_files_that_were_changed_in_the_store_are_refused(files, tmp_path):
+    opened = load(files, tmp_path / "root").load("all")
+    flip_byte(opened.test.path, opened.test.path.stat().st_size - 5)
+    with pytest.raises(ChecksumMismatch, match=str(opened.test.path)):
+        _ = opened.test.content_hash
+    with pytest.raises(ChecksumMismatch, match=str(opened.test.path)):
+        load(files, tmp_path / "root").load("test")
 
 
 def test_the_example_of_the_documentation_is_a_source(files, tmp_path):

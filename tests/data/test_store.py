@@ -35,7 +35,7 @@ def built(card: Card, tmp_path: Path) -> Path:
 
 
 def flip_byte(path: Path, position: int) -> None:
-    """Change one byte without changing size or time of change."""
+    """Change one byte in place, and put the time of modification back."""
     stat = path.stat()
     with path.open("r+b") as stream:
         stream.seek(position)
@@ -163,8 +163,8 @@ def test_changed_file_is_found_at_the_next_load(card: Card, built: Path, tmp_pat
 def test_full_check_looks_at_every_byte(built: Path) -> None:
     manifest = Manifest(built.parent)
     manifest.check("train.h5", full=True)
+    manifest.check("train.h5")
     flip_byte(built, built.stat().st_size // 2)
-    manifest.check("train.h5")  # same size, time and inode: not read again
     with pytest.raises(ChecksumMismatch):
         manifest.check("train.h5", full=True)
 

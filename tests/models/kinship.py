@@ -13,7 +13,8 @@ from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.data.batching import FlatGraphs, make_batch
 from graphbench.data.dataset import GraphDataset
-from graphbench.data.store import Manifest, write_arrays
+from graphbench.data.hashing import samples_hash
+from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.data.texts import Texts, stored_arrays
 from graphbench.loader import Splits
 from graphbench.models.build import ModelConfig, StoryModelConfig, build_model
@@ -114,7 +115,8 @@ def make_splits(folder: Path, count: int = 40) -> Splits:
         if not path.is_file():
             samples = puzzles(count, seed=len(name), words=6 if name == "test" else 4)
             write_arrays(path, stored_arrays(arrays(samples)))
-            Manifest(folder).add_file(path.name, {"split": name, "count": count, "content": name}, {})
+            content = samples_hash(map_arrays(path))
+            Manifest(folder).add_file(path.name, {"split": name, "count": count, "content": content}, {})
         return GraphDataset(card, name, path)
 
     return Splits(card, open_split)

@@ -9,7 +9,8 @@ import pytest
 
 from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.data.dataset import GraphDataset
-from graphbench.data.store import Manifest, write_arrays
+from graphbench.data.hashing import samples_hash
+from graphbench.data.store import Manifest, map_arrays, write_arrays
 from graphbench.loader import Splits
 
 COUNTS = {"train": 70, "val": 24, "test": 24, "n12": 10}
@@ -76,9 +77,8 @@ def write_split(folder: Path, card: Card, split: str) -> Path:
         **{f.name: values[f.name] for f in card.outputs},
     }
     write_arrays(path, arrays)
-    Manifest(folder).add_file(
-        path.name, {"split": split, "count": len(nodes), "content": f"{split}-{weight.sum():.6f}"}, {}
-    )
+    content = samples_hash(map_arrays(path))
+    Manifest(folder).add_file(path.name, {"split": split, "count": len(nodes), "content": content}, {})
     return path
 
 

@@ -60,6 +60,7 @@ def test_a_run_learns_and_leaves_weights_and_a_record(toys, tiny, tmp_path):
         "checkpoint.safetensors",
         "config.json",
         "data.json",
+        "fingerprint.json",
         "record.json",
     ]
     record = read_record(result.path / "record.json")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import graphbench
 from graphbench.core.errors import ConfigError, UnknownDataset, UnknownModel
+from graphbench.training import identity
 from graphbench.training.evaluate import evaluate_model
 from graphbench.training.run import fit
 from graphbench.tuning.method import DatasetMethod
@@ -160,3 +164,51 @@ def test_the_search_ends_with_the_score_and_the_model_of_its_best_configuration(
     assert (again.config, again.score, again.trials) == (best.config, best.score, best.trials)
     with pytest.raises(ConfigError, match=r"holds another tuning run: what\.limit was 30, is now 20"):
         optimizer(**settings | {"limit": 20}).optimize()
+
+
+def test_trials_are_not_kept_where_their_scores_have_another_meaning(tmp_path, monkeypatch, caplog):
+    settings = {"space": SPACE, "min_budget": 2, "max_budget": 2, "method": "random", "trials": 1, "device": "cpu"}
+    settings |= {"overrides": {"model.hidden": 16, "model.layers": 1}, "limit": 8, "root": tmp_path}
+    settings |= {"output": tmp_path / "run"}
+    monkeypatch.setattr(DatasetMethod, "code", {"own/net.py": "1"})
+    before = optimizer(**settings).optimize(report=False, refit=False).trials
+    journal = tmp_path / "run" / "journal.jsonl"
+    content = journal.read_text()
+    with monkeypatch.context() as patch:
+        found = identity.card_meaning
+        patch.setattr(identity, "card_meaning", lambda card: {**found(card), "metrics": {"primary": "accuracy"}})
+        with pytest.raises(ConfigError, match=r"what\.card\.metrics\.primary was 'f1', is now 'accuracy'"):
+            optimizer(**settings).optimize(report=False, refit=False)
+        old = [json.loads(line) for line in content.splitlines()]
+        for event in old:
+            if event["event"] == "opened":
+                del event["settings"]["what"]["card"], event["settings"]["code"]
+        (tmp_path / "old").mkdir()
+        (tmp_path / "old" / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in old))
+        again = optimizer(**settings | {"output": tmp_path / "old"}).optimize(report=False, refit=False)
+        assert again.trials == before and caplog.text.count("could not be checked") == 1
+    monkeypatch.setattr(DatasetMethod, "code", {"own/net.py": "2"})
+    with pytest.raises(ConfigError, match=r"trials of other code: module own/net\.py changed.*retry_failed=True"):
+        optimizer(**settings).optimize(report=False, refit=False)
+    assert journal.read_text() == content
+    kept = optimizer(**settings, retry_failed=True).optimize(report=False, refit=False)
+    assert kept.trials == before and "module own/net.py changed" in caplog.text
+
+
+def test_code_may_be_mended_before_a_trial_has_succeeded(tmp_path):
+    script = tmp_path / "script.py"
+    words = f"""
+import graphbench
+def train(config, seed, budget):
+    RESULT
+settings = dict(space={{"x": {{"type": "float", "range": [0.0, 1.0]}}}}, min_budget=1, max_budget=1, trials=2,
+                method="random", output={str(tmp_path / "run")!r})
+if __name__ == "__main__":
+    print(len(graphbench.Optimizer(settings, train).optimize(report=False).trials))
+"""
+    seen = []
+    for result in ("raise ValueError('no')", "return config['x']", "return config['x'] + 0", "return config['x'] + 0"):
+        script.write_text(words.replace("RESULT", result))
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+        seen.append((done.returncode, "train of the script changed" in done.stderr))
+    assert seen == [(1, False), (0, False), (0, True), (0, False)]

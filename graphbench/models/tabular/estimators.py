@@ -15,6 +15,8 @@ from graphbench.core.errors import ConfigError, GraphBenchError, MissingDependen
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 
+_PLAIN = (bool, int, float, str, type(None))
+
 Maker = Callable[[bool, int, Mapping[str, Any]], Any]
 """Takes (regression, seed, options) and returns a fresh estimator with ``fit``, ``predict`` and, of classes,
 ``predict_proba`` and ``classes_``, as scikit-learn defines them."""
@@ -129,6 +131,29 @@ def make_estimator(name: str, regression: bool, seed: int, options: Mapping[str,
         return maker(regression, seed, options)
     except TypeError as error:
         raise ConfigError(f"model.options of {name}: {error}") from error
+
+
+def estimator_parameters(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an estimator for numbers and for classes, defaults of its library included.
+
+    Args:
+        name: Its name.
+        options: Arguments of the estimator.
+
+    Returns:
+        Parameter -> value, as far as it is a plain one, else the name of its type; of an estimator that cannot be made
+        with these options for one of the two kinds of outputs, those of the other alone.
+    """
+    parameters: dict[str, Any] = {}
+    for kind, regression in (("numbers", True), ("classes", False)):
+        try:
+            estimator = make_estimator(name, regression, 0, options)
+        except (ConfigError, ValueError):  # options of the other kind; fitting says what is wrong
+            continue
+        values = estimator.get_params() if hasattr(estimator, "get_params") else {}
+        plain = {key: value if isinstance(value, _PLAIN) else type(value).__name__ for key, value in values.items()}
+        parameters[kind] = {key: repr(value) if value != value else value for key, value in plain.items()}
+    return parameters
 
 
 def _random_forest(regression: bool, seed: int, options: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from graphbench.core.errors import GraphBenchError
 from graphbench.data.content import viewed_hash
 from graphbench.data.domain import view_of
 from graphbench.data.generation import ensure_split
-from graphbench.data.layout import data_fingerprint, dataset_folder, find_file, label_folder
+from graphbench.data.layout import data_fingerprint, dataset_folder, find_file, label_folder, require_data_of
 from graphbench.data.limits import apply_limit
 from graphbench.data.opened import hash_of_first
 from graphbench.data.source_choice import source_with_protocol
@@ -89,6 +89,7 @@ class CanonicalData:
             name = find_file(own, split, count, place) if place.is_dir() else None
             if name is None:
                 return None
+            require_data_of(own, place)
             found.append(place / name)
         return found
 
