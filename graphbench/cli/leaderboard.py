@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from graphbench.cli.options import Json
+from graphbench.cli.output import answer_stream, echo
 
 _SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
 _BUDGETS = {True: "small", False: "full", None: "not stated"}
@@ -46,10 +46,10 @@ def leaderboard(
 
     found = leaderboard_records(selector, records or [], baselines=baselines)
     if as_json:
-        typer.echo(to_json(leaderboard_of(found)), nl=False)
+        echo(to_json(leaderboard_of(found)), nl=False)
         return
     for path in build_leaderboard(found, output, title=title):
-        typer.echo(f"wrote {path}")
+        echo(f"wrote {path}")
 
 
 def results(
@@ -110,7 +110,7 @@ def results(
     if as_json:
         print_json(rows)
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(answer_stream(), COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     else:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from graphbench.cli.output import answer_stream, echo
 from graphbench.data.store import default_root
 
 _WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
@@ -21,8 +22,10 @@ _LONG_WORD = 16  # as long as categorical(128); longer ones are broken where the
 
 def console(least: int = 0) -> Console:
     """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
-    found = Console(highlight=False, markup=False, emoji=False)
-    return found if found.width >= least else Console(highlight=False, markup=False, emoji=False, width=least)
+    stream = answer_stream()
+    found = Console(file=stream, highlight=False, markup=False, emoji=False)
+    wide = found.width >= least
+    return found if wide else Console(file=stream, highlight=False, markup=False, emoji=False, width=least)
 
 
 def print_line(text: str | Text, style: str | None = None) -> None:
@@ -63,7 +66,7 @@ def _widths(column: Column) -> tuple[int, int]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    print(json.dumps(value, indent=2, default=str))  # noqa: T201
+    echo(json.dumps(value, indent=2, default=str))
 
 
 def root_folder(root: Path | None) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbench.cli.options import Json, Root
+from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -217,10 +218,10 @@ def _command(history: History, file: Path, root: Path | None) -> str:
 
 def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     for name, value in _lines(found, history):
-        typer.echo(f"{name:<{_INDENT}}{value}")
+        echo(f"{name:<{_INDENT}}{value}")
 
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
@@ -289,4 +290,4 @@ def _write_report_again(folder: Path, as_json: bool) -> None:
     from graphbench.tuning.optimizer import REPORT
 
     page = write_report(read_history(folder).result, folder / REPORT)
-    typer.echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")
+    echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")

@@ -15,7 +15,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES = frozenset("\n\t")
 
 
-def shown(text: object, most: int | None = None) -> str:
+def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
     r"""Return text with every character that has no picture of its own written as an escape such as ``\x1b``.
 
     These are control characters, which a terminal obeys, line breaks, marks that turn the direction of writing, and
@@ -24,8 +24,12 @@ def shown(text: object, most: int | None = None) -> str:
     Args:
         text: The text, or what is shown as its ``str``.
         most: Most characters; the end of a longer text is replaced by ``...``.
+        lines: Whether line breaks and tabs stay as they are.
     """
-    found = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    kept = _LINES if lines else frozenset()
+    found = "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode("ascii") for c in str(text)
+    )
     return found if most is None or len(found) <= most else found[: most - 3] + "..."
 
 
