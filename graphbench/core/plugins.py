@@ -216,17 +216,19 @@ def _load(plugin: Plugin) -> None:
     if namesake is not None:
         plugin = Plugin(plugin.target, plugin.target, plugin.origin)
     _STATE.loaded[plugin.target] = plugin
+    fault = None
     with _loading(plugin), _process_state_kept(plugin), interrupts_noted() as interrupts:
         try:
             target = EntryPoint(plugin.name, plugin.target, GROUP).load()
             if not isinstance(target, ModuleType):
                 target()
         except BaseException as error:  # a plug-in may raise SystemExit, or a class of its own
-            if not interrupts.received:
-                mark_broken(plugin.name, _fault(error))
-        if interrupts.received:  # even where the plug-in's code has caught it
-            del _STATE.loaded[plugin.target]
-            raise KeyboardInterrupt
+            fault = _fault(error)
+    if interrupts.received:  # even where the plug-in's code has caught it
+        del _STATE.loaded[plugin.target]
+        raise KeyboardInterrupt
+    if fault is not None:
+        mark_broken(plugin.name, fault)
 
 
 def _fault(error: BaseException) -> str:
@@ -248,14 +250,14 @@ def _loading(plugin: Plugin) -> Iterator[None]:
 def _process_state_kept(plugin: Plugin) -> Iterator[None]:
     """Restore what a plug-in's import may change for everyone: streams, working folder, torch's default dtype."""
     folder, dtype = _working_folder(), _default_dtype()
-    with prints_on_stderr():
-        try:
+    try:
+        with prints_on_stderr():
             yield
-        finally:
-            if folder is not None and _working_folder() != folder:
-                os.chdir(folder)
-                _LOG.warning("the plug-in %s changed the working folder; it is %s again", plugin, folder)
-            _restore_dtype(dtype, plugin)
+    finally:
+        if folder is not None and _working_folder() != folder:
+            os.chdir(folder)
+            _LOG.warning("the plug-in %s changed the working folder; it is %s again", plugin, folder)
+        _restore_dtype(dtype, plugin)
 
 
 def _working_folder() -> Path | None:
