@@ -498,7 +498,8 @@ def test_ctrl_c_while_a_plugin_loads_interrupts_the_command(package, swallows):
 
 def test_a_plugin_that_an_interrupt_stopped_is_loaded_at_the_next_call(package):
     (package / "__init__.py").write_text(
-        "import signal, sys\nif not hasattr(sys, 'tried'):\n    sys.tried = True\n    signal.raise_signal(signal.SIGINT)\n"
+        "import signal, sys\n"
+        "if not hasattr(sys, 'tried'):\n    sys.tried = True\n    signal.raise_signal(signal.SIGINT)\n"
         "import graphbench\nimport toys_benchmark.domain\ngraphbench.register_data('toys_benchmark')\n"
     )
     code = f"""

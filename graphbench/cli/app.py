@@ -90,6 +90,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _LineFormatter(logging.Formatter):
+    """Lines of the log; a terminal obeys no name or error in them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record), lines=True)
+
+
 @app.callback()
 def _root(
     version: Annotated[
@@ -97,9 +104,9 @@ def _root(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens; show tracebacks.")] = False,
 ) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LineFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
     for name in ("graphbench.core.progress", "graphbench.tuning.live"):  # progress of long work is always logged
         logging.getLogger(name).setLevel(logging.INFO)
     _State.verbose = verbose

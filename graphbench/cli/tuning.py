@@ -13,6 +13,7 @@ import typer
 from graphbench.cli.options import Json, Root
 from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
+from graphbench.core.untrusted import shown
 
 if TYPE_CHECKING:
     from graphbench.reports.tuning.history import History
@@ -221,7 +222,7 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
         echo(json.dumps(found, indent=2))
         return
     for name, value in _lines(found, history):
-        echo(f"{name:<{_INDENT}}{value}")
+        echo(shown(f"{name:<{_INDENT}}{value}"))
 
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:

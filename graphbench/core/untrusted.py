@@ -13,6 +13,7 @@ MOST_DIGITS = 20
 MOST_CHARACTERS = 4000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES = frozenset("\n\t")
+_FORMULAS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\u2212")  # \u2212 is the minus sign
 
 
 def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
@@ -31,6 +32,23 @@ def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
         c if c.isprintable() or c in kept else c.encode("unicode_escape").decode("ascii") for c in str(text)
     )
     return found if most is None or len(found) <= most else found[: most - 3] + "..."
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    r"""Return a value for a CSV file; a spreadsheet runs no text of it as a formula, and a terminal obeys none.
+
+    Args:
+        value: A number, which is returned as it is, or a text.
+
+    Returns:
+        A text in which control characters and line breaks are escapes such as ``\x1b``, as in :func:`shown`. Where it
+        begins as formulas do (``=``, ``+``, ``-`` or ``@``, also of full width), an apostrophe stands before it, as
+        OWASP recommends (https://owasp.org/www-community/attacks/CSV_Injection).
+    """
+    if not isinstance(value, str):
+        return value
+    text = shown(value)
+    return f"'{text}" if text.lstrip()[:1] in _FORMULAS else text
 
 
 def text_fault(text: str, most: int = MOST_CHARACTERS, *, lines: bool = False) -> str | None:

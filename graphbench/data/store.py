@@ -27,6 +27,7 @@ from graphbench.core.files import (
     is_file,
     load_json,
     remove_strays,
+    replace_text,
     write_json,
 )
 
@@ -300,7 +301,7 @@ class Manifest:
 
     def _stamp(self, name: str) -> None:
         try:
-            self._stamp_path(name).write_text(json.dumps(_file_state(self.folder / name)), encoding="utf-8")
+            replace_text(self._stamp_path(name), json.dumps(_file_state(self.folder / name)))
         except OSError:
             return  # a read-only folder: the check simply runs again next time
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.core.files import clear_errors, existing_parent, remove_strays
+from graphbench.core.files import clear_errors, existing_parent, file_lock, refuse_foreign_links, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
@@ -76,11 +76,12 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
     if not leads:
         yield
         return
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     with clear_errors(folder, "write"):
+        refuse_foreign_links(folder / _RECORDS)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / _LOCK, timeout=0)
+        lock = file_lock(folder / _LOCK, timeout=0)
         try:
             lock.acquire()
         except Timeout as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import ConfigError
-from graphbench.core.files import await_files
+from graphbench.core.files import await_files, make_work_folder
 from graphbench.core.foreign import causes, class_name, described, text_of, traceback_of
 from graphbench.core.plugins import load_targets
 from graphbench.core.processes.worker import retire_worker
@@ -117,7 +117,7 @@ def call(method: TrainingMethod, job: Job) -> Any:
             await_files([job.checkpoint], _APPEAR_SECONDS)
         optional["checkpoint"] = job.checkpoint
     if "folder" in accepted:
-        job.folder.mkdir(parents=True, exist_ok=True)
+        make_work_folder(job.folder)
         optional["folder"] = job.folder
     given = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
     by_place, by_name = _arguments(method, given, optional)

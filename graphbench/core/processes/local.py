@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from graphbench.core.files import open_no_link, refuse_foreign_links
 from graphbench.core.foreign import interrupts_noted
 from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
@@ -177,8 +178,9 @@ def _message(message: bytes) -> Any:
 def _opened(log: Path | None) -> AbstractContextManager[Any]:
     if log is None:
         return nullcontext()
+    refuse_foreign_links(log.parent)
     log.parent.mkdir(parents=True, exist_ok=True)
-    return log.open("ab")
+    return open_no_link(log, "ab")
 
 
 def _exit_reason(code: int) -> str:
