@@ -259,8 +259,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except (GraphBenchError, OSError) as error:
         words = text_of(error)
-        is_plain = isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None
-        if is_plain and place_of(error) is None:
+        plain = isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None
+        if isinstance(error, OSError) and plain and place_of(error) is None:
             words = f"cannot write the output: {error.strerror or error}"
             _drop_output()
         _print_error(error, words)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from graphbench.core.errors import GraphBenchError, StoreError
 
@@ -183,15 +183,15 @@ def remove_work_folder(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def open_no_link(path: Path, mode: str, encoding: str | None = None) -> IO[Any]:
-    """Open a file for writing or appending; a link in its place is not followed.
+def open_no_link(path: Path, mode: str) -> BinaryIO:
+    """Open a file of bytes for writing or appending; a link in its place is not followed.
 
     Raises:
         OSError: If it cannot be opened.
         StoreError: As :func:`refuse_link`.
     """
     refuse_link(path)
-    return open(path, mode, encoding=encoding, opener=_open_without_links)
+    return cast("BinaryIO", open(path, mode, opener=_open_without_links))
 
 
 def _open_without_links(name: str, flags: int) -> int:

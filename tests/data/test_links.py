@@ -144,7 +144,7 @@ def test_what_the_package_opens_locks_and_removes_is_no_link(tmp_path: Path, vic
     before = contents(victim)
     (tmp_path / "file").symlink_to(victim / "precious.txt")
     (tmp_path / "folder").symlink_to(victim)
-    for use in (lambda path: open_no_link(path, "ab"), lambda path: open_no_link(path, "w"), file_lock):
+    for use in (lambda path: open_no_link(path, "ab"), lambda path: open_no_link(path, "wb"), file_lock):
         with pytest.raises(StoreError, match=r"file is a symbolic link"):
             use(tmp_path / "file")
     remove_work_folder(tmp_path / "folder")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -180,7 +181,8 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bo
     ends = period_ends()
     with ExitStack() as files:
         streams: list[IO[str]] = [
-            files.enter_context(open_no_link(_text_path(place, part), "w", "utf-8")) for part in range(PARTS)
+            files.enter_context(TextIOWrapper(open_no_link(_text_path(place, part), "wb"), "utf-8"))
+            for part in range(PARTS)
         ]
         bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
         for block in merged(read_blocks(archive, _ENDINGS)):
