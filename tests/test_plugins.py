@@ -500,3 +500,118 @@ def test_a_plugin_that_raises_is_named_with_file_and_line(package):
     _, log = run(package, LISTING, "my_tools")
     assert "is broken: JSONDecodeError: Expecting property name" in log
     assert f"({parts}:5 in start); it is left out" in log
+
+
+WEIRD = """
+class Weird(BaseException):
+    def __str__(self):
+        raise GeneratorExit
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "named"),
+    [
+        ("Weird()", "Weird: (no text: __str__ raised GeneratorExit)"),
+        ("GeneratorExit('closed')", "GeneratorExit: closed"),
+        ("KeyboardInterrupt('by itself')", "KeyboardInterrupt: by itself"),
+        ("__import__('asyncio').CancelledError('late')", "CancelledError: late"),
+        ("BaseExceptionGroup('several', [Weird()])", "BaseExceptionGroup: several (1 sub-exception)"),
+        ("type('Named\\x1b[31m', (Exception,), {})('red \\x1b[31m')", r"Named\x1b[31m: red \x1b[31m"),
+    ],
+)
+def test_whatever_a_plugin_raises_or_prints_the_command_line_answers(package, raised, named):
+    (package / "__init__.py").write_text(f"{WEIRD}\nprint('hello')\nraise {raised}\n")
+    out, log = command(package, "list", "algoreas/mst_easy", "--json")
+    assert [row["id"] for row in json.loads(out)] == ["algoreas/mst_easy"]
+    assert f"is broken: {named}" in log and "hello" in log and log.count("is broken") == 1
+    assert "\x1b" not in log
+
+
+def test_what_an_import_changes_for_everyone_is_restored(package, tmp_path):
+    (package / "domain.py").write_text(
+        f"{DOMAIN}\nimport os, signal, sys, torch\nsys.stdout = sys.stderr = open(os.devnull, 'w')\n"
+        "os.chdir('/')\ntorch.set_default_dtype(torch.float64)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    )
+    code = """
+import os, signal, sys
+import graphbench
+before = os.getcwd(), sys.stdout, sys.stderr, signal.getsignal(signal.SIGINT)
+assert "toys/paths" in graphbench.list_datasets()
+import torch
+print((os.getcwd(), sys.stdout, sys.stderr, signal.getsignal(signal.SIGINT)) == before, torch.get_default_dtype())
+"""
+    out, log = run(package, code, "toys_benchmark")
+    assert out.split() == ["True", "torch.float32"]
+    assert "changed the working folder" in log and "torch.float64" in log
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_ctrl_c_while_a_plugin_loads_interrupts_the_command(package, swallows):
+    answer = "pass" if swallows else "raise RuntimeError('stopped') from None"
+    (package / "__init__.py").write_text(
+        f"import signal\ntry:\n    signal.raise_signal(signal.SIGINT)\nexcept KeyboardInterrupt:\n    {answer}\n"
+    )
+    out, log = command(package, "list", "--json", expect=130)
+    assert out == "" and "is broken" not in log and "interrupted" in log
+
+
+def test_a_plugin_that_an_interrupt_stopped_is_loaded_at_the_next_call(package):
+    (package / "__init__.py").write_text(
+        "import signal, sys\n"
+        "if not hasattr(sys, 'tried'):\n    sys.tried = True\n    signal.raise_signal(signal.SIGINT)\n"
+        "import graphbench\nimport toys_benchmark.domain\ngraphbench.register_data('toys_benchmark')\n"
+    )
+    code = f"""
+import graphbench
+try:
+    graphbench.list_datasets()
+except KeyboardInterrupt:
+    print("interrupted")
+{LISTING}
+"""
+    assert run(package, code, "toys_benchmark")[0].split()[:2] == ["interrupted", "True"]
+
+
+def test_names_that_a_terminal_would_obey_are_refused(package):
+    (package / "__init__.py").write_text(
+        "import graphbench\nfrom graphbench.models.surrogates import register_surrogate\n"
+        "register_surrogate('red\\x1b[31m', print)\n"
+    )
+    out, log = command(package, "list", "algoreas/mst_easy")
+    assert "algoreas/mst_easy" in out
+    assert r"under the name 'red\x1b[31m'" in log and "\x1b" not in out + log
+
+
+def test_a_card_that_cannot_be_read_breaks_its_plugin_alone(package):
+    card = package / "datasets" / "toys" / "paths.yaml"
+    card.unlink()
+    card.mkdir()
+    out, log = command(package, "list", "--json")
+    assert "algoreas/mst_easy" in [row["id"] for row in json.loads(out)]
+    assert "toys/paths" not in out and "is broken: IsADirectoryError" in log
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_prints_of_a_generator_do_not_reach_the_answer(package, tmp_path, workers):
+    source = (package / "domain.py").read_text()
+    loud = source.replace("    count = len(indices)\n", "    print('drawing')\n    count = len(indices)\n", 1)
+    (package / "domain.py").write_text(loud)
+    words = ("generate", "toys/paths", "--root", str(tmp_path), "--json", "--workers", workers)
+    out, log = command(package, *words)
+    assert sum(row["graphs"] for row in json.loads(out)) == 60 and "drawing" in log
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("raised", ["SystemExit(0)", "Weird()"])
+def test_a_generator_that_raises_no_exception_is_an_error_of_the_command(package, tmp_path, workers, raised):
+    source = (package / "domain.py").read_text()
+    (package / "domain.py").write_text(
+        WEIRD + source.replace("    count = len(indices)\n", f"    raise {raised}\n    count = len(indices)\n", 1)
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "graphbench", "generate", "toys/paths", "--root", str(tmp_path), "--workers", workers],
+        env=environment(package, "toys_benchmark"), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert f"{raised.partition('(')[0]}: " in done.stderr and "Traceback" not in done.stderr

@@ -45,7 +45,7 @@ def baselines_dir() -> Path:
 
 
 DATA_FOLDERS = ("datasets", "baselines", "hpo")
-_FOLDERS: Registry[Path] = Registry("folder of data", PluginError)
+_FOLDERS: Registry[Path] = Registry("folder of data", PluginError, typed=False)
 
 
 @dataclass(frozen=True)

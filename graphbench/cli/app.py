@@ -37,12 +37,15 @@ from graphbench.cli.options import (
     Workers,
     files_of,
 )
+from graphbench.cli.output import CommandLine, echo
 from graphbench.cli.portfolio import portfolio
 from graphbench.cli.submissions import submit
 from graphbench.cli.training import evaluate, predict, report, train
 from graphbench.cli.tuning import tune
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.foreign import described, text_of
 from graphbench.core.plugins import place_of
+from graphbench.core.untrusted import shown
 
 TRACEBACK = "GRAPHBENCH_TRACEBACK"
 
@@ -68,7 +71,7 @@ def _interrupts_noted() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED_CODE) from None
 
 
-app = typer.Typer(
+app = CommandLine(
     name="graphbench",
     cls=_Commands,
     no_args_is_help=True,
@@ -87,6 +90,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _LineFormatter(logging.Formatter):
+    """Lines of the log; a terminal obeys no name or error in them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record), lines=True)
+
+
 @app.callback()
 def _root(
     version: Annotated[
@@ -94,9 +104,9 @@ def _root(
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens; show tracebacks.")] = False,
 ) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LineFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
     for name in ("graphbench.core.progress", "graphbench.tuning.live"):  # progress of long work is always logged
         logging.getLogger(name).setLevel(logging.INFO)
     _State.verbose = verbose
@@ -214,7 +224,7 @@ def verify(
         raise typer.BadParameter("measured facts are those of generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            typer.echo(f"{card.id}: wrote {update_measured(card, root=root)}")
+            echo(f"{card.id}: wrote {update_measured(card, root=root)}")
         return
     outcomes = []
     for id_ in ids:
@@ -248,34 +258,40 @@ def main(arguments: list[str] | None = None) -> None:
         _drop_output()
         sys.exit(1)
     except (GraphBenchError, OSError) as error:
-        words = str(error)
-        if isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None:
+        words = text_of(error)
+        plain = isinstance(error, OSError) and not isinstance(error, GraphBenchError) and error.filename is None
+        if isinstance(error, OSError) and plain and place_of(error) is None:
             words = f"cannot write the output: {error.strerror or error}"
             _drop_output()
         _print_error(error, words)
         sys.exit(2)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as end:
+        if place_of(end) is None:  # the end of a command, not of the code of a plug-in
+            raise
+        _print_error(end, _described(end))
+        sys.exit(1)
+    except BaseException as error:
         _print_error(error, _described(error))
         sys.exit(1)
 
 
-def _print_error(error: Exception, words: str) -> None:
-    """Print the traceback of an error if it is asked for, otherwise one line."""
+def _print_error(error: BaseException, words: str) -> None:
+    """Print the traceback of an error if it is asked for, otherwise its words."""
     if _State.verbose or os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     else:
-        typer.secho(f"error: {words}", err=True, fg=typer.colors.RED)
+        typer.secho(f"error: {shown(words, lines=True)}", err=True, fg=typer.colors.RED)
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     """Return an unexpected error and the place that raised it, in one line."""
-    message = " ".join(str(error).split())
     place = place_of(error)
     if place is None:
         own = place_of(error, built_in=True)
         place = f"{own}; this is a fault of graphbench, please report it" if own else "an unknown place"
-    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return f"{what}; raised in {place}; set {TRACEBACK}=1 for the full traceback"
+    return f"{' '.join(described(error).split())}; raised in {place}; set {TRACEBACK}=1 for the full traceback"
 
 
 def _drop_output() -> None:

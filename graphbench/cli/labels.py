@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from graphbench.cli.options import Datasets, Folder, Json, Root, Source, SplitNames
+from graphbench.cli.output import CommandLine
 
-labels = typer.Typer(
+labels = CommandLine(
     no_args_is_help=True,
     help="Export and import recorded labels, such as the runs of solvers. Labels that are in a table are not computed.",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from graphbench.cli.options import Json
+from graphbench.cli.output import answer_stream, echo
+from graphbench.core.untrusted import spreadsheet_cell
 
 _SHOWN = ("dataset", "model", "split", "metric", "value", "graphs", "seed", "steps", "budget")
 _BUDGETS = {True: "small", False: "full", None: "not stated"}
@@ -46,10 +47,10 @@ def leaderboard(
 
     found = leaderboard_records(selector, records or [], baselines=baselines)
     if as_json:
-        typer.echo(to_json(leaderboard_of(found)), nl=False)
+        echo(to_json(leaderboard_of(found)), nl=False)
         return
     for path in build_leaderboard(found, output, title=title):
-        typer.echo(f"wrote {path}")
+        echo(f"wrote {path}")
 
 
 def results(
@@ -88,7 +89,8 @@ def results(
 ) -> None:
     """Print stored records as a table, CSV or JSON, one row per record, split and metric.
 
-    `graphbench.results()` gives the same as a pandas table.
+    `graphbench.results()` gives the same as a pandas table. In CSV a text that a spreadsheet would run as a formula
+    begins with an apostrophe, and control characters are written as escapes.
     """
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.printing import print_json
@@ -110,9 +112,9 @@ def results(
     if as_json:
         print_json(rows)
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(answer_stream(), COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({column: spreadsheet_cell(value) for column, value in row.items()} for row in rows)
     else:
         _print_rows(rows)
 
@@ -131,13 +133,8 @@ def _print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         draw = f" of draw {row['data_seed']}" if row["data_seed"] else ""
         metric = row["metric"] + arrows[row["higher_is_better"]]
         graphs, steps = ("-" if row[key] is None else f"{row[key]:,}" for key in ("graphs_scored", "steps"))
-        names = map(_printable, (row["dataset"], row["model"], row["split"], metric))
+        names = (row["dataset"], row["model"], row["split"], metric)
         score, seed = score_text(row["value"]), f"{row['seed']}{draw}"
         table.add_row(*names, score, graphs, seed, steps, _BUDGETS[row["small"]])
     print_table(table)
     print_line(f"\n{counted(len(rows), 'row')}; --csv and --json print all columns", "dim")
-
-
-def _printable(text: str) -> str:
-    """Return a text without what a terminal would obey."""
-    return "".join(character if character.isprintable() else "?" for character in text)

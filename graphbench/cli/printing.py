@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from graphbench.cli.output import answer_stream, echo
+from graphbench.core.untrusted import shown
 from graphbench.data.store import default_root
 
 _WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
@@ -21,21 +23,34 @@ _LONG_WORD = 16  # as long as categorical(128); longer ones are broken where the
 
 def console(least: int = 0) -> Console:
     """Return the console; ``least`` is a width below which it never goes, however narrow the terminal is."""
-    found = Console(highlight=False, markup=False, emoji=False)
-    return found if found.width >= least else Console(highlight=False, markup=False, emoji=False, width=least)
+    stream = answer_stream()
+    found = Console(file=stream, highlight=False, markup=False, emoji=False)
+    wide = found.width >= least
+    return found if wide else Console(file=stream, highlight=False, markup=False, emoji=False, width=least)
 
 
 def print_line(text: str | Text, style: str | None = None) -> None:
-    """Print a line that is never broken: names and numbers in it can be searched and copied."""
-    console().print(text, style=style, soft_wrap=True)
+    """Print a line that is never broken: names and numbers in it can be searched and copied.
+
+    Characters that a terminal would obey are printed as escapes, here as in tables: names come from files of others.
+    """
+    console().print(shown(text, lines=True) if isinstance(text, str) else text, style=style, soft_wrap=True)
+
+
+class _Table(Table):
+    """A table whose cells no terminal obeys."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """Add a row; see ``rich.table.Table``."""
+        super().add_row(*(shown(c, lines=True) if isinstance(c, str) else c for c in cells), **options)
 
 
 def new_table(*columns: str, right: Sequence[str] = ()) -> Table:
     """Return an empty table; columns of names and numbers are never broken or cut, those of words are folded."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    table = _Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column in columns:
         whole = column in _WHOLE or column in right
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
+        table.add_column(shown(column), justify="right" if column in right else "left", overflow="fold", no_wrap=whole)
     return table
 
 
@@ -63,7 +78,7 @@ def _widths(column: Column) -> tuple[int, int]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    print(json.dumps(value, indent=2, default=str))  # noqa: T201
+    echo(json.dumps(value, indent=2, default=str))
 
 
 def root_folder(root: Path | None) -> Path:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from graphbench.cli.options import Json, Root, Workers
+from graphbench.cli.output import CommandLine
 
-submit = typer.Typer(
+submit = CommandLine(
     no_args_is_help=True,
     help="Make results ready for the leaderboard: a folder with records or predictions, checked before it is sent.",
 )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphbench.cli.options import Folder, Json, Limit, Root, Source, Workers, files_of
+from graphbench.cli.output import echo
 from graphbench.core.errors import EvaluationError
 
 DefaultModel = "the domain's, see `baselines/<domain>/`"
@@ -260,4 +261,4 @@ def report(
     from graphbench.cli.runs import write_report
 
     for path in write_report(selector, records, output, title):
-        typer.echo(f"wrote {path}")
+        echo(f"wrote {path}")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphbench.cli.options import Json, Root
+from graphbench.cli.output import echo
 from graphbench.core.errors import ConfigError
+from graphbench.core.untrusted import shown
 
 if TYPE_CHECKING:
     from graphbench.reports.tuning.history import History
@@ -217,10 +219,10 @@ def _command(history: History, file: Path, root: Path | None) -> str:
 
 def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     for name, value in _lines(found, history):
-        typer.echo(f"{name:<{_INDENT}}{value}")
+        echo(shown(f"{name:<{_INDENT}}{value}"))
 
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
@@ -289,4 +291,4 @@ def _write_report_again(folder: Path, as_json: bool) -> None:
     from graphbench.tuning.optimizer import REPORT
 
     page = write_report(read_history(folder).result, folder / REPORT)
-    typer.echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")
+    echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")

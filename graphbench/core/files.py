@@ -1,4 +1,10 @@
-"""Atomic writes, JSON files, and errors of the file system that say what to do."""
+"""Atomic writes, JSON files, folders without foreign links, and errors of the file system that say what to do.
+
+A folder of data, runs or searches may be one that everybody can write, where another user may have put a symbolic link
+in the place of a folder or file. A user's links are followed: of the folder as a whole, or of a folder inside it. Where
+this package writes or deletes, it refuses links that another user put into a folder that everybody may write
+(:func:`refuse_foreign_links`), and all links in the place of a file or folder that it alone makes.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,17 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from graphbench.core.errors import GraphBenchError, StoreError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -76,8 +86,9 @@ def default_mode() -> int:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path; on success flush it to disk and rename it to ``path``, on failure remove it."""
     with clear_errors(path, "write"):
+        refuse_foreign_links(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    temporary = _temporary_beside(path)
     try:
         with clear_errors(path, "write"):
             yield temporary
@@ -87,6 +98,120 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(path: Path) -> Path:
+    """Return a new name that nobody can guess, and that :func:`remove_strays` finds."""
+    return path.with_name(f".{path.name.lstrip('.')}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a small file by a text, without flushing it to the disk; a link in its place is replaced, not followed.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    temporary = _temporary_beside(path)
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def refuse_foreign_links(path: Path) -> None:
+    """Refuse a path that leads through a symbolic link which another user put into a folder that everybody may write.
+
+    Args:
+        path: A file or folder, which need not exist.
+
+    Raises:
+        StoreError: If there is such a link; the message names it.
+    """
+    waiting, passed = [path.absolute()], set[Path]()
+    while waiting:
+        whole = waiting.pop()
+        for part in (*reversed(whole.parents), whole):
+            if part in passed or not part.is_symlink():
+                continue
+            passed.add(part)
+            if _is_foreign(part):
+                raise _link_error(part, "another user put it into a folder that everybody may write")
+            waiting.append(part.parent / part.readlink())
+
+
+def _is_foreign(link: Path) -> bool:
+    folder = link.parent.stat()
+    return bool(folder.st_mode & stat.S_IWOTH) and link.lstat().st_uid not in (os.geteuid(), 0, folder.st_uid)
+
+
+def _link_error(link: Path, reason: str) -> StoreError:
+    target = link.readlink()
+    return StoreError(
+        f"{link} is a symbolic link to {target}, which is not followed: {reason}; remove the link, or {_ELSEWHERE}"
+    )
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a symbolic link in the place of a file or folder that this package alone makes.
+
+    Raises:
+        StoreError: If the path is a link, or :func:`refuse_foreign_links` refuses it.
+    """
+    refuse_foreign_links(path.parent)
+    if path.is_symlink():
+        raise _link_error(path, "graphbench makes no links there")
+
+
+def make_work_folder(path: Path) -> None:
+    """Make a folder that this package alone uses, if it does not exist.
+
+    Raises:
+        OSError: If it cannot be made.
+        StoreError: As :func:`refuse_link`.
+    """
+    refuse_link(path)
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def remove_work_folder(path: Path) -> None:
+    """Remove a folder that this package alone uses, as far as possible; a link is left alone, and so is its target."""
+    with suppress(StoreError, OSError):
+        refuse_link(path)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def open_no_link(path: Path, mode: str) -> BinaryIO:
+    """Open a file of bytes for writing or appending; a link in its place is not followed.
+
+    Raises:
+        OSError: If it cannot be opened.
+        StoreError: As :func:`refuse_link`.
+    """
+    refuse_link(path)
+    return cast("BinaryIO", open(path, mode, opener=_open_without_links))
+
+
+def _open_without_links(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW, 0o666)
+
+
+def file_lock(path: Path, timeout: float = -1) -> BaseFileLock:
+    """Return the lock of a file, which is not acquired yet.
+
+    Args:
+        path: The file; it is created when the lock is acquired.
+        timeout: Seconds to wait for another process; negative for any time.
+
+    Raises:
+        StoreError: As :func:`refuse_link`.
+    """
+    from filelock import FileLock
+
+    refuse_link(path)
+    return FileLock(path, timeout=timeout)
 
 
 def remove_strays(folder: Path, name: str) -> None:

@@ -4,7 +4,9 @@ A plug-in is named by an entry point of the group ``graphbench.plugins``, whose 
 (``my_package.benchmarks`` or ``my_package.benchmarks:register``), or by the environment variable
 ``GRAPHBENCH_PLUGINS=module[,module]``. All are loaded once, when the catalogue, a registry or the command line first
 needs them. A plug-in that cannot be loaded is *broken*: it is left out with a warning that names it, everything it had
-registered is removed, and messages about unknown names give the reason.
+registered is removed, and messages about unknown names give the reason. While plug-ins load, what they print goes to
+standard error; the working folder, the standard streams, torch's default dtype and the answer to Ctrl-C are as before
+once they are loaded.
 
 Worker processes load the plug-ins of the process that sent the job (:func:`plugin_targets`, :func:`load_targets`). What
 a script's main module registers is known only to that process, so datasets of such a domain are generated there.
@@ -21,15 +23,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import ModuleType
+from typing import Any
 
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.foreign import described, interrupts_noted, prints_on_stderr, text_of
+from graphbench.core.untrusted import shown
 
 GROUP = "graphbench.plugins"
 VARIABLE = "GRAPHBENCH_PLUGINS"
 BUILT_IN = "graphbench"
 MAIN = "__main__"
+_MOST_OF_A_FAULT = 1000  # characters
 _LIBRARIES = {"site-packages", "dist-packages"}
 
 _LOG = logging.getLogger(__name__)
@@ -51,7 +57,7 @@ class Plugin:
 
     def __str__(self) -> str:
         """Return name and origin, for messages."""
-        return f"{self.name!r} ({self.origin})"
+        return f"{self.name!r} ({shown(self.origin)})"
 
 
 class _State:
@@ -75,8 +81,12 @@ def load_plugins() -> None:
         if _STATE.started:
             return
         _STATE.started = True
-        for plugin in _named_plugins():
-            _load(plugin)
+        try:
+            for plugin in _named_plugins():
+                _load(plugin)
+        except BaseException:  # Ctrl-C: the next call loads the others
+            _STATE.started = False
+            raise
 
 
 def load_targets(targets: Iterable[str]) -> None:
@@ -115,12 +125,16 @@ def mark_broken(name: str, reason: object) -> None:
 @contextmanager
 def blaming(owner: str) -> Iterator[None]:
     """Mark a plug-in as broken if its content raises an error in the block; errors of other owners are raised."""
-    try:
+    if not is_plugin(owner):
         yield
-    except GraphBenchError as error:
-        if not is_plugin(owner):
-            raise
-        mark_broken(owner, error)
+        return
+    with interrupts_noted() as interrupts, prints_on_stderr():
+        try:
+            yield
+        except BaseException as error:
+            if interrupts.received:
+                raise
+            mark_broken(owner, text_of(error) if isinstance(error, GraphBenchError) else _fault(error))
 
 
 def is_plugin(owner: str) -> bool:
@@ -142,7 +156,7 @@ def owner_of(module: str) -> str:
 
 def calling_module() -> str:
     """Return the name of the module that called the function from which this one is called."""
-    return str(sys._getframe(2).f_globals.get("__name__", MAIN))
+    return text_of(sys._getframe(2).f_globals.get("__name__", MAIN))
 
 
 def owner_in_words(owner: str) -> str:
@@ -168,7 +182,7 @@ def place_of(error: BaseException, *, built_in: bool = False) -> str | None:
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        if belongs(str(frame.f_globals.get("__name__", "")), code.co_filename):
+        if belongs(text_of(frame.f_globals.get("__name__", "")), code.co_filename):
             found = f"{code.co_filename}:{line}" + ("" if code.co_name == "<module>" else f" in {code.co_name}")
     return found
 
@@ -202,14 +216,25 @@ def _load(plugin: Plugin) -> None:
     if namesake is not None:
         plugin = Plugin(plugin.target, plugin.target, plugin.origin)
     _STATE.loaded[plugin.target] = plugin
-    with _loading(plugin):
+    fault = None
+    with _loading(plugin), _process_state_kept(plugin), interrupts_noted() as interrupts:
         try:
             target = EntryPoint(plugin.name, plugin.target, GROUP).load()
             if not isinstance(target, ModuleType):
                 target()
-        except (Exception, SystemExit) as error:
-            place = None if isinstance(error, SyntaxError) else place_of(error)  # a SyntaxError names its own
-            mark_broken(plugin.name, f"{type(error).__name__}: {error}" + (f" ({place})" if place else ""))
+        except BaseException as error:  # a plug-in may raise SystemExit, or a class of its own
+            fault = _fault(error)
+    if interrupts.received:  # even where the plug-in's code has caught it
+        del _STATE.loaded[plugin.target]
+        raise KeyboardInterrupt
+    if fault is not None:
+        mark_broken(plugin.name, fault)
+
+
+def _fault(error: BaseException) -> str:
+    """Return an error of a plug-in's code, and the line that raised it."""
+    place = None if isinstance(error, SyntaxError) else place_of(error)  # a SyntaxError names its own
+    return described(error, _MOST_OF_A_FAULT) + (f" ({place})" if place else "")
 
 
 @contextmanager
@@ -219,3 +244,41 @@ def _loading(plugin: Plugin) -> Iterator[None]:
         yield
     finally:
         _STATE.current = before
+
+
+@contextmanager
+def _process_state_kept(plugin: Plugin) -> Iterator[None]:
+    """Restore what a plug-in's import may change for everyone: streams, working folder, torch's default dtype."""
+    folder, dtype = _working_folder(), _default_dtype()
+    try:
+        with prints_on_stderr():
+            yield
+    finally:
+        if folder is not None and _working_folder() != folder:
+            os.chdir(folder)
+            _LOG.warning("the plug-in %s changed the working folder; it is %s again", plugin, folder)
+        _restore_dtype(dtype, plugin)
+
+
+def _working_folder() -> Path | None:
+    """Return the working folder; None if it was removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def _default_dtype() -> Any:
+    """Return torch's default dtype; None where torch is not loaded, whose default is then float32."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.get_default_dtype()
+
+
+def _restore_dtype(before: Any, plugin: Plugin) -> None:
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "set_default_dtype"):  # its import failed half-way
+        return
+    wanted, dtype = before or torch.float32, torch.get_default_dtype()
+    if dtype != wanted:
+        torch.set_default_dtype(wanted)
+        _LOG.warning("the plug-in %s changed torch's default dtype to %s; it is %s again", plugin, dtype, wanted)

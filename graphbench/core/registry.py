@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from graphbench.core.errors import PluginError, UnknownName
+from graphbench.core.foreign import class_name, text_of
 from graphbench.core.plugins import BUILT_IN, about_broken, load_plugins, on_broken, owner_in_words, owner_of
 from graphbench.core.suggestions import closest
+from graphbench.core.untrusted import text_fault
 
+_MOST_OF_A_NAME = 200  # characters
 T = TypeVar("T")
 
 _REGISTRIES: WeakValueDictionary[int, Registry[Any]] = WeakValueDictionary()
@@ -28,12 +31,18 @@ class Registry(Mapping[str, T]):
         kind: Name of the kind in messages, e.g. ``metric``.
         error: Class of the error that :meth:`find` raises.
         built_in: Returns name -> ``module:NAME`` of objects of this package that are imported when first needed.
+        typed: Whether people type the names, which must then be printable; False for paths.
     """
 
     def __init__(
-        self, kind: str, error: type[Exception] = UnknownName, built_in: Callable[[], Mapping[str, str]] = dict
+        self,
+        kind: str,
+        error: type[Exception] = UnknownName,
+        built_in: Callable[[], Mapping[str, str]] = dict,
+        *,
+        typed: bool = True,
     ) -> None:
-        self.kind, self.error, self.built_in = kind, error, built_in
+        self.kind, self.error, self.built_in, self.typed = kind, error, built_in, typed
         self._entries: dict[str, tuple[T, str]] = {}  # name -> thing, owner
         _REGISTRIES[id(self)] = self
         on_broken(self._forget)
@@ -42,9 +51,14 @@ class Registry(Mapping[str, T]):
         """Register an object, given the name of the :func:`~.plugins.calling_module`; its owner may replace it.
 
         Raises:
-            PluginError: If another owner has registered the name.
+            PluginError: If another owner has registered the name, or it is no text that can be printed on one line.
         """
         owner = owner_of(module)
+        if self.typed and (fault := _name_fault(name)):
+            raise PluginError(
+                f"{owner_in_words(owner)} registers a {self.kind} under the name '{text_of(name, _MOST_OF_A_NAME)}', "
+                f"which is {fault}; choose a short name of printable characters"
+            )
         taken = self.owner(name)
         if taken not in (None, owner):
             raise PluginError(
@@ -117,3 +131,10 @@ class Registry(Mapping[str, T]):
     def _forget(self, owner: str) -> None:
         for name in [name for name, (_, of) in self._entries.items() if of == owner]:
             del self._entries[name]
+
+
+def _name_fault(name: object) -> str | None:
+    """Return why a name is refused, or None."""
+    if not isinstance(name, str):
+        return f"a {class_name(name)}"
+    return text_fault(name, _MOST_OF_A_NAME) if name else "empty"

@@ -13,9 +13,10 @@ MOST_DIGITS = 20
 MOST_CHARACTERS = 4000
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINES = frozenset("\n\t")
+_FORMULAS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\u2212")  # \u2212 is the minus sign
 
 
-def shown(text: object, most: int | None = None) -> str:
+def shown(text: object, most: int | None = None, *, lines: bool = False) -> str:
     r"""Return text with every character that has no picture of its own written as an escape such as ``\x1b``.
 
     These are control characters, which a terminal obeys, line breaks, marks that turn the direction of writing, and
@@ -24,9 +25,30 @@ def shown(text: object, most: int | None = None) -> str:
     Args:
         text: The text, or what is shown as its ``str``.
         most: Most characters; the end of a longer text is replaced by ``...``.
+        lines: Whether line breaks and tabs stay as they are.
     """
-    found = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    kept = _LINES if lines else frozenset()
+    found = "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode("ascii") for c in str(text)
+    )
     return found if most is None or len(found) <= most else found[: most - 3] + "..."
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    r"""Return a value for a CSV file; a spreadsheet runs no text of it as a formula, and a terminal obeys none.
+
+    Args:
+        value: A number, which is returned as it is, or a text.
+
+    Returns:
+        A text in which control characters and line breaks are escapes such as ``\x1b``, as in :func:`shown`. Where it
+        begins as formulas do (``=``, ``+``, ``-`` or ``@``, also of full width), an apostrophe stands before it, as
+        OWASP recommends (https://owasp.org/www-community/attacks/CSV_Injection).
+    """
+    if not isinstance(value, str):
+        return value
+    text = shown(value)
+    return f"'{text}" if text.lstrip()[:1] in _FORMULAS else text
 
 
 def text_fault(text: str, most: int = MOST_CHARACTERS, *, lines: bool = False) -> str | None:

@@ -21,7 +21,14 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
 from graphbench.core.errors import ChecksumMismatch, StoreError
-from graphbench.core.files import clear_errors
+from graphbench.core.files import (
+    clear_errors,
+    file_lock,
+    make_work_folder,
+    open_no_link,
+    refuse_foreign_links,
+    remove_work_folder,
+)
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
 from graphbench.data.store import file_sha256, require_space
@@ -95,12 +102,11 @@ def fetch(name: str, downloads: Downloads, root: Path, progress: bool | None = N
             or the folder cannot be written.
         ChecksumMismatch: If a file's content is not the registered one.
     """
-    from filelock import FileLock
-
     folder = download_folder(name, downloads, root)
     with clear_errors(folder, "create"):
+        refuse_foreign_links(folder.parent)
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f".{folder.name}.lock")):
+    with file_lock(folder.with_name(f".{folder.name}.lock")):
         if not folder.is_dir():
             _fetch_into(folder, _registered(downloads), progress)
     return folder
@@ -117,8 +123,9 @@ def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | No
     work = folder.with_name(f".{folder.name}.part")
     content = work / "content"
     with clear_errors(work, "write"):
-        shutil.rmtree(content, ignore_errors=True)
-        content.mkdir(parents=True)
+        make_work_folder(work)
+        remove_work_folder(content)
+        content.mkdir()
         for number, download in enumerate(downloads):
             file = work / f"{number}-{download.file_name}"
             _download(download, file, progress)
@@ -127,7 +134,7 @@ def _fetch_into(folder: Path, downloads: Sequence[Download], progress: bool | No
             else:
                 _place(file, content / download.file_name)
         content.rename(folder)
-        shutil.rmtree(work, ignore_errors=True)
+        remove_work_folder(work)
 
 
 def _place(file: Path, target: Path) -> None:
@@ -198,7 +205,7 @@ def _receive(download: Download, file: Path, bar: Progress) -> None:
         if there and not continued:  # the server sends the file from its beginning
             bar.update(-there)
             there = 0
-        with file.open("ab" if there else "wb") as target:
+        with open_no_link(file, "ab" if there else "wb") as target:
             for chunk in iter(lambda: answer.read(_CHUNK), b""):
                 there += len(chunk)
                 if there > download.size:

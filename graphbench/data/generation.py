@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.core.arguments import whole_number
-from graphbench.core.errors import GenerationError
-from graphbench.core.files import clear_errors, remove_strays
+from graphbench.core.errors import GenerationError, StoreError
+from graphbench.core.files import clear_errors, file_lock, make_work_folder, refuse_link, remove_strays
 from graphbench.core.plugins import MAIN, plugin_targets
 from graphbench.core.processes.pool import Pool
 from graphbench.core.progress import Progress, progress_bar
@@ -108,7 +108,7 @@ class SplitBuilder:
 
     def _build(self, target: Path, pool: Pool | None, progress: bool | None) -> dict[str, Any]:
         with clear_errors(self.work, "create"):
-            self.work.mkdir(parents=True, exist_ok=True)
+            make_work_folder(self.work)
         if len(self.shards) == 1 and not self.task.maker.unique:  # one shard, and no duplicates to redraw
             return self._build_at_once(target, progress)
         self._warm_up(pool)
@@ -323,10 +323,10 @@ def _ensure_file(
 @contextmanager
 def _build_lock(folder: Path, split: str) -> Iterator[None]:
     """Hold the lock of a split's build; the operating system releases it whenever the process dies."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(folder / f".{split}.lock")
     with clear_errors(folder, "create"):
+        lock = file_lock(folder / f".{split}.lock")
         folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire(timeout=0)
@@ -341,9 +341,7 @@ def _build_lock(folder: Path, split: str) -> Iterator[None]:
 
 def _remove_leftovers_if_idle(folder: Path, split: str, found: str) -> None:
     """Remove leftovers of a build that was killed at its end, unless a build is running or the folder is read-only."""
-    from filelock import FileLock
-
-    with suppress(OSError), FileLock(folder / f".{split}.lock", timeout=0):
+    with suppress(OSError, StoreError), file_lock(folder / f".{split}.lock", timeout=0):
         _remove_leftovers(folder, split, found)
 
 
@@ -354,9 +352,10 @@ def _remove_leftovers(folder: Path, split: str, found: str) -> None:
     """
     finished = Manifest(folder).read()["files"][found]["count"]
     work = work_folder(folder, split)
-    with suppress(OSError):
+    with suppress(OSError, StoreError):
         remove_strays(folder, f"{split}.h5")
         remove_strays(folder, f"{split}-first*.h5")
+        refuse_link(work)
         remove_strays(work, "*")
         for path in work.glob("*.h5"):
             if int(path.name[10:19]) <= finished:
@@ -365,7 +364,5 @@ def _remove_leftovers(folder: Path, split: str, found: str) -> None:
 
 
 def _record(folder: Path, name: str, facts: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    from filelock import FileLock
-
-    with FileLock(folder / ".manifest.lock"):
+    with file_lock(folder / ".manifest.lock"):
         Manifest(folder).add_file(name, facts, about)

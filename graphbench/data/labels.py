@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
+from graphbench.core.foreign import described
 from graphbench.data.compacting import compact
 from graphbench.data.domain import find_labeller
 from graphbench.data.label_tables import LabelTable, find_tables, first_outcome
@@ -210,7 +211,7 @@ def _label(
     except Exception as error:
         if interrupted(error):
             raise KeyboardInterrupt from error
-        problems = [f"{type(error).__name__}: {error}"]
+        problems = [described(error)]
     if not problems:
         return values, "", outcome
     none = {f.name: "" if f.kind is Kind.TEXT else np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}

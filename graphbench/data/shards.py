@@ -16,6 +16,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
+from graphbench.core.foreign import causes, described
 from graphbench.core.plugins import load_targets
 from graphbench.data.compacting import compact
 from graphbench.data.domain import fault_of, find_generator
@@ -67,7 +68,7 @@ class SplitTask:
                 raise KeyboardInterrupt from error
             raise GenerationError(
                 f"the generator {generator.name} failed on samples {indices[0]} to "
-                f"{indices[-1]} ({type(error).__name__}: {error}); {fault_of(generator, error)}"
+                f"{indices[-1]} ({described(error)}); {fault_of(generator, error)}"
             ) from error
         if not isinstance(samples, Samples):
             raise GenerationError(
@@ -84,9 +85,7 @@ class SplitTask:
 
 def interrupted(error: BaseException | None) -> bool:
     """Return whether an error was caused by Ctrl-C, which a compiled kernel raises as a SystemError."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    return any(isinstance(cause, KeyboardInterrupt) for cause in causes(error, contexts=True))
 
 
 class MakerTask(Protocol):

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from graphbench.catalog.cards import CORE_SPLITS, Card, SplitSpec
 from graphbench.catalog.features import Feature, Stage
 from graphbench.core.errors import CardError, GraphBenchError, StoreError
+from graphbench.core.foreign import described
 from graphbench.data.checks import Row
 from graphbench.data.downloads import Download
 from graphbench.data.hashing import samples_hash
@@ -181,7 +182,7 @@ def read_files(name: str, read: Reader, folder: Path) -> Mapping[str, Samples]:
     except GraphBenchError:
         raise
     except Exception as error:
-        raise StoreError(f"the reader {name} failed on {folder} ({type(error).__name__}: {error})") from error
+        raise StoreError(f"the reader {name} failed on {folder} ({described(error)})") from error
     wrong = [split for split, samples in splits.items() if not isinstance(samples, Samples) or not len(samples)]
     missing = [split for split in CORE_SPLITS if split not in splits]
     if wrong or missing:

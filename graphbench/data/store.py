@@ -23,11 +23,11 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import (
     atomic_path,
     clear_errors,
-    default_mode,
     existing_parent,
     is_file,
     load_json,
     remove_strays,
+    replace_text,
     write_json,
 )
 
@@ -329,11 +329,8 @@ class Manifest:
             return
         stamp = (list(state), checked["sha256"], checked.get("content"))
         _CHECKED[path.absolute()] = stamp
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
         try:
-            descriptor = os.open(self._stamp_path(name), flags, default_mode())
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(stamp, stream)
+            replace_text(self._stamp_path(name), json.dumps(stamp))
         except OSError:
             return  # a read-only folder: the check simply runs again in the next process
 

@@ -15,6 +15,7 @@ from graphbench.catalog.resources import data_folders, datasets_dir
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import await_files
+from graphbench.core.foreign import described
 from graphbench.core.plugins import load_targets, plugin_targets
 from graphbench.core.processes.cluster import Versions
 from graphbench.core.processes.dask_pool import DaskPool
@@ -118,8 +119,10 @@ def _raise_failure(handle: Handle, pool: Pool) -> None:
     error = handle.error
     if error is None:
         return
-    if not _may_be_retried(error):
+    if isinstance(error, GraphBenchError | KeyboardInterrupt):
         raise error
+    if not isinstance(error, Exception):  # SystemExit, or a class of the generator's, must not end this process
+        raise GenerationError(f"{handle.name} failed: {described(error)}") from error
     raise GenerationError(
         f"{handle.name} failed {handle.failure_count} times ({error_line(error)}); {pool.advice}. "
         "Finished shards are kept, run the same command again"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
+from graphbench.core.foreign import class_name, text_of
 from graphbench.data.answers import exact_match
 from graphbench.evaluation.metrics.items import Items
 
@@ -144,7 +145,7 @@ def as_array(value: Any, name: str) -> Array:
         array = np.asarray(_tensor_values(value) if hasattr(value, "detach") else value)
     except (ValueError, TypeError, RuntimeError, NotImplementedError, OverflowError) as error:
         what = f"a tensor that cannot be read as numbers{_tensor_facts(value)}" if _is_tensor(value) else "no array"
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = text_of(error).partition("\n")[0] or class_name(error)
         raise EvaluationError(
             f"{name} is {what}: {reason:.200}; give a NumPy array, a dense tensor or a list of them"
         ) from error

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphbench.core.errors import ResultError
-from graphbench.core.files import atomic_path
+from graphbench.core.files import atomic_path, refuse_foreign_links
 from graphbench.reports.plots import inline_svg, png_bytes
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def _beside(page: Path) -> Embed:
     folder = page.parent / "figures"
 
     def embed(figure: Figure, name: str, title: str) -> str:
+        refuse_foreign_links(folder)
         folder.mkdir(exist_ok=True)
         with atomic_path(folder / f"{name}.png") as aside:
             aside.write_bytes(png_bytes(figure))

@@ -24,10 +24,11 @@ from torch.optim import Optimizer
 from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import atomic_path, default_mode
 from graphbench.training.config import RunConfig
-from graphbench.training.folders import RESTART, differing_settings
+from graphbench.training.folders import RESTART, differing_settings, differing_weights
 
 _FORMAT = 1
 _KEY = "graphbench"
+RUN = "run"  # fact: the settings of the run that stored the weights, for messages
 _NAMED_SETTINGS = 6
 _HASH = "sha256"
 
@@ -206,12 +207,12 @@ def require_fingerprint(facts: Mapping[str, Any], expected: str, path: Path, con
         config: The configuration of this run.
 
     Raises:
-        CheckpointError: If the fingerprints differ; the message names the settings that do.
+        CheckpointError: If the fingerprints differ; the message names the settings that do, such as the seed.
     """
     found = facts.get("fingerprint")
     if found == expected:
         return
-    differing = differing_settings(path.parent, config)
+    differing = differing_settings(path.parent, config) or differing_weights(facts.get(RUN), config)
     what = ", ".join(differing[:_NAMED_SETTINGS]) + (", ..." if len(differing) > _NAMED_SETTINGS else "")
     raise CheckpointError(
         f"{path} belongs to another run (fingerprint {found}, this run has {expected}): "

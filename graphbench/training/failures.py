@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from graphbench.core.errors import TrainingError
+from graphbench.core.foreign import text_of
 
 
 class NotFinite(TrainingError, FloatingPointError):
@@ -29,7 +30,7 @@ def not_finite(what: str, value: float, step: int, last_checkpoint: int | None) 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that there is too little memory: on a GPU, in torch on a CPU, or in NumPy."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in text_of(error)
 
 
 def out_of_memory(doing: str, batch_size: int, samples: str, remedy: str) -> TrainingError:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import draw_suffix
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.core.files import clear_errors, existing_parent, remove_strays
+from graphbench.core.files import clear_errors, existing_parent, file_lock, refuse_foreign_links, remove_strays
+from graphbench.core.untrusted import shown
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
@@ -25,6 +26,14 @@ RESTART = "resume=False (on the command line --no-resume)"
 _RECORDS = "records"
 _LOCK = ".lock"
 _SHOWN = 40  # characters of a setting's value in a message
+_IDENTITY = {  # key -> its name in messages, the most telling first
+    "dataset": "the dataset",
+    "datasets": "the datasets",
+    "data_seed": "draw",
+    "model_name": "the model",
+    "training.seed": "seed",
+    "training.steps": "training.steps",
+}
 _WITHOUT_INFLUENCE = {"training.seed", "training.log_every", "training.checkpoint_every"}
 _NOT_REPORTED = {f"training.{name}" for name in ("log_every", "checkpoint_every", "eval_batch_size")}
 _NOT_REPORTED |= {"overridden", "reference_steps", "small"}
@@ -81,11 +90,12 @@ def locked(folder: Path, leads: bool = True) -> Iterator[None]:
     if not leads:
         yield
         return
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     with clear_errors(folder, "write"):
+        refuse_foreign_links(folder / _RECORDS)
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / _LOCK, timeout=0)
+        lock = file_lock(folder / _LOCK, timeout=0)
         try:
             lock.acquire()
         except Timeout as error:
@@ -152,6 +162,29 @@ def differing_settings(folder: Path, config: RunConfig) -> list[str]:
         f"{key} {short(before.get(key))} -> {short(after.get(key))}"
         for key in sorted(before.keys() | after.keys())
         if before.get(key) != after.get(key) and key not in _NOT_REPORTED
+    ]
+
+
+def stated_settings(config: RunConfig) -> dict[str, str]:
+    """Return what stored weights say about their run: its settings by dotted key, long values cut."""
+    settings = flat(config.model_dump(mode="json")).items()
+    return {key: short(value) for key, value in settings if key not in _NOT_REPORTED}
+
+
+def differing_weights(stated: object, config: RunConfig) -> list[str]:
+    """Return how the run that stored weights differs from the one that reads them, in a sentence per setting.
+
+    Args:
+        stated: The :func:`stated_settings` of the weights; anything else, as in files of older versions, says nothing.
+        config: The configuration of the run that reads the weights.
+    """
+    theirs, ours = stated if isinstance(stated, dict) else {}, stated_settings(config)
+    keys = [key for key in theirs.keys() | ours.keys() if theirs and theirs.get(key) != ours.get(key)]
+    named = [key for key in _IDENTITY if key in keys]
+    return [
+        f"these weights are of {_IDENTITY.get(key, key)} {shown(theirs.get(key), _SHOWN)}, the run is of "
+        f"{_IDENTITY.get(key, key)} {ours.get(key)}"
+        for key in (*named, *sorted({*keys} - {*named}))
     ]
 
 

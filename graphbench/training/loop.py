@@ -18,7 +18,7 @@ from graphbench.training import checkpoint
 from graphbench.training.checkpoint import BestValidation, TrainingState
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.failures import is_out_of_memory, not_finite, out_of_memory
-from graphbench.training.folders import RESTART
+from graphbench.training.folders import RESTART, stated_settings
 from graphbench.training.interrupts import StopRequest
 from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.neighbours import NeighbourBatches
@@ -317,7 +317,7 @@ class TrainingLoop:
             self.best = BestValidation(state.step, score)
             if self.world.leads:
                 weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-                facts = {"fingerprint": self.fingerprint, "best": asdict(self.best)}
+                facts = {**self._run_facts(), "best": asdict(self.best)}
                 checkpoint.save_tensors(self.folder / BEST, weights, facts)
 
     def _validation_score(self) -> float:
@@ -345,10 +345,14 @@ class TrainingLoop:
         self._require_finite_weights()
         state.peak_memory_bytes = max(state.peak_memory_bytes, peak_memory_bytes(self.world.device))
         if self.world.leads:
-            facts = {"fingerprint": self.fingerprint, "state": asdict(state)}
+            facts = {**self._run_facts(), "state": asdict(state)}
             tensors = checkpoint.training_tensors(self.model, self.optimizer)
             checkpoint.save_tensors(self.folder / CHECKPOINT, tensors, facts)
         self.saved_step = state.step
+
+    def _run_facts(self) -> dict[str, Any]:
+        """Return what stored weights say about their run."""
+        return {"fingerprint": self.fingerprint, checkpoint.RUN: stated_settings(self.config)}
 
     def _require_finite_weights(self) -> None:
         norms = torch.stack([parameter.detach().norm() for parameter in self.model.parameters()])

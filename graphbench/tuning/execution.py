@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import GraphBenchError, TuningError
+from graphbench.core.foreign import class_name, described, text_of
 from graphbench.core.plugins import plugin_targets
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.local import LocalPool
@@ -109,8 +110,9 @@ def trial_function(method: TrainingMethod) -> bytes:
     try:
         return pickled(partial(run_job, method, plugins=tuple(plugin_targets())))
     except Exception as error:
+        name = text_of(getattr(method, "__qualname__", class_name(method)))
         raise TuningError(
-            f"the training method {method!r:.100} cannot be sent to a worker: {error}; open files, connections and "
+            f"the training method {name} cannot be sent to a worker: {described(error)}; open files, connections and "
             "datasets inside it, not outside"
         ) from error
 

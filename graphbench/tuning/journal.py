@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from graphbench.core.errors import TuningError
-from graphbench.core.files import clear_errors, is_there, parse_json
+from graphbench.core.files import clear_errors, file_lock, is_there, open_no_link, parse_json
 from graphbench.reports.tuning.trials import Trial
 from graphbench.tuning.search import Search
 from graphbench.tuning.trials import Asked
@@ -114,11 +114,11 @@ def open_journal(folder: Path) -> Iterator[Journal]:
         TuningError: If another process has it open, or a line other than the last is damaged.
         StoreError: If the folder cannot be written.
     """
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     path = folder / JOURNAL
-    lock = FileLock(folder / f".{JOURNAL}.lock", timeout=0)
     with clear_errors(folder, "write", _ELSEWHERE):
+        lock = file_lock(folder / f".{JOURNAL}.lock", timeout=0)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire()
@@ -128,7 +128,7 @@ def open_journal(folder: Path) -> Iterator[Journal]:
             ) from error
     try:
         with clear_errors(path, "write", _ELSEWHERE):
-            file = path.open("a+b")
+            file = open_no_link(path, "a+b")
         with file:
             whole = _cut_torn_line(file)
             yield Journal(path, file, parse_events(whole, path))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphbench.core.errors import TuningError
+from graphbench.core.files import remove_work_folder
 from graphbench.reports.tuning.trials import Status, Trial, incumbent_of
 from graphbench.training.interrupts import deferred_signals
 from graphbench.tuning.execution import LOGS, Execution
@@ -180,7 +180,7 @@ class Loop:
             keep |= self._progress.search.promotable()
             keep |= {asked.config_id for asked in self._progress.pending.values()}
         for config_id in self._folders - keep:
-            shutil.rmtree(self._output / TRIALS / str(config_id), ignore_errors=True)
+            remove_work_folder(self._output / TRIALS / str(config_id))
         self._folders &= keep
 
     def _seconds_left(self) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import TuningError
 from graphbench.core.files import write_json
+from graphbench.core.foreign import described
 from graphbench.core.processes.pool import Limits
 from graphbench.core.words import counted
 from graphbench.reports.tuning.history import RESULT, History
@@ -231,6 +232,6 @@ class Optimizer:
         except Exception as error:
             raise TuningError(
                 f"the search is done ({self._output / RESULT}), but the model of its best configuration could not be "
-                f"made: {type(error).__name__}: {error}"
+                f"made: {described(error)}"
             ) from error
         return result.model

@@ -7,6 +7,7 @@ import inspect
 import math
 import os
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import ConfigError
-from graphbench.core.files import await_files
+from graphbench.core.files import await_files, make_work_folder
+from graphbench.core.foreign import causes, class_name, described, text_of, traceback_of
 from graphbench.core.plugins import load_targets
 from graphbench.core.processes.worker import retire_worker
 from graphbench.reports.tuning.trials import Status
@@ -115,7 +117,7 @@ def call(method: TrainingMethod, job: Job) -> Any:
             await_files([job.checkpoint], _APPEAR_SECONDS)
         optional["checkpoint"] = job.checkpoint
     if "folder" in accepted:
-        job.folder.mkdir(parents=True, exist_ok=True)
+        make_work_folder(job.folder)
         optional["folder"] = job.folder
     given = {"config": dict(job.config), "seed": job.seed, "budget": job.budget}
     by_place, by_name = _arguments(method, given, optional)
@@ -162,13 +164,17 @@ def run_job(method: TrainingMethod, job: Job, plugins: Sequence[str] = ()) -> Ou
     try:
         found = _read_result(TrialResult.of(call(method, job)), job.budget)
     except BaseException as error:
-        traceback.print_exc()
-        steps = getattr(error, "steps", None)
-        known = steps if isinstance(steps, int) and not isinstance(steps, bool) else None
-        found = {"status": status_of(error), "reason": reason_of(error), "steps": known}
+        print(traceback_of(error), file=sys.stderr)  # noqa: T201
+        found = {"status": status_of(error), "reason": reason_of(error), "steps": _steps_of(error)}
         if found["status"] is Status.OUT_OF_MEMORY:
             retire_worker()
     return Outcome(seconds=time.monotonic() - clock, started=started, worker=worker_name(), **found)
+
+
+def _steps_of(error: BaseException) -> int | None:
+    """Return the attribute ``steps`` of an exception of a training method: how far the trial got."""
+    steps = getattr(error, "__dict__", {}).get("steps")
+    return steps if isinstance(steps, int) and not isinstance(steps, bool) else None
 
 
 def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
@@ -192,28 +198,26 @@ def _read_result(result: TrialResult, budget: int) -> dict[str, Any]:
 
 def status_of(error: BaseException) -> Status:
     """Return the kind of failure of an exception, or of the one it was raised from."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in causes(error):
         if _is_out_of_memory(cause):
             return Status.OUT_OF_MEMORY
         if isinstance(cause, FloatingPointError):
             return Status.NOT_FINITE
-        cause = cause.__cause__
     return Status.RAISED
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
     """Decide by name and message, without importing torch, whose CPU allocator raises plain RuntimeErrors."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if isinstance(error, MemoryError) or class_name(error) == "OutOfMemoryError":
         return True
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _MEMORY_WORDS)
+    return isinstance(error, RuntimeError) and any(words in text_of(error).lower() for words in _MEMORY_WORDS)
 
 
 def reason_of(error: BaseException) -> str:
     """Return type and message of an exception, and the line that raised it."""
-    text = f"{type(error).__name__}: {error}".strip()[:_LONGEST_REASON]
+    text = described(error)[:_LONGEST_REASON]
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
         return text

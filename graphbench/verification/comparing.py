@@ -9,6 +9,7 @@ import numpy as np
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.foreign import described
 from graphbench.data.checks import CheckFailed, CheckSkipped, Row
 from graphbench.evaluation.shares import means_text
 from graphbench.verification.measuring import Statistics
@@ -48,7 +49,7 @@ def ask(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except GraphBenchError:
         raise
     except Exception as error:
-        raise CheckFailed(f"the {what} raised {type(error).__name__}: {error}") from error
+        raise CheckFailed(f"the {what} raised {described(error)}") from error
 
 
 def compare_hash(found: str, pinned: str | None, count: int, may_follow: bool) -> str:

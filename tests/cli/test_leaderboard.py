@@ -117,7 +117,24 @@ def test_what_terminals_obey_is_not_printed(run, tmp_path, monkeypatch):
     record = make_record(scores={"test": {"\x1b[31mred": 0.5}})
     save_record(record, path=tmp_path / "records" / "one.json")
     _, out, _ = run("results", "--records", tmp_path / "records", "--metric", "*")
-    assert "\x1b" not in out and "?[31mred" in out
+    assert "\x1b" not in out and "\\x1b[31mred" in out
+
+
+def test_a_spreadsheet_runs_no_text_of_a_record_and_ordinary_ones_come_back(run, tmp_path):
+    formulas = ("=1+1", "+1", "-1", "@SUM(1)", "\uff1d1", " =1")
+    scores = {
+        split: {"f1": 0.5} for split in (*formulas, "\t=1", "\r=1", "two\nlines", "\x1b[31mred", "n256, far", "a=b")
+    }
+    record = make_record(scores={**scores, "test": {"f1": 0.25}}, seed=-3)
+    save_record(record, path=tmp_path / "records" / "one.json")
+    code, out, _ = run("results", "--records", tmp_path / "records", "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and "\x1b" not in out and len(out.splitlines()) == len(rows) + 1
+    splits = {row["split"] for row in rows}
+    escaped = {"\\t=1", "\\r=1", "two\\nlines", "\\x1b[31mred"}
+    assert splits == {f"'{text}" for text in formulas} | escaped | {"n256, far", "a=b", "test"}
+    assert {(row["model"], row["dataset"], row["seed"]) for row in rows} == {(record.model, record.dataset, "-3")}
+    assert {row["value"] for row in rows} == {"0.5", "0.25"}
 
 
 def test_leaderboard_writes_pages_and_names_datasets_without_a_card(run, folder, tmp_path):

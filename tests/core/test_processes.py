@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -301,3 +303,93 @@ def test_an_executor_that_breaks_is_told_once_for_all_its_jobs(caplog: pytest.Lo
     assert first.failure_count == MAX_TRIES
     assert error_line(first.error or OSError()).startswith("BrokenProcessPool: ")
     assert len(caplog.records) <= 2 * MAX_TRIES
+
+
+def test_errors_without_a_text_and_values_that_cannot_be_shown_are_errors_of_their_jobs(start: Start) -> None:
+    class Speechless(BaseException):
+        def __str__(self) -> str:
+            raise GeneratorExit
+
+    class Unsent(Exception):
+        def __reduce__(self) -> Any:
+            raise Speechless
+
+        def __bool__(self) -> bool:
+            raise Speechless
+
+        __str__ = Speechless.__str__
+
+    class Hidden:
+        def __reduce__(self) -> Any:
+            raise SystemExit(3)
+
+        def __repr__(self) -> str:
+            raise Speechless
+
+    def fail(kind: type[BaseException]) -> None:
+        raise kind
+
+    pool = start()
+    pool.submit(fail, Speechless, name="speechless")
+    pool.submit(fail, Unsent, name="unsent")
+    pool.submit(Hidden, name="hidden")
+    pool.submit(len, "abc", name="next")
+    found = all_of(pool)
+    assert [found[name].failure_count for name in ("speechless", "unsent", "hidden")] == [0, 0, 0]
+    assert type(found["speechless"].error).__name__ == "Speechless"
+    assert error_line(found["speechless"].error).startswith("Speechless: ")  # type: ignore[arg-type]
+    assert "Unsent" in str(found["unsent"].error) and "SystemExit" in str(found["hidden"].error)
+    assert found["next"].value == 3
+
+
+def test_what_jobs_print_is_no_part_of_the_output_of_their_parent(start: Start, capfd: Any) -> None:
+    def speak() -> None:
+        print("printed by Python")
+        os.write(1, b"written to the descriptor\n")
+
+    pool = start()
+    pool.submit(speak, name="speaks")
+    assert all_of(pool)["speaks"].error is None
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "printed by Python" in shown.err and "written to the descriptor" in shown.err
+
+
+LOST_PARENT = """
+import os, signal, sys, tempfile, time
+from pathlib import Path
+
+from graphbench.core.processes.local import LocalPool
+from graphbench.core.processes.pickling import pickled
+from graphbench.core.processes.pool import call
+
+folder = Path(sys.argv[1])
+
+
+def work(how):
+    parent = os.getppid()
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        (folder / f"{how}.started").touch()
+        if how == "sleeps":
+            time.sleep(10_000)
+        while os.getppid() == parent:
+            pass
+    return bytes(10_000_000)
+
+
+pool = LocalPool(pickled(call), 3, idle_seconds=1000.0)
+pool.submit(len, "abc", name="idle")
+pool.completed()
+for how in ("sleeps", "replies"):
+    pool.submit(work, how, name=how)
+while len(list(folder.glob("*.started"))) < 2:
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_of_a_killed_parent_end_without_a_word_and_leave_no_files(tmp_path: Path) -> None:
+    script = [sys.executable, "-c", LOST_PARENT, str(tmp_path)]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=SECONDS)  # until all have ended
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGKILL, "", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["replies.started", "sleeps.started"]

@@ -10,6 +10,7 @@ from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import write_json
 from graphbench.training import checkpoint
 from graphbench.training.config import load_config
+from graphbench.training.folders import stated_settings
 
 
 def small_model(width=4):
@@ -120,6 +121,26 @@ def test_weights_of_another_model_are_refused_in_one_line(tmp_path):
         checkpoint.load_model(small_model(4), other)
     assert "4 tensors are missing (such as 0.bias), 990 tensors are unknown to the model" in str(refused.value)
     assert len(str(refused.value)) < 250 and "\n" not in str(refused.value)
+
+
+def test_weights_say_which_run_stored_them(tmp_path):
+    path, ours = tmp_path / "best.safetensors", load_config("algoreas/mst_easy", "gin_small", steps=8)
+    write_json(tmp_path / "config.json", ours.to_dict())
+    others = {
+        "the dataset algoreas/bridges_easy": load_config("algoreas/bridges_easy", "gin_small", steps=8),
+        "the model gin": ours.model_copy(update={"model_name": "gin"}),
+        "draw 2": ours.model_copy(update={"data_seed": 2}),
+        "seed 3": load_config("algoreas/mst_easy", "gin_small", steps=8, seed=3),
+        "training.steps 9": load_config("algoreas/mst_easy", "gin_small", steps=9),
+        "limit 5": ours.model_copy(update={"limit": 5}),
+    }
+    for told, other in others.items():
+        facts = {"fingerprint": "a", checkpoint.RUN: stated_settings(other)}
+        with pytest.raises(CheckpointError, match=rf"\): these weights are of {told}, the run is of"):
+            checkpoint.require_fingerprint(facts, "b", path, ours)
+    for stated in (stated_settings(ours), None, "x", {}):
+        with pytest.raises(CheckpointError, match="its data are others"):
+            checkpoint.require_fingerprint({"fingerprint": "a", checkpoint.RUN: stated}, "b", path, ours)
 
 
 def test_another_fingerprint_is_refused_with_the_settings_that_differ(tmp_path):

@@ -113,6 +113,25 @@ def test_weights_of_another_run_are_refused_wherever_they_are_read(pair, toys, t
     assert evaluate_run(second.path, "test", data=toys, device="cpu") == second.scores
 
 
+@pytest.mark.parametrize("file", ["best.safetensors", "checkpoint.safetensors"])
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"seed": 3}, r"of seed 3, the run is of seed 0"),
+        ({"steps": 4}, r"of training\.steps 4, the run is of training\.steps 8"),
+        ({"lr": 0.5}, r"of training\.lr 0\.5, the run is of training\.lr 0\.01"),
+    ],
+)
+def test_copied_weights_of_another_run_are_named_as_that(toys, tiny, tmp_path, file, changes, told):
+    first, second = run(toys, tiny, tmp_path / "first"), run(toys, tiny, tmp_path / "second", **changes)
+    shutil.copy(second.path / file, first.path / file)
+    with pytest.raises(CheckpointError, match=rf"{file} belongs to another run .*these weights are {told}"):
+        run(toys, tiny, first.path)
+    if file == "best.safetensors":
+        with pytest.raises(CheckpointError, match=rf"these weights are {told}"):
+            evaluate_run(first.path, "test", data=toys, device="cpu")
+
+
 def test_weights_that_another_run_wrote_meanwhile_are_not_restored(toys, tiny, tmp_path, monkeypatch):
     other = run(toys, tiny, tmp_path / "other", lr=1e-9)
     real = TrainingLoop.restore_best

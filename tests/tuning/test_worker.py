@@ -214,3 +214,30 @@ def test_a_worker_loads_the_plug_ins_of_the_search(tmp_path: Path, monkeypatch: 
         check=False,
     )
     assert done.stdout == "1.0\n", done.stderr
+
+
+def test_an_error_that_cannot_be_described_is_a_failed_trial(tmp_path: Path) -> None:
+    class Speechless(RuntimeError):
+        def __str__(self) -> str:
+            raise GeneratorExit
+
+        @property
+        def steps(self) -> int:
+            raise SystemExit
+
+    def train(config: Any, seed: int, budget: int) -> float:
+        error, other = Speechless(), ValueError()
+        error.__cause__, other.__cause__ = other, error
+        raise error
+
+    outcome = run_job(train, _job(tmp_path))
+    assert (outcome.status, outcome.steps) == (Status.RAISED, None)
+    assert outcome.reason.startswith("Speechless: (no text: __str__ raised GeneratorExit)")
+
+
+def test_a_terminal_obeys_no_reason_and_a_long_one_is_cut(tmp_path: Path) -> None:
+    def train(config: Any, seed: int, budget: int) -> float:
+        raise ValueError("\x1b[2J" + 10_000_000 * "x")
+
+    reason = run_job(train, _job(tmp_path)).reason
+    assert reason.startswith(r"ValueError: \x1b[2Jxxx") and "\x1b" not in reason and len(reason) < 1000

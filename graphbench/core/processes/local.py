@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from graphbench.core.files import open_no_link, refuse_foreign_links
+from graphbench.core.foreign import interrupts_noted
 from graphbench.core.processes.pickling import pickled
 from graphbench.core.processes.pool import (
     POLL_SECONDS,
@@ -164,17 +166,21 @@ class WorkerProcess:
 
 def _message(message: bytes) -> Any:
     """Return a message of the worker; one that cannot be loaded here counts as an error of the job."""
-    try:
-        return pickle.loads(message)
-    except Exception as error:
-        return Reply(error=error)
+    with interrupts_noted() as interrupts:
+        try:
+            return pickle.loads(message)
+        except BaseException as error:
+            if interrupts.received:
+                raise
+            return Reply(error=error)
 
 
 def _opened(log: Path | None) -> AbstractContextManager[Any]:
     if log is None:
         return nullcontext()
+    refuse_foreign_links(log.parent)
     log.parent.mkdir(parents=True, exist_ok=True)
-    return log.open("ab")
+    return open_no_link(log, "ab")
 
 
 def _exit_reason(code: int) -> str:

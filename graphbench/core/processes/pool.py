@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from graphbench.core.errors import ClusterError, GraphBenchError
+from graphbench.core.foreign import first_line, text_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,8 +110,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def error_line(error: BaseException) -> str:
     """Return the first line of an error: its message, preceded by its class unless it is a :class:`WorkerFailure`."""
-    text = str(error) if isinstance(error, WorkerFailure) else f"{type(error).__name__}: {error}"
-    return text.splitlines()[0]
+    return text_of(error).partition("\n")[0] if isinstance(error, WorkerFailure) else first_line(error)
 
 
 def available_cores() -> int:

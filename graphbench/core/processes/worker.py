@@ -7,17 +7,21 @@ import gc
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
+from graphbench.core.foreign import class_name, described, text_of, traceback_of
 from graphbench.core.processes.pickling import pickled
 
 _WATCH_SECONDS = 0.2
+_UNWIND_SECONDS = 2.0
+_PARENT_LOST = signal.SIGUSR1
 
 
 @dataclass(frozen=True)
@@ -64,34 +68,52 @@ def retire_worker() -> None:
     _retirement.set()
 
 
+class ParentLost(SystemExit):
+    """Raised in the main thread of a worker whose parent has died, so that temporary files of its job are removed."""
+
+
 def serve(descriptor: int, parent: int, idle_seconds: float | None) -> None:
     """Run a worker: read a pickled function and then the arguments of jobs from a pipe, and write replies to it.
 
-    The process exits when the pipe is closed, the parent dies, or no job arrives for ``idle_seconds``.
+    The process exits when the pipe is closed, the parent dies, or no job arrives for ``idle_seconds``. What jobs print
+    goes to standard error, as standard output belongs to the answer of the parent's command.
     """
+    if sys.stderr is not None:  # else the parent has closed it
+        os.dup2(sys.stderr.fileno(), 1)
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by the parent while it started this process
-    _end_with_parent(parent)
-    with Connection(descriptor) as pipe:
-        try:
-            function = pickle.loads(pipe.recv_bytes())
-        except BaseException as error:
-            traceback.print_exc()
-            pipe.send(Unusable(f"{type(error).__name__}: {error}"))
-            return
-        pipe.send(Ready())
-        is_first = True
-        while not _retirement.is_set() and pipe.poll(idle_seconds):
-            try:
-                arguments = pipe.recv_bytes()
-            except EOFError:
-                return
-            pipe.send_bytes(_portable(_run(function, arguments)))
-            gc.collect()
-            if is_first:  # what the function imports stays, and later collections need not visit it
-                gc.freeze()
-                is_first = False
+    try:
+        _end_with_parent(parent)
+        with Connection(descriptor) as pipe:
+            _serve_jobs(pipe, idle_seconds)
+    except (EOFError, OSError, ParentLost):  # the parent was killed, which is no error of this process
+        _end_group()
+
+
+def _serve_jobs(pipe: Connection, idle_seconds: float | None) -> None:
+    """Read the function and jobs, and write replies.
+
+    Raises:
+        EOFError: If the pipe is closed; OSError if that happens within a message.
+    """
+    content = pipe.recv_bytes()
+    try:
+        function = pickle.loads(content)
+    except ParentLost:
+        raise
+    except BaseException as error:
+        print(traceback_of(error), file=sys.stderr)  # noqa: T201
+        pipe.send(Unusable(described(error)))
+        return
+    pipe.send(Ready())
+    is_first = True
+    while not _retirement.is_set() and pipe.poll(idle_seconds):
+        pipe.send_bytes(_portable(_run(function, pipe.recv_bytes())))
+        gc.collect()
+        if is_first:  # what the function imports stays, and later collections need not visit it
+            gc.freeze()
+            is_first = False
 
 
 def _run(function: Callable[..., Any], arguments: bytes) -> Reply:
@@ -100,7 +122,7 @@ def _run(function: Callable[..., Any], arguments: bytes) -> Reply:
     except BaseException as error:
         if isinstance(error, MemoryError):
             retire_worker()
-        return Reply(error=error, trace=traceback.format_exc(), retires=_retirement.is_set())
+        return Reply(error=error, trace=traceback_of(error), retires=_retirement.is_set())
     return Reply(value, retires=_retirement.is_set())
 
 
@@ -109,20 +131,41 @@ def _portable(reply: Reply) -> bytes:
     try:
         content = pickled(reply)
         if reply.error is not None:
-            pickle.loads(content)  # errors with custom constructors often cannot be loaded
-    except Exception as fault:
-        what = f"the value {reply.value!r:.100}" if reply.error is None else f"{type(reply.error).__name__}"
-        text = f"{what} cannot be sent by a worker ({fault}): {reply.error or ''}"
+            described(pickle.loads(content))  # errors with custom constructors often cannot be loaded
+    except ParentLost:
+        raise
+    except BaseException as fault:
+        what = f"a value of the class {class_name(reply.value)}" if reply.error is None else class_name(reply.error)
+        text = f"{what} cannot be sent by a worker ({described(fault)})"
+        text += "" if reply.error is None else f": {text_of(reply.error)}"
         content = pickle.dumps(Reply(error=RuntimeError(text), trace=reply.trace, retires=reply.retires))
     return content
 
 
 def _end_with_parent(parent: int) -> None:
-    """Kill this process and its descendants soon after the parent has died."""
+    """End this process and its descendants soon after the parent has died.
+
+    The job is first interrupted by a signal: its temporary files, which nobody else would remove, are then removed. A
+    job that is not over after :data:`_UNWIND_SECONDS`, such as a compiled kernel, is killed.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise ParentLost
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_WATCH_SECONDS)
-        os.killpg(os.getpgid(0), signal.SIGKILL)
+        main = threading.main_thread().ident
+        if main is not None:
+            signal.pthread_kill(main, _PARENT_LOST)
+        time.sleep(_UNWIND_SECONDS)
+        _end_group()
 
+    signal.signal(_PARENT_LOST, interrupt)
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _end_group() -> NoReturn:
+    """Kill this process and all that it started."""
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+    raise AssertionError("a killed process goes on")

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from graphbench.core.errors import EvaluationError
-from graphbench.core.files import clear_errors
+from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
 from graphbench.data.answers import exact_match, room_for
 from graphbench.data.domain import find_generator
@@ -256,7 +256,7 @@ def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], 
     with _locked(path):
         head = {"format": _FORMAT, "model": model}
         with clear_errors(path, "write"):
-            file = path.open("ab")
+            file = open_no_link(path, "ab")
         with file:
             content = path.read_bytes()
             whole = content.rfind(b"\n") + 1  # a process that was killed may have left half a line behind it
@@ -271,10 +271,10 @@ def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
-    lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     with clear_errors(path, "write"):
+        lock = file_lock(path.with_name(f".{path.name}.lock"), timeout=0)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire()

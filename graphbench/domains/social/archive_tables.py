@@ -19,7 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.files import clear_errors, load_json, write_json
+from graphbench.core.files import clear_errors, file_lock, load_json, open_no_link, refuse_foreign_links, write_json
 from graphbench.core.progress import progress_bar
 from graphbench.domains.social.archive_files import Block, graphs_file, merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_interactions, parse_posts
@@ -116,10 +116,9 @@ def identity_of(archive: Path) -> list[str | int]:
 @contextmanager
 def only_here(folder: Path) -> Iterator[None]:
     """Make the folder of prepared tables, and hold its lock: other processes wait."""
-    from filelock import FileLock
-
+    refuse_foreign_links(folder / PREPARED)
     (folder / PREPARED).mkdir(exist_ok=True)
-    with FileLock(folder / PREPARED / ".lock"):
+    with file_lock(folder / PREPARED / ".lock"):
         yield
 
 
@@ -142,12 +141,12 @@ def _prepare(
             return journal
         paths = _part_paths(folder, table)
         for path, size in zip(paths, journal.sizes, strict=True):
-            path.touch()
+            open_no_link(path, "ab").close()
             if path.stat().st_size < size:  # rows are lost: begin anew
                 journal = Journal(identity)
         if table in _POSTS and find_spec("polars") is None:
             _LOG.warning("without polars posts are read several times slower: pip install 'graphbench[social]'")
-        streams = [files.enter_context(path.open("r+b")) for path in paths]
+        streams = [files.enter_context(open_no_link(path, "r+b")) for path in paths]
         for stream, size in zip(streams, journal.sizes, strict=True):
             stream.truncate(size)
             stream.seek(size)

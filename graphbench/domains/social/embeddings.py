@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import MissingDependency, StoreError
-from graphbench.core.files import atomic_path, clear_errors, load_json, write_json
+from graphbench.core.files import atomic_path, clear_errors, load_json, open_no_link, write_json
 from graphbench.core.progress import progress_bar
 from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_posts
@@ -180,7 +181,8 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bo
     ends = period_ends()
     with ExitStack() as files:
         streams: list[IO[str]] = [
-            files.enter_context(_text_path(place, part).open("w", encoding="utf-8")) for part in range(PARTS)
+            files.enter_context(TextIOWrapper(open_no_link(_text_path(place, part), "wb"), "utf-8"))
+            for part in range(PARTS)
         ]
         bar = files.enter_context(progress_bar(1, f"read texts of {archive.name}", unit="posts", enabled=progress))
         for block in merged(read_blocks(archive, _ENDINGS)):
@@ -192,7 +194,7 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bo
                 if text.strip():
                     streams[user % PARTS].write(json.dumps([user, int(periods[i]), text]) + "\n")
             bar.update(0, posts=len(found.rows))
-    (place / _COLLECTED).touch()
+    open_no_link(place / _COLLECTED, "ab").close()
 
 
 def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:

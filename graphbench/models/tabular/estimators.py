@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphbench.core.errors import ConfigError, GraphBenchError, MissingDependency, UnknownModel
+from graphbench.core.foreign import text_of
 from graphbench.core.plugins import calling_module
 from graphbench.core.registry import Registry
 
@@ -108,7 +109,8 @@ def fitting(name: str, rows: int) -> Iterator[None]:
         if isinstance(error, GraphBenchError):
             raise
         raise ConfigError(
-            f"the estimator {name} cannot be fitted on {rows:,} training rows with these model.options: {error}"
+            f"the estimator {name} cannot be fitted on {rows:,} training rows with these model.options: "
+            f"{text_of(error)}"
         ) from error
 
 

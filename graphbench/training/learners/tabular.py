@@ -18,8 +18,10 @@ from graphbench.models.registry import build_task_model
 from graphbench.models.tabular.estimators import threads_of, trusted_types
 from graphbench.models.tabular.model import TabularModel
 from graphbench.models.tabular.selector_model import SelectorModel
+from graphbench.training.checkpoint import RUN, require_fingerprint
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, Watch
+from graphbench.training.folders import stated_settings
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.learners.torch_learner import TorchPredictor
 from graphbench.training.overrides import flat
@@ -58,7 +60,7 @@ class TabularLearner(TorchPredictor):
         """Take the fitted estimators of the folder, if it has any of this run, and return whether it had."""
         if not (self.context.folder / FACTS).is_file():
             return False
-        self.model.estimators, self.facts = _read(self.context.folder, self.context.fingerprint)
+        self.model.estimators, self.facts = _read(self.context.folder, self.context.config, self.context.fingerprint)
         return True
 
     def describe(self) -> str:
@@ -92,6 +94,7 @@ class TabularLearner(TorchPredictor):
             watch.board.add_scalar(f"val/{metric}", scores[name].primary, 0)
         self.facts = {
             "fingerprint": self.context.fingerprint,
+            RUN: stated_settings(self.context.config),
             "started": started,
             "rows": rows,
             "seconds": seconds,
@@ -133,7 +136,7 @@ class TabularLearner(TorchPredictor):
             CheckpointError: If the files are missing or damaged, or another run has written them.
         """
         model = _built(config, cards)
-        model.estimators, _ = _read(folder, mark)
+        model.estimators, _ = _read(folder, config, mark)
         return TorchPredictor(model.eval(), torch.device("cpu"))
 
 
@@ -165,7 +168,7 @@ def _write(folder: Path, model: TabularModel | SelectorModel, facts: dict[str, A
     write_json(folder / FACTS, facts)
 
 
-def _read(folder: Path, mark: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+def _read(folder: Path, config: RunConfig, mark: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Return the estimators and facts of a folder; only types that the registered estimators name are read."""
     import skops.io
 
@@ -176,6 +179,6 @@ def _read(folder: Path, mark: str) -> tuple[dict[str, list[Any]], dict[str, Any]
         raise CheckpointError(f"{error.filename} is missing; train the model again") from None
     except Exception as error:  # whatever a damaged archive makes the reader raise
         raise CheckpointError(f"{folder / ESTIMATORS} cannot be read ({error}); train the model again") from error
-    if mark and facts.get("fingerprint") != mark:
-        raise CheckpointError(f"{folder / ESTIMATORS} belongs to another run; choose another output folder")
+    if mark:
+        require_fingerprint(facts, mark, folder / ESTIMATORS, config)
     return estimators, facts
