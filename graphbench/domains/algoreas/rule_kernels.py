@@ -118,7 +118,7 @@ def terminal_paths(
         is_terminal: ``bool[N]``.
 
     Returns:
-        ``bool[E]``. Terminals between which there is no path are not joined.
+        ``bool[E]``. Of terminals in several components, those that the first terminal reaches are joined.
     """
     taken = np.zeros(edges.shape[0], np.bool_)
     for s in range(node_ptr.shape[0] - 1):
