@@ -128,7 +128,7 @@ def test_best_floor_can_leave_rules_out(make_card):
 def test_the_names_of_predictors_that_read_labels_are_all_listed():
     names = set()
     for kind, values in (("mask", [0, 1]), ("categorical(3)", [0, 2]), ("scalar", [0.0, 1.5])):
-        feature = Feature.parse("y", ["output", "node", kind])
+        feature = Feature.parse("label", ["output", "node", kind])
         metric = "mae" if kind == "scalar" else "accuracy"
         names |= set(trivial_scores(feature, np.array(values), np.array(values), None, [metric]))
     assert names == set(LABEL_PREDICTORS)
