@@ -7,6 +7,7 @@ import json
 import random
 import sys
 from copy import deepcopy
+from fnmatch import fnmatch
 from itertools import combinations
 from pathlib import Path
 from string import Formatter
@@ -17,13 +18,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import graphbench
+from graphbench.catalog.resources import baselines_dir, read_yaml
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
-model, registry, running, recipe, records, cuts, kinship, clrs_tables, synthesis, arithmetic = (
+model, registry, running, recipe, records, cuts, kinship, clrs_tables, synthesis, arithmetic, structure = (
     importlib.import_module(f"benchmarks.claims.{name}")
     for name in (
         *("model", "registry", "running", "recipe", "records", "cuts", "kinship", "clrs_tables"),
-        *("synthesis", "arithmetic"),
+        *("synthesis", "arithmetic", "structure"),
     )
 )
 claims_text = importlib.import_module("claims_text")
@@ -115,6 +119,8 @@ def row_with(**changes):
         ({"ours": ""}, "says what was found"),
         ({"verdict": "open"}, "what an answer would cost"),
         ({"cost": "an hour"}, "what an answer would cost"),
+        ({"verdict": "finding"}, "names the datasets"),
+        ({"verdict": "finding", "datasets": ["a/*"], "because": ""}, "says why"),
         ({"verdit": "open"}, "verdit"),
         ({"id": "a b"}, "id"),
     ],
@@ -124,6 +130,7 @@ def test_malformed_rows_are_refused(tmp_path, changes, message):
         "title": "T",
         "short": "T",
         "citation": "C",
+        "version": "v1",
         "tables": [{"number": 1, "title": "t", "states": "s", "rows": [row_with(**changes)]}],
     }
     path = tmp_path / "paper.yaml"
@@ -132,11 +139,31 @@ def test_malformed_rows_are_refused(tmp_path, changes, message):
         model.read_paper(path)
 
 
+def test_a_paper_says_which_version_was_read(tmp_path):
+    table = {"number": 1, "title": "t", "states": "s", "rows": [row_with()]}
+    for version in ({}, {"version": ""}):
+        path = tmp_path / "paper.yaml"
+        content = {"title": "T", "short": "T", "citation": "C", "tables": [table], **version}
+        path.write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(ValueError, match="version"):
+            model.read_paper(path)
+
+
+def test_versions_of_the_tables_are_those_of_the_published_scores():
+    read = {paper.title: paper.version for paper in model.papers()}
+    files = sorted((baselines_dir() / "published").rglob("*.yaml"))
+    assert files
+    for path in files:
+        content = read_yaml(path)
+        assert content["version"] and read[content["paper"]].startswith(content["version"]), path
+
+
 def test_a_table_stands_once_and_in_order(tmp_path):
     table = {"number": 2, "title": "t", "states": "s", "rows": [row_with()]}
     for tables in ([table, table], [table, {**table, "number": 1}]):
         path = tmp_path / "paper.yaml"
-        path.write_text(json.dumps({"title": "T", "short": "T", "citation": "C", "tables": tables}), encoding="utf-8")
+        heads = {"title": "T", "short": "T", "citation": "C", "version": "v1"}
+        path.write_text(json.dumps({**heads, "tables": tables}), encoding="utf-8")
         with pytest.raises(ValueError, match="order of their numbers"):
             model.read_paper(path)
 
@@ -213,6 +240,11 @@ FALSE = [
     ("sizes_of_prompts", {"prompts": 9999}),
     ("evaluation_prompts", {"prompts": 125, "seeds": 4}),
     ("no_record_of_files", {"datasets": ["co/*"], "cells": 1}),
+    ("cycles_of_edges", {"graphs_read": 20, "longest": 4, "share": 0.999, "triangles": 0.9}),
+    ("cycles_of_edges", {"graphs_read": 20, "longest": 7, "share": 0.9, "triangles": 0.99}),
+    ("cycles_of_edges", {"graphs_read": 20, "longest": 40, "share": 0.9, "triangles": 0.9}),
+    ("several_maximum_cliques", {"graphs_read": 300, "stated": {"easy": 70, "medium": 91, "hard": 92}}),
+    ("ids_of_cliques", {"graphs_read": 60, "apart": 0.5}),
     ("labels_differ_from_printed", {"solvers": ["kissat", "ergo"], "printed_formulas": 69596, "printed_cutoff": 5000}),
 ]
 
@@ -221,6 +253,37 @@ FALSE = [
 def test_checks_fail_where_what_is_said_is_false(name, arguments):
     outcome = registry.checks()[name](**arguments)
     assert not outcome.holds and outcome.problem
+
+
+RULE_ROWS = [name for name, row in ROWS.items() if row.check == "structural_rule"]
+
+
+@pytest.mark.parametrize("name", RULE_ROWS)
+def test_scores_of_rules_and_what_they_beat_are_refused_where_altered(name):
+    arguments = ROWS[name].arguments
+    stated, beats = arguments["stated"], arguments["beats"]
+    other = [] if beats["hard"] else ["gin"]
+    for changes in (
+        {"stated": {**stated, "medium": stated["medium"] + 0.002}},
+        {"beats": {**beats, "hard": other}},
+    ):
+        outcome = registry.checks()["structural_rule"](**{**arguments, **changes})
+        assert not outcome.holds and outcome.problem
+
+
+def test_a_rule_that_predicts_something_else_than_the_package_is_noticed(monkeypatch):
+    row = ROWS["graphbench/17/flow_rule"]
+    monkeypatch.setitem(structure.RULES, "flow", ("value", lambda graph: structure.smaller_capacity(graph) * 1.01))
+    outcome = registry.checks()["structural_rule"](**row.arguments)
+    assert not outcome.holds and "something else" in outcome.problem
+
+
+def test_labels_that_are_not_the_first_maximum_clique_are_noticed(monkeypatch):
+    monkeypatch.setattr(structure, "maximum_cliques", lambda graph: [[0, 1], [0, 2]])
+    outcome = registry.checks()["several_maximum_cliques"](
+        graphs_read=5, stated=dict.fromkeys(recipe.DIFFICULTIES, 100)
+    )
+    assert not outcome.holds and "lexicographically" in outcome.problem
 
 
 def test_a_mean_of_other_columns_is_not_the_last_one(monkeypatch):
@@ -331,6 +394,7 @@ def test_the_page_has_an_anchor_for_every_table_and_no_open_brace():
         assert f"(published-{paper.key})=" in text
         for table in paper.tables:
             assert f"({paper.key.replace('_', '-')}-table-{table.number})=" in text
+        assert claims_text.plain(paper.version) in text
     for name in ROWS:
         assert f"`python -m benchmarks.claims {name}`" in text
     assert "was not run" not in text and "No longer true" not in text
@@ -348,3 +412,27 @@ def test_the_summary_counts_every_row_once():
 
 def test_texts_are_escaped_except_in_code():
     assert claims_text.plain("paper_* and `a_b` <x>") == "paper\\_\\* and `a_b` \\<x\\>"
+
+
+# The pages of datasets
+
+
+def test_findings_stand_on_the_pages_of_their_datasets():
+    found = [(name, row) for name, row in ROWS.items() if row.verdict == "finding"]
+    assert found
+    for name, row in found:
+        shown = [card for card in graphbench.list_datasets() if any(fnmatch(card, glob) for glob in row.datasets)]
+        assert shown, name
+        for card in shown:
+            text = claims_text.findings(card)
+            assert f"`python -m benchmarks.claims {name}`" in text and "{" not in text
+    assert claims_text.findings("co/rb_small") == ""
+
+
+def test_findings_whose_check_does_not_hold_are_not_stated(monkeypatch, tmp_path):
+    content = {"results": {"graphbench/17/flow_rule": {"status": "fails", "values": {}, "note": "n"}}}
+    path = tmp_path / "claims.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    monkeypatch.setattr(claims_text, "RESULTS", path)
+    assert "to be checked" in claims_text.findings("algoreas/flow_easy")
+    assert "MAE of" not in claims_text.findings("algoreas/flow_easy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from string import Formatter
 from typing import Any, Literal
@@ -12,12 +13,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 FOLDER = Path(__file__).resolve().parent
-Verdict = Literal["reproduced", "refuted", "not_comparable", "open"]
+Verdict = Literal["reproduced", "refuted", "not_comparable", "open", "finding"]
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "reproduced",
     "refuted": "refuted",
     "not_comparable": "not comparable",
     "open": "open",
+    "finding": "finding",
 }
 BASES: dict[str, str] = {"measured": "measured again", "print": "from other printed numbers", "setting": "setting held"}
 """How a row was reproduced: measured here, computed from other printed numbers, or a setting that is run as printed."""
@@ -37,16 +39,17 @@ class Row(_Strict):
     Attributes:
         id: Name within the table.
         about: Which rows or statement, in a few words.
-        verdict: Reproduced, refuted, not comparable, or open.
+        verdict: Reproduced, refuted, not comparable, open, or a finding on the datasets beside the printed scores.
         basis: How a row was reproduced, see :data:`BASES`; None for other verdicts.
         printed: What the paper prints, transcribed or taken from ``baselines/published`` by the check.
         ours: What the check finds.
-        because: How this was found, why it is refuted, or why it is not comparable.
+        because: How this was measured, why it is refuted, why it is not comparable, or what a finding means.
         cost: For open rows, what an answer would cost, and how that was estimated.
         check: Name of the check.
         arguments: Its arguments.
         slow: Whether the check takes more than some seconds.
         needs: Optional packages without which the check is skipped.
+        datasets: Datasets, or globs of datasets, on whose pages the row stands; findings name at least one.
     """
 
     id: str = Field(pattern=_NAME)
@@ -61,6 +64,7 @@ class Row(_Strict):
     arguments: dict[str, Any] = {}
     slow: bool = False
     needs: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _has_what_its_verdict_asks_for(self) -> Row:
@@ -68,10 +72,12 @@ class Row(_Strict):
             raise ValueError(f"row {self.id!r}: open rows say what an answer would cost, and only these")
         if (self.verdict == "reproduced") != (self.basis is not None):
             raise ValueError(f"row {self.id!r}: reproduced rows say how ('basis'), and only these")
-        if self.verdict in ("reproduced", "refuted") and not self.ours:
+        if self.verdict in ("reproduced", "refuted", "finding") and not self.ours:
             raise ValueError(f"row {self.id!r}: a row that is {self.verdict} says what was found here ('ours')")
-        if self.verdict in ("refuted", "not_comparable") and not self.because:
+        if self.verdict in ("refuted", "not_comparable", "finding") and not self.because:
             raise ValueError(f"row {self.id!r}: a row that is {VERDICTS[self.verdict]} says why ('because')")
+        if self.verdict == "finding" and not self.datasets:
+            raise ValueError(f"row {self.id!r}: a finding names the datasets on whose pages it stands ('datasets')")
         return self
 
     @property
@@ -105,6 +111,7 @@ class Paper(_Strict):
         title: The paper's title.
         short: How the page calls it.
         citation: Authors, year and address.
+        version: Which version of the paper the tables were read in.
         tables: All tables, in order.
     """
 
@@ -112,6 +119,7 @@ class Paper(_Strict):
     title: str
     short: str
     citation: str
+    version: str = Field(min_length=1)
     tables: tuple[Table, ...]
 
     @model_validator(mode="after")
@@ -149,6 +157,11 @@ def papers(folder: Path = FOLDER) -> list[Paper]:
     """Return the claims about all papers, GraphBench first."""
     order = ("graphbench", "clrs", "clrs_text", "clutrr")
     return [read_paper(folder / f"{key}.yaml") for key in order if (folder / f"{key}.yaml").is_file()]
+
+
+def rows_about(dataset: str, folder: Path = FOLDER) -> dict[str, Row]:
+    """Return the rows that stand on the page of a dataset, under their full names."""
+    return {name: row for name, row in all_rows(folder).items() if any(fnmatchcase(dataset, p) for p in row.datasets)}
 
 
 def all_rows(folder: Path = FOLDER) -> dict[str, Row]:

@@ -20,6 +20,7 @@ MODULES = (
     "settings",
     "sizes",
     "solver_rows",
+    "structure",
     "synthesis",
     "weather_tables",
 )

@@ -71,6 +71,7 @@ def _counts(rows: Sequence[Any], verdicts: Mapping[str, str], bases: Mapping[str
 def _section(paper: Any, entries: Mapping[str, Any], model: Any) -> str:
     verdicts = model.VERDICTS
     parts = [f"(published-{paper.key})=\n## {paper.short}", f"{plain(paper.title)}. {paper.citation}."]
+    parts.append(f"**Version read:** {plain(paper.version)}.")
     contents = []
     for found in paper.tables:
         kinds = Counter(row.verdict for row in found.rows)
@@ -102,6 +103,8 @@ def _row(name: str, row: Any, entry: Mapping[str, Any] | None, model: Any) -> It
     said = [("Printed", row.printed), ("Here", row.ours), ("Why", row.because), ("Cost", row.cost)]
     if row.verdict in ("reproduced", "open"):
         said[2] = ("Note", row.because)
+    if row.verdict == "finding":
+        said[2] = ("Meaning", row.because)
     values = {} if entry is None else entry["values"]
     status = "missing" if entry is None else entry["status"]
     if status in ("missing", "skipped"):
@@ -119,6 +122,28 @@ def _row(name: str, row: Any, entry: Mapping[str, Any] | None, model: Any) -> It
     bullets.append(f"**Check:** {code(f'python -m benchmarks.claims {name}')}, {'minutes' if row.slow else 'seconds'}")
     for i, bullet in enumerate(bullets):
         yield f"{':' if i == 0 else ' '} - {bullet}"
+
+
+def findings(dataset: str) -> str:
+    """Return what checks state of a dataset, as a list for its page; empty where nothing is stated.
+
+    Args:
+        dataset: Id of the dataset.
+    """
+    rows = _claims().rows_about(dataset)
+    if not rows:
+        return ""
+    entries = json.loads(RESULTS.read_text(encoding="utf-8"))["results"]
+    return "\n".join(_finding(name, row, entries.get(name)) for name, row in rows.items())
+
+
+def _finding(name: str, row: Any, entry: Mapping[str, Any] | None) -> str:
+    """Return one statement of a dataset's page, with the command that checks it."""
+    command = code(f"python -m benchmarks.claims {name}")
+    if entry is None or entry["status"] != "holds":
+        return f"- {plain(row.about)}: to be checked, {command}."
+    text = " ".join(_spaced(part.format_map(entry["values"])) for part in (row.ours, row.because))
+    return f"- **{plain(row.about)}.** {plain(text)} Check: {command}."
 
 
 class _Braces(dict[str, str]):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from claims_text import findings
 from markdown_text import code, joined, number, table, with_deviation
 from records import records_of
 from sample_drawing import candidates
@@ -15,13 +16,14 @@ from task_text import all_features, label_statistics, labels_table, task_cards, 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
-from graphbench.data.domain import find_generator
+from graphbench.data.domain import find_generator, rules_of
 from graphbench.data.generation import draw_samples
+from graphbench.data.rules import Rule
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.reports.comparison import notes_on
-from graphbench.reports.published import published
+from graphbench.reports.published import PublishedScore, published
 from graphbench.tasks.registry import task_class
 
 STATISTICS = "published/statistics"
@@ -60,6 +62,7 @@ def page(card: Card, picture: str | None = None, sample_index: int = 0) -> str:
         label_statistics(card) if card.tasks else "",
         "## Trivial predictors",
         _floor(card),
+        *_findings(card),
         "## Reference solvers" if card.solvers else "",
         _solvers(card) if card.solvers else "",
         "## Published and measured results",
@@ -292,10 +295,38 @@ def _floor(card: Card) -> str:
         primary = own.metrics.primary
         direction = "higher" if METRICS[primary].higher_is_better else "lower"
         who = f"{code(own.address)}: scores" if card.tasks else "Scores"
-        kind = task_class(own.task.type).floor_predictors
+        rules = rules_of(own)
+        kind = task_class(own.task.type).floor_predictors + (", and of structural rules" if rules else "")
         parts.append(f"{who} of {kind}, in {code(primary)} ({direction} is better).")
         parts.append(_scores_table(own, own.floor, "predictor"))
-    return "\n\n".join(["A model that does not beat the best of them has learned nothing.", *parts])
+        parts.append(_rules(rules))
+    return "\n\n".join([_what_to_beat(cards), *(part for part in parts if part)])
+
+
+def _what_to_beat(cards: Sequence[Card]) -> str:
+    """Return what a score says that is no better than those of the trivial predictors."""
+    if not any(card.task.rules for card in cards):
+        return "A model that does not beat the best of them has learned nothing."
+    return (
+        "A model that does not beat the predictors that see labels only has learned nothing. A structural rule reads "
+        "the graph, as models do, and learns nothing: a model that does not beat the rule has shown no more than the "
+        "rule."
+    )
+
+
+def _rules(rules: Mapping[str, Rule]) -> str:
+    """Return the structural rules in words, as a list; empty if there are none."""
+    return "\n".join(f"- {code(name)}: {rule.description}" for name, rule in rules.items())
+
+
+def _findings(card: Card) -> list[str]:
+    """Return heading and statements on the dataset that have a check; empty where there are none."""
+    stated = findings(card.id)
+    where = (
+        "Each statement has a check, which fails when the statement stops being true. [The published tables]"
+        "(../../published_tables.md) have them beside printed numbers."
+    )
+    return ["## Findings", where, stated] if stated else []
 
 
 def _solvers(card: Card) -> str:
@@ -324,11 +355,17 @@ def _results(card: Card) -> str:
         head, lines = ["task", *head], [[code(own.task_name), *row] for own, row in rows]
     text = table(head, lines, right=(len(head) - 3, len(head) - 2))
     printed = [score for own in cards for score in published(own.address)]
-    notes = notes_on(printed)
+    notes = [f"{paper.split(':')[0]} was read in {version}." for paper, version in _versions(printed).items()]
+    notes += notes_on(printed)
     notes += [
         "Runs marked *small* were given far less training than the published ones; they are not comparable."
     ] * any("*small*" in row[-1] for row in lines)
     return text + "".join(f"\n\n{note}" for note in notes)
+
+
+def _versions(printed: Sequence[PublishedScore]) -> dict[str, str]:
+    """Return paper -> the version that scores were read in, of papers whose version is stated."""
+    return {score.paper: score.version for score in printed if score.version}
 
 
 def _published_rows(card: Card) -> list[list[str]]:

@@ -134,6 +134,8 @@ class TaskSpec(Strict):
         weights: Output -> weight of its loss, and of its score in the mean over outputs; 1 where none is given.
         problem: The domain's problem, as ``<domain>.<name>``, for kinds of tasks that solve one.
         judge: The domain's judge, as ``<domain>.<name>``, for kinds of tasks whose answers are whole structures.
+        rules: Name of a trivial predictor, such as ``structural`` -> the domain's rule, as ``<domain>.<name>``, that it
+            follows, for kinds of tasks that predict outputs from inputs.
         options: Settings of the kind of task.
     """
 
@@ -141,6 +143,7 @@ class TaskSpec(Strict):
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     problem: str | None = None
     judge: str | None = None
+    rules: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], str] = {}
     options: dict[str, Any] = {}
 
 

@@ -19,6 +19,7 @@ from graphbench.cli.printing import console, new_table, print_json, print_line, 
 from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
+from graphbench.data.domain import rules_of
 from graphbench.data.store import Manifest
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ def _facts(c: Card) -> list[tuple[str, str]]:
         *_different_ones(c),
         ("metric", c.metrics.primary + (f" (also {', '.join(c.metrics.also)})" if c.metrics.also else "")),
         *(("part", f"{name}: |{part.output}| > {part.above:g}") for name, part in c.metrics.parts.items()),
+        *(("rule", f"{name}: {rule.description}") for name, rule in rules_of(c).items()),
         ("aliases", ", ".join(c.aliases) or "none"),
         ("groups", ", ".join((c.domain, *c.groups))),
         ("licence", c.licence),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graphbench.data.exporters import Exporter
     from graphbench.data.judges import Judge
     from graphbench.data.problems import Problem
+    from graphbench.data.rules import Rule
     from graphbench.data.samples import Generator, Labeller
     from graphbench.data.sources import FileSource
     from graphbench.data.structures import Structure
@@ -35,7 +36,17 @@ Listing = Mapping[str, T] | str
 """Objects by their names in the domain, or ``module:NAME`` of such a mapping, imported when first needed."""
 
 Kind = Literal[
-    "generator", "labeller", "source", "problem", "judge", "builder", "spelling", "structure", "view", "exporter"
+    "generator",
+    "labeller",
+    "source",
+    "problem",
+    "rule",
+    "judge",
+    "builder",
+    "spelling",
+    "structure",
+    "view",
+    "exporter",
 ]
 
 
@@ -49,6 +60,7 @@ class Domain:
         labellers: The labellers, which compute costly labels.
         sources: Readers of files, such as published ones, with samples of its datasets.
         problems: The combinatorial problems that tasks name.
+        rules: The trivial predictors that read the inputs of a graph and that tasks name.
         judges: The judges of generated structures that tasks name.
         builders: The builders of structures that configurations of models name.
         spellings: Ways to write structures as tokens, which configurations of models name.
@@ -63,6 +75,7 @@ class Domain:
     labellers: Listing[Labeller] = field(default_factory=dict)
     sources: Listing[FileSource] = field(default_factory=dict)
     problems: Listing[Problem] = field(default_factory=dict)
+    rules: Listing[Rule] = field(default_factory=dict)
     judges: Listing[Judge] = field(default_factory=dict)
     builders: Listing[Builder] = field(default_factory=dict)
     spellings: Listing[Spelling] = field(default_factory=dict)
@@ -234,6 +247,21 @@ def find_judge(name: str) -> Judge:
         CardError: If the domain or the judge does not exist.
     """
     found: Judge = find_part("judge", name)
+    return found
+
+
+def rules_of(card: Card) -> dict[str, Rule]:
+    """Return the rules that a card names, by the names of their scores; empty if the card names none.
+
+    Raises:
+        CardError: If a rule does not exist; the message names the card and suggests the nearest rule.
+    """
+    found: dict[str, Rule] = {}
+    for name, rule in card.task.rules.items():
+        try:
+            found[name] = find_part("rule", rule)
+        except CardError as error:
+            raise CardError(f"{card.path} ({card.address}): task.rules.{name}: {error}") from error
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,14 +54,40 @@ def trivial_scores(
     if train.shape[1:] != test.shape[1:]:
         raise EvaluationError(f"y_train has shape {train.shape} and y_test {test.shape}; their columns must agree")
     predictions = _PREDICTORS[feature.kind](train, test.shape, np.random.default_rng(seed))
+    return scores_of_predictors(feature, test, predictions, batch, metrics)
+
+
+def scores_of_predictors(
+    feature: Feature, y_test: Any, predictions: Mapping[str, Any], batch: Any, metrics: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Return predictor -> metric -> score of the predictions of one feature.
+
+    Args:
+        feature: What is predicted.
+        y_test: Targets, as for :func:`trivial_scores`.
+        predictions: Predictor -> predictions of the shape of the targets.
+        batch: int ``[items]``, the graph of each row, or None; without it metrics over graphs are left out.
+        metrics: Names of the metrics.
+    """
     names = _computable(metrics, graphs_known=batch is not None or feature.location == "graph")
     evaluator = FeatureEvaluator(feature, names[0], names[1:])
-    return {name: evaluator.evaluate(test, values, batch).to_dict() for name, values in predictions.items()}
+    return {name: evaluator.evaluate(y_test, values, batch).to_dict() for name, values in predictions.items()}
 
 
-def best_floor(card: Card, split: str, metric: str) -> tuple[str, float] | None:
-    """Return name and score of the best trivial predictor measured on a split, or None if none was measured."""
-    scores = {name: values[metric] for name, values in card.floor.get(split, {}).items() if metric in values}
+def best_floor(card: Card, split: str, metric: str, *, rules: bool = True) -> tuple[str, float] | None:
+    """Return name and score of the best trivial predictor measured on a split, or None if none was measured.
+
+    Args:
+        card: The card.
+        split: Name of the split.
+        metric: Name of the metric.
+        rules: Whether the rules that the card names count, which read the inputs of graphs.
+    """
+    scores = {
+        name: values[metric]
+        for name, values in card.floor.get(split, {}).items()
+        if metric in values and (rules or name not in card.task.rules)
+    }
     if not scores:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
@@ -122,3 +148,6 @@ _PREDICTORS: dict[Kind, Callable[[Array, tuple[int, ...], np.random.Generator], 
     Kind.CATEGORICAL: _class_predictions,
     Kind.SCALAR: _scalar_predictions,
 }
+
+LABEL_PREDICTORS = ("all_positive", "all_negative", "majority", "random", "mean", "median")
+"""Names of the trivial predictors that read training labels alone."""

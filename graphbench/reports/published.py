@@ -33,6 +33,7 @@ class PublishedScore(_Strict):
         seeds: Number of seeds behind it; None if not stated.
         study: ``main`` for the tables of results, ``ood`` for a table over out-of-distribution splits.
         paper: Title of the paper.
+        version: Version of the paper that the number was read in; empty where the file does not say.
         table: Number of the table.
         protocol: Which data was trained on, where a benchmark has several ways, e.g. ``canonical``.
         note: A remark on the number.
@@ -50,6 +51,7 @@ class PublishedScore(_Strict):
     seeds: int | None = Field(default=None, ge=1)
     study: Literal["main", "ood"] = "main"
     paper: str
+    version: str = ""
     table: int | None = None
     protocol: str | None = None
     note: str = ""
@@ -131,7 +133,10 @@ class Collection(_Strict):
 
 
 class _File(_Strict):
+    """A file of published scores; ``version`` says which version of the paper they were read in."""
+
     paper: str
+    version: str = ""
     domain: str
     tables: tuple[_Table, ...]
     collections: dict[str, Collection] = {}
@@ -168,7 +173,8 @@ def _table_scores(content: _File, table: _Table) -> Iterator[PublishedScore]:
             values = {table.split: cells} if table.split is not None else {}
             values |= {split: (cell, None) for split, cell in zip(table.splits, cells, strict=bool(table.splits))}
             for split, (value, std) in values.items():
-                about = {"split": split, "model": model, "value": value, "std": std, "paper": content.paper}
+                about = {"split": split, "model": model, "value": value, "std": std}
+                about |= {"paper": content.paper, "version": content.version}
                 about |= {"not_comparable": table.why_not_comparable(dataset)}
                 yield PublishedScore(dataset=f"{content.domain}/{dataset}", **about, **shared)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphbench.core.words import counted, duration
+from graphbench.data.domain import rules_of
 from graphbench.evaluation.aggregates import Aggregate, Stat
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
@@ -187,15 +188,16 @@ def _basis_of(score: PublishedScore) -> str:
 
 
 def trivial_rows(card: Card, names: Sequence[str], split: str = "test") -> list[ScoreRow]:
-    """Return the scores of the trivial predictors on a split, one value per metric."""
-    floors = card.floor.get(split, {})
+    """Return the scores of the trivial predictors on a split, one value per metric; rules say what they do."""
+    floors, rules = card.floor.get(split, {}), rules_of(card)
     rows = []
     for name, scores in floors.items():
         twin = name != "majority" and scores == floors.get("majority")
         if name == "majority" and any(scores == other for key, other in floors.items() if key != name):
             continue
         values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
-        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, ""))
+        basis = rules[name].description.rstrip(".") if name in rules else ""
+        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, basis))
     return rows
 
 

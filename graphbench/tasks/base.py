@@ -48,6 +48,7 @@ class Task(ABC):
         type: Name of the kind of task, as cards write it.
         samples: What a sample is called, in the plural.
         floor_predictors: What the predictors of :meth:`floors` are, in words.
+        follows_rules: Whether :meth:`floors` scores the rules that a card's task names.
         unlabelled: Splits that training uses without labels.
         several_processes: Whether several processes can share the batches of a training run.
         reads_training: Whether scores refer to facts of the training split, such as the mean cost of an algorithm on
@@ -66,6 +67,7 @@ class Task(ABC):
     type: ClassVar[str]
     samples: ClassVar[str] = "graphs"
     floor_predictors: ClassVar[str] = "predictors that see the training labels only"
+    follows_rules: ClassVar[bool] = False
     unlabelled: ClassVar[tuple[str, ...]] = ()
     several_processes: ClassVar[bool] = True
     reads_training: ClassVar[bool] = False
@@ -105,6 +107,11 @@ class Task(ABC):
         """
         if not self.card.outputs:
             raise CardError(f"{self.card.path} ({self.card.address}): a {self.type} task needs at least one output")
+        if self.card.task.rules and not self.follows_rules:
+            raise CardError(
+                f"{self.card.path} ({self.card.address}): task.rules names {', '.join(self.card.task.rules)}, but no "
+                f"rules are scored on a {self.type} task; leave task.rules out"
+            )
 
     @property
     def report_metric(self) -> str:

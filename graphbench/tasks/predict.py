@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.core.errors import EvaluationError
+from graphbench.core.errors import CardError, EvaluationError
+from graphbench.data.domain import rules_of
 from graphbench.data.sample_ids import ids_of, joined
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.class_names import score_answers
 from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
-from graphbench.evaluation.floors import trivial_scores
+from graphbench.evaluation.floors import LABEL_PREDICTORS, scores_of_predictors, trivial_scores
 from graphbench.evaluation.metrics import metric
+from graphbench.evaluation.rules import rule_predictions
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.tasks.base import Task
 from graphbench.tasks.files import (
@@ -60,6 +62,18 @@ class PredictTask(Task):
     """Predict the outputs of the card from its inputs."""
 
     type: ClassVar[str] = "predict"
+    follows_rules: ClassVar[bool] = True
+
+    def check_card(self) -> None:
+        """Refuse a card whose rules do not exist, or that gives a rule the name of another trivial predictor."""
+        super().check_card()
+        taken = [name for name in self.card.task.rules if name in LABEL_PREDICTORS]
+        if taken:
+            raise CardError(
+                f"{self.card.path} ({self.card.address}): task.rules names {taken[0]!r}, which is a predictor that "
+                "reads training labels; choose another name, such as structural"
+            )
+        rules_of(self.card)
 
     def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
@@ -93,16 +107,23 @@ class PredictTask(Task):
         return evaluator
 
     def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
-        """Return the scores of predictors that know the training targets alone; see ``trivial_scores``."""
+        """Return the scores of predictors that know the training targets alone, and of the card's rules.
+
+        See ``trivial_scores`` and ``rule_predictions``.
+        """
         found: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
         names = (self.card.metrics.primary, *self.card.metrics.also)
+        rules = rule_predictions(self.card, samples)
         for output in self.card.outputs:
             fitting = [name for name in names if output.kind in _kinds_of(name)]
             if not fitting:
                 continue
             known, _ = self._targets(train, output)
             truth, owners = self._targets(samples, output)
-            for predictor, scores in trivial_scores(output, known, truth, owners, fitting).items():
+            ruled = {rule: self._labelled(samples, output, values[output.name])[0] for rule, values in rules.items()}
+            measured = trivial_scores(output, known, truth, owners, fitting)
+            measured |= scores_of_predictors(output, truth, ruled, owners, fitting)
+            for predictor, scores in measured.items():
                 found.setdefault(predictor, {})[output.name] = scores
         return {predictor: self._joined(own) for predictor, own in found.items()}
 
@@ -111,6 +132,10 @@ class PredictTask(Task):
         values = samples.values[output.name]
         if output.kind is Kind.TEXT:
             return values.strings(), None
+        return self._labelled(samples, output, values)
+
+    def _labelled(self, samples: Samples, output: Feature, values: Any) -> tuple[Any, Any]:
+        """Return the rows of an output in samples that have a label, and their graphs; None for rows of graphs."""
         counts = samples.num_nodes if output.location is Location.NODE else samples.num_edges
         owners = None if output.location is Location.GRAPH else np.repeat(np.arange(len(samples)), counts)
         if not self.card.labellers:

@@ -4,4 +4,8 @@ from __future__ import annotations
 
 from graphbench.data.domain import Domain
 
-DOMAIN = Domain("algoreas", generators="graphbench.domains.algoreas.generators:GENERATORS")
+DOMAIN = Domain(
+    "algoreas",
+    generators="graphbench.domains.algoreas.generators:GENERATORS",
+    rules="graphbench.domains.algoreas.rules:RULES",
+)

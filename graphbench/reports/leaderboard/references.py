@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from graphbench.data.domain import rules_of
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
 from graphbench.reports.comparison import reference_scores, same_splits, scores_on_test
@@ -31,9 +32,9 @@ def references(
     metric, basis = card.metrics.primary, "" if whole else "; of the whole split, the models of a part"
     found = []
     if floor := best_floor(card, split, metric):
-        found.append(
-            Reference("trivial", _in_words(floor[0]), floor[1], None, f"the best of the trivial predictors{basis}")
-        )
+        rule = rules_of(card).get(floor[0])
+        why = f"the best of the trivial predictors{basis}" + (f": {rule.description.rstrip('.')}" if rule else "")
+        found.append(Reference("trivial", _in_words(floor[0]), floor[1], None, why))
     for name, scores in card.solvers.get(split, {}).items():
         if metric in scores:
             found.append(Reference("solver", _in_words(name), scores[metric], None, f"knows the task{basis}"))
@@ -50,11 +51,12 @@ def references(
 def anchors(card: Card, split: str = TEST) -> tuple[float, float] | None:
     """Return the scores that count as 0 and as 1 of a split's primary metric, or None.
 
-    0 is the best trivial predictor. 1 is the best reference solver, where one is better than that; elsewhere the best
-    possible value of the metric, where there is a finite one.
+    0 is the best trivial predictor, rules that the card names left out: such a rule reads the graph as models do, and
+    one that is nearly right would leave no scale. 1 is the best reference solver, where one is better than 0;
+    elsewhere the best possible value of the metric, where there is a finite one.
     """
     name = card.metrics.primary
-    metric, floor = METRICS[name], best_floor(card, split, name)
+    metric, floor = METRICS[name], best_floor(card, split, name, rules=False)
     if floor is None:
         return None
     sign = 1 if metric.higher_is_better else -1

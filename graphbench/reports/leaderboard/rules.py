@@ -63,7 +63,8 @@ RULES: tuple[tuple[str, str], ...] = (
         "Means over datasets",
         "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
         "is 0 for the best trivial predictor and 1 for the best known score: that of the best reference solver where "
-        "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). It "
+        "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
+        "Structural rules, which read the graph as models do, are no zero; they stand among the references. It "
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
         "anchors are close decides a mean. Datasets without anchors have none and are named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "

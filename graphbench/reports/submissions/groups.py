@@ -172,8 +172,11 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
 
 
 def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
-    """Remark on a mean score below that of a predictor that knows nothing; often the order or a sign is wrong."""
-    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary)
+    """Remark on a mean score below that of a predictor that knows nothing; often the order or a sign is wrong.
+
+    Rules that read the graph do not count: an honest model may be worse than such a rule.
+    """
+    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary, rules=False)
     if not values or floor is None or not entry.complete.get(RANKED, False):
         return
     name, value = floor

@@ -36,10 +36,12 @@ def group(records, name, kind="full"):
     return next(g for g in leaderboard_of(records).groups if (g.name, g.kind) == (name, kind))
 
 
-def toy_card(metric, floor, solvers=None):
+def toy_card(metric, floor, solvers=None, rule=None):
+    rules = {} if rule is None else {"structural": {metric: rule}}
     return SimpleNamespace(
         metrics=SimpleNamespace(primary=metric),
-        floor={"test": {f"t{i}": {metric: v} for i, v in enumerate(floor)}},
+        task=SimpleNamespace(rules=dict.fromkeys(rules, "toy.rule")),
+        floor={"test": {f"t{i}": {metric: v} for i, v in enumerate(floor)} | rules},
         solvers={"test": {f"s{i}": {metric: v} for i, v in enumerate(solvers or [])}},
     )
 
@@ -55,6 +57,9 @@ def toy_card(metric, floor, solvers=None):
         (toy_card("set_size", [10.0], [9.0]), None),
         (toy_card("f1", []), None),
         (toy_card("f1", [1.0]), None),
+        (toy_card("f1", [0.2, 0.4], rule=0.999), (0.4, 1.0)),  # a rule that reads the graph is no zero
+        (toy_card("mae", [3.0, 2.0], rule=0.0), (2.0, 0.0)),
+        (toy_card("f1", [], rule=0.9), None),
     ],
 )
 def test_anchors_are_the_best_trivial_and_the_best_known_score(card, expected):
