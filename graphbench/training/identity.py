@@ -25,6 +25,7 @@ from graphbench.models.tabular.estimators import estimator_parameters
 from graphbench.training.config import RunConfig, without_influence
 from graphbench.training.folders import CONFIG, RESTART, read_facts, record_path, short
 from graphbench.training.overrides import flat
+from graphbench.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from graphbench.training.context import RunContext, TaskRun
@@ -194,15 +195,15 @@ def edited_settings(folder: Path, before: RunIdentity) -> list[str]:
         return []
     except (OSError, ValueError) as error:
         return [f"{CONFIG} cannot be read ({error})"]
-    if not isinstance(content, dict):
-        return [f"{CONFIG} is no mapping"]
-    return _differing(before.config, content, f"{CONFIG} ", _free_settings(before.config))
+    if not isinstance(content, dict) or not isinstance(content.get("training", {}), dict):
+        return [f"{CONFIG} is no mapping with a section training"]
+    return _differing(_whole(before.config), _whole(content), f"{CONFIG} ", _free_settings(before.config))
 
 
 def _changes(before: RunIdentity, now: RunIdentity, config: RunConfig) -> list[str]:
     """Return everything that differs, in words."""
     return [
-        *_differing(before.config, now.config, "", _free_settings(now.config)),
+        *_differing(_whole(before.config), _whole(now.config), "", _free_settings(now.config)),
         *_differing(before.options, now.options, "option "),
         *_changed_cards(before.cards, now.cards),
         *changed_code(before.code, now.code),
@@ -228,6 +229,12 @@ def _differing(before: Mapping[str, Any], now: Mapping[str, Any], kind: str, fre
         for key in sorted(old.keys() | new.keys())
         if old.get(key, _NOTHING) != new.get(key, _NOTHING) and key not in free
     ]
+
+
+def _whole(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of ``config.json`` with the settings that it leaves out while they have their defaults."""
+    training = {**TrainingConfig().model_dump(mode="json"), **config.get("training", {})}
+    return {"datasets": [], "overridden": [], "data_seed": 0, **config, "training": training}
 
 
 def _free_settings(config: Mapping[str, Any]) -> set[str]:
