@@ -23,9 +23,6 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 
-from graphbench.core.errors import StoreError
-from graphbench.core.files import file_lock
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 _TOP = Path(__file__).resolve().parents[1]
 _LOCK_SECONDS = 30.0  # a process that holds the lock longer hangs; ignoring the lock at worst duplicates work
@@ -77,12 +74,11 @@ def _save(index: Any, key: Any, data: Any) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a cache folder; continue without it where the file system does not support locks."""
-    from filelock import Timeout
+    from filelock import FileLock, Timeout
 
     with ExitStack() as held:
-        with suppress(Timeout, OSError, NotImplementedError, StoreError):
-            lock = file_lock(folder / ".kernels.lock")
-            held.enter_context(lock.acquire(timeout=_LOCK_SECONDS, poll_interval=0.005))
+        with suppress(Timeout, OSError, NotImplementedError):
+            held.enter_context(FileLock(folder / ".kernels.lock", timeout=_LOCK_SECONDS, poll_interval=0.005))
         yield
 
 
