@@ -12,6 +12,7 @@ import typer
 
 from graphbench.cli.options import Json, Root
 from graphbench.cli.output import echo
+from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import ConfigError
 from graphbench.core.untrusted import shown
 
@@ -137,7 +138,7 @@ def tune(
         "output": output,
         "retry_failed": retry_failed or None,
     }
-    folder, history = search(
+    folder, history, page = search(
         dataset,
         model,
         report=report,
@@ -150,11 +151,11 @@ def tune(
         root=root,
         **{name: value for name, value in given.items() if value is not None},
     )
-    _print_summary(summary(history, folder, report, root), history, as_json)
+    _print_summary(summary(history, folder, page, root), history, as_json)
 
 
-def search(dataset: str, model: str | None, *, report: bool, **settings: Any) -> tuple[Path, History]:
-    """Run or continue a search with a live display, and return its folder and history.
+def search(dataset: str, model: str | None, *, report: bool, **settings: Any) -> tuple[Path, History, Path | None]:
+    """Run or continue a search with a live display, and return its folder, its history and the page of its report.
 
     Args:
         dataset: Id or alias of one dataset.
@@ -169,14 +170,16 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
 
     optimizer = Optimizer.for_dataset(dataset, model=model, **settings)
     with LiveDisplay() as display:
-        folder = optimizer.optimize([display], report=report, refit=False).path
-    history = read_history(folder)
-    if not report:
-        write_incumbent(history, folder / REPORT)
-    return folder, history
+        best = optimizer.optimize([display], report=report, refit=False)
+    history = read_history(best.path)
+    if best.report is None:
+        again = shlex.join(["graphbench", "tune", str(best.path)])
+        with never_fatal("the file of the best configuration", f"the result is in {best.path}; write it with: {again}"):
+            write_incumbent(history, best.path / REPORT)
+    return best.path, history, best.report
 
 
-def summary(history: History, folder: Path, report: bool, root: Path | None) -> dict[str, Any]:
+def summary(history: History, folder: Path, page: Path | None, root: Path | None) -> dict[str, Any]:
     """Return the result of a run: scores, counts, the files, and the command that trains the incumbent."""
     from graphbench.reports.tuning.history import RESULT
     from graphbench.reports.tuning.report import FILE
@@ -196,7 +199,7 @@ def summary(history: History, folder: Path, report: bool, root: Path | None) -> 
         "failed": len(history.failures),
         "steps": result["steps"],
         "result": str(folder / RESULT),
-        "report": str(folder / REPORT / "report.html") if report else None,
+        "report": None if page is None else str(folder / REPORT / page.name),
         "configuration": str(file),
         "command": _command(history, file, root),
     }

@@ -1,30 +1,35 @@
-"""The decorator of every compiled function: cached on disk, and never stale.
+"""The decorator of every compiled function: cached on disk, and compiled again when anything compiled into it changed.
 
 Numba's cache checks only the file that defines a function. A kernel that calls a function of another file would keep
-running the old code after that file has changed. Here the stamp of a cache entry covers every Python file of the
-packages that the function may call: its own and those above it.
+running the old code after that file has changed. Here the stamp of a cache entry covers the code and the constants of
+every function that the kernel calls, in whatever package the function lies
+(:mod:`graphbench.core.kernel_sources` says what the stamp covers, and the one case that it does not see). The stamp is
+computed when the cache is consulted, which is at the first call for each type of arguments, and not at import: then
+all functions are defined.
 
 Several processes, on a shared folder of several machines, may compile into one cache at once. Numba would let two of
-them use one file name for different code, and lists a file before it is written; here a lock serialises them, and a
-file is listed after it has been written. Compiled functions release the GIL, so a process that generates for minutes
-still responds.
+them use one file name for different code, and lists a file before it is written; here a lock serialises them, a file
+is listed after it has been written, and a file says which code it holds, so that a process never runs the code of
+another stamp. Compiled functions release the GIL, so a process that generates for minutes still responds.
 """
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
+
+from graphbench.core.kernel_sources import sources_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_TOP = Path(__file__).resolve().parents[1]
+_compiled_from: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()  # what a function was when it was compiled
 _LOCK_SECONDS = 30.0  # a process that holds the lock longer hangs; ignoring the lock at worst duplicates work
 
 
@@ -54,21 +59,52 @@ def _compiled(function: _F, **options: Any) -> _F:
         return cast(_F, njit(nogil=True, **options)(function))
     if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT=1: the function itself
         return function
-    _stamp_with_sources(dispatcher, Path(inspect.getfile(function)).resolve().parent)
-    index = dispatcher._cache._cache_file
-    index.save = partial(_save, index)
+    dispatcher._cache._cache_file = _Cache(dispatcher)
     return cast(_F, dispatcher)
 
 
-def _save(index: Any, key: Any, data: Any) -> None:
-    """Write compiled code to the cache and then list it in the index, under the lock of the cache."""
-    with _locked(Path(index._cache_path)):
-        names = index._load_index()
-        taken = set(names.values())
-        name = names.get(key) or next(n for n in map(index._data_name, count(1)) if n not in taken)
-        index._save_data(name, data)
-        if key not in names:
-            index._save_index({**names, key: name})
+class _Cache(IndexDataCacheFile):  # type: ignore[misc]
+    """The cache files of a kernel, as Numba writes them, with the stamp of all sources and under a lock."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        cache = dispatcher._cache
+        self._dispatcher = dispatcher
+        super().__init__(cache.cache_path, cache._impl.filename_base, cache._impl.locator.get_source_stamp())
+
+    @property
+    def _source_stamp(self) -> tuple[Any, str]:
+        return (self._file_stamp, sources_of(self._dispatcher).stamp)
+
+    @_source_stamp.setter
+    def _source_stamp(self, stamp: Any) -> None:
+        self._file_stamp = stamp
+
+    def load(self, key: Any) -> Any:
+        """Return the compiled code of a key; None if the cache has none, or a file with the code of other sources."""
+        for function, text in sources_of(self._dispatcher).functions.items():
+            _compiled_from.setdefault(function, text)
+        loaded = super().load(key)
+        if loaded is None:
+            return None
+        held, data = loaded
+        return data if held == (self._source_stamp, key) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write compiled code to the cache and then list it in the index, under the lock of the cache.
+
+        Nothing is written if a constant of a function has changed since this process first compiled the function: the
+        code may then hold both values.
+        """
+        functions = sources_of(self._dispatcher).functions
+        if any(_compiled_from.get(function, text) != text for function, text in functions.items()):
+            return
+        with _locked(Path(self._cache_path)):
+            names = self._load_index()
+            taken = set(names.values())
+            name = names.get(key) or next(n for n in map(self._data_name, count(1)) if n not in taken)
+            self._save_data(name, ((self._source_stamp, key), data))
+            if key not in names:
+                self._save_index({**names, key: name})
 
 
 @contextmanager
@@ -80,20 +116,3 @@ def _locked(folder: Path) -> Iterator[None]:
         with suppress(Timeout, OSError, NotImplementedError):
             held.enter_context(FileLock(folder / ".kernels.lock", timeout=_LOCK_SECONDS, poll_interval=0.005))
         yield
-
-
-def _stamp_with_sources(dispatcher: Any, folder: Path) -> None:
-    """Add the hash of the sources to the stamp of a dispatcher's cache, so that a change of any recompiles it."""
-    index = dispatcher._cache._cache_file
-    index._source_stamp = (*index._source_stamp, sources_hash(folder))
-
-
-@lru_cache
-def sources_hash(folder: Path) -> str:
-    """Return a hash of the Python files in ``folder`` and in the folders above it, and of how they are compiled."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    while folder.is_relative_to(_TOP) and folder != _TOP:
-        for path in sorted(folder.glob("*.py")):
-            digest.update(f"{path.name}\0".encode() + path.read_bytes())
-        folder = folder.parent
-    return digest.hexdigest()[:16]

@@ -108,6 +108,15 @@ def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
     return values.new_zeros(count, *values.shape[1:]).index_add(0, segment, values)
 
 
+def add_rows(sums: Tensor, index: Tensor, rows: Tensor) -> Tensor:
+    """Return ``sums`` [N, ...] with each of ``rows`` [E, ...] added to the row that ``index``, int64 [E], names.
+
+    Under autocast one may be bfloat16 and the other float32, which ``index_add`` refuses: the sum has the wider type.
+    """
+    dtype = torch.promote_types(sums.dtype, rows.dtype)
+    return sums.to(dtype).index_add(0, index, rows.to(dtype))
+
+
 def neighbour_sums(values: Tensor, layout: Layout) -> Tensor:
     """Return the sum over arcs (u, v) of ``values[u]`` for every v, shaped as ``values`` [N, d] or [N]."""
     return arc_sums(values, layout.arcs)

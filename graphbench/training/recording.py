@@ -6,12 +6,19 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import torch
 
+from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import MissingDependency
+
+_LOG_AGAIN = (
+    "the run goes on, and its record holds the validations; for all curves, train again into another folder with "
+    "tensorboard=True (--output, --tensorboard)"
+)
 
 
 class Board:
@@ -24,8 +31,33 @@ class Board:
         """Write what is left and stop."""
 
 
+class _SafeBoard(Board):
+    """A TensorBoard writer whose failures end the curves and not the run."""
+
+    def __init__(self, writer: Any, folder: Path) -> None:
+        self._writer, self._folder = writer, folder
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        """Add one point to a curve; nothing after a failure."""
+        with self._ending():
+            if self._writer is not None:
+                self._writer.add_scalar(tag, value, step)
+                return
+        self._writer = None
+
+    def close(self) -> None:
+        """Write what is left and stop; further calls do nothing."""
+        writer, self._writer = self._writer, None
+        with self._ending():
+            if writer is not None:
+                writer.close()
+
+    def _ending(self) -> AbstractContextManager[None]:
+        return never_fatal(f"the TensorBoard log in {self._folder}", _LOG_AGAIN)
+
+
 def open_board(folder: Path, wanted: bool, step: int) -> Board:
-    """Return a TensorBoard writer in ``folder``, or a board that shows nothing.
+    """Return a TensorBoard writer in ``folder``, or a board that shows nothing; the writer's failures are logged.
 
     Args:
         folder: Where event files go.
@@ -43,7 +75,9 @@ def open_board(folder: Path, wanted: bool, step: int) -> Board:
         raise MissingDependency(
             "tensorboard=True needs TensorBoard; install it with: pip install 'graphbench[tensorboard]'"
         ) from error
-    return cast(Board, SummaryWriter(str(folder), purge_step=step + 1))  # type: ignore[no-untyped-call]
+    with never_fatal(f"the TensorBoard log in {folder}", _LOG_AGAIN):
+        return _SafeBoard(SummaryWriter(str(folder), purge_step=step + 1), folder)  # type: ignore[no-untyped-call]
+    return Board()
 
 
 def processor_seconds() -> float:

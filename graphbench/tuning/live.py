@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from graphbench.core.afterwards import never_fatal
 from graphbench.core.words import counted, human_number
 from graphbench.reports.tuning.history import busy_seconds, rungs_of
 from graphbench.reports.tuning.parameters import config_text
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 _PER_SECOND = 4  # drawings; events only change counters
 _MOST_RUNNING = 8  # trials shown
 _LINES = 20  # log lines of a whole run, about
+_UNSHOWN = "the search goes on, and its trials are in its folder"
 _SILENCE = 60.0  # seconds after which the end of a trial is logged in any case
 
 
@@ -118,6 +120,10 @@ class LiveDisplay:
 
     def on_start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
         """Set the settings and the trials of earlier runs, and show the display."""
+        with never_fatal("the display", _UNSHOWN):
+            self._start(settings, trials)
+
+    def _start(self, settings: Mapping[str, Any], trials: Sequence[Trial]) -> None:
         self._logged_at = time.monotonic()
         self._started = self._logged_at - busy_seconds(trials)
         self.state = _state_of(settings)
@@ -143,6 +149,10 @@ class LiveDisplay:
 
     def on_finished(self, trial: Trial) -> None:
         """Add a trial that ended."""
+        with never_fatal("the display", _UNSHOWN):
+            self._finish(trial)
+
+    def _finish(self, trial: Trial) -> None:
         with self._lock:
             before = self.state.incumbent
             self.state.finish(trial)
@@ -157,10 +167,11 @@ class LiveDisplay:
         live, self._live = self._live, None
         if live is not None:
             atexit.unregister(self.on_end)
-            with suppress(OSError, ValueError):  # a terminal that is gone needs no restoring
-                live.stop()
+            with never_fatal("the display", _UNSHOWN), suppress(OSError, ValueError):
+                live.stop()  # a terminal that is gone needs no restoring
         elif len(self.state.trials) > self._logged:
-            self._log()
+            with never_fatal("the display", _UNSHOWN):
+                self._log()
 
     def _show(self) -> None:
         from rich.console import Console

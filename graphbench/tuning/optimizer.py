@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphbench.core.afterwards import never_fatal
 from graphbench.core.errors import TuningError
 from graphbench.core.files import write_json
 from graphbench.core.foreign import described
@@ -54,6 +56,7 @@ class Best:
         trials: All finished trials, in the order in which they were proposed. Failed ones have no cost.
         model: The configuration's model at ``max_budget`` if the training method returns models; else None.
         path: Folder of the run.
+        report: Page of the report; None if it was not asked for or could not be written.
     """
 
     config: dict[str, Any]
@@ -62,6 +65,7 @@ class Best:
     trials: tuple[Trial, ...]
     model: Any
     path: Path
+    report: Path | None = None
 
     def __repr__(self) -> str:
         """Return a short text without the trials."""
@@ -152,12 +156,19 @@ class Optimizer:
             finally:
                 journal.append(EventKind.CLOSED)
                 result = self._write_result(progress, journal, settings)
-        if report:
-            write_report(result, self._output / REPORT)
-        best = self._best(progress, refit)
-        for warning in warnings_of(History(result)):
-            logger.warning("%s", warning)
+        page = self._report(result) if report else None
+        best = replace(self._best(progress, refit), report=page)
+        with never_fatal("the check of the result for warnings", f"the result is in {self._output / RESULT}"):
+            for warning in warnings_of(History(result)):
+                logger.warning("%s", warning)
         return best
+
+    def _report(self, result: Mapping[str, Any]) -> Path | None:
+        """Write the report and return its page; None if that failed."""
+        again = shlex.join(["graphbench", "tune", str(self._output)])
+        with never_fatal("the report", f"the result is in {self._output / RESULT}; write the report with: {again}"):
+            return write_report(result, self._output / REPORT)
+        return None
 
     def _run(
         self, progress: Progress, journal: Journal, settings: Mapping[str, Any], observers: Sequence[Observer]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import random
 import sys
 from types import SimpleNamespace
@@ -392,3 +393,28 @@ def test_tensorboard_that_is_not_installed_is_an_error(toys, tiny, tmp_path, mon
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingDependency, match=r"pip install 'graphbench\[tensorboard\]'"):
         train(data=toys, model=tiny, steps=6, output=tmp_path, tensorboard=True)
+
+
+@pytest.mark.parametrize("step", ["__init__", "add_scalar", "close"])
+def test_a_board_that_fails_costs_no_result(step, toys, tiny, tmp_path, monkeypatch, caplog):
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+
+    def fail(*args, **keywords):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(writer, step, fail)
+    result = train(data=toys, model=tiny, steps=6, output=tmp_path, tensorboard=True, evaluate="val")
+    assert "val" in result.scores and (tmp_path / "record.json").is_file()
+    (line,) = [record.getMessage() for record in caplog.records if "TensorBoard" in record.getMessage()]
+    assert "No space left" in line and str(tmp_path / "tensorboard") in line and "tensorboard=True" in line
+
+
+def test_an_interrupt_of_a_board_is_one(toys, tiny, tmp_path, monkeypatch):
+    writer = pytest.importorskip("torch.utils.tensorboard").SummaryWriter
+
+    def stop(*args, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer, "close", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(data=toys, model=tiny, steps=6, output=tmp_path, tensorboard=True, evaluate="val")

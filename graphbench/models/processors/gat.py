@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
@@ -59,7 +59,7 @@ class GATLayer(nn.Module):
         messages = torch.einsum("eh,ehd->ed", on_arcs, values.index_select(0, source))
         messages = torch.cat([messages, on_arcs.sum(1, keepdim=True) * edges], dim=1)
         own = F.pad(torch.einsum("nh,nhd->nd", on_loops, values), (0, edges.shape[1]))
-        gathered = own.to(messages.dtype).index_add(0, target, messages)
+        gathered = add_rows(own, target, messages)
         result: Tensor = self.output(gathered / self.heads)
         return result
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.models.config import ModelConfig
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout, FeedForward
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
@@ -69,7 +69,7 @@ class TypedLayer(nn.Module):
         source, target = layout.edge_index
         normed = self.norm(nodes)
         messages = torch.relu(self.sent(normed, members).index_select(0, source) + edges)
-        update = self.own(normed, members).index_add(0, target, messages)
+        update = add_rows(self.own(normed, members), target, messages)
         result: Tensor = self.feed_forward(nodes + self.dropout(update))
         return result
 

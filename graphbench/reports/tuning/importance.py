@@ -151,7 +151,10 @@ class _Codes:
 
 
 def _effects(varying: Sequence[Parameter], forest: Any, budget: int, seed: int) -> tuple[Effect, ...]:
-    """Return the Sobol indices of a forest's predictions at a budget, the largest total effect first."""
+    """Return the Sobol indices of a forest's predictions at a budget, the largest total effect first.
+
+    All variance is that of a single parameter, whose indices SciPy does not compute.
+    """
     from scipy.stats import sobol_indices
 
     def predictions(points: Floats) -> Floats:
@@ -159,6 +162,10 @@ def _effects(varying: Sequence[Parameter], forest: Any, budget: int, seed: int) 
         values: Floats = forest.predict(np.column_stack([codes, np.full(len(codes), np.log(budget))]))
         return values
 
+    if len(varying) == 1:
+        shares = (np.arange(_POINTS) + 0.5) / _POINTS
+        share = float(np.ptp(predictions(varying[0].codes_at(shares)[None])) > 0)
+        return (Effect(varying[0].name, share, share),)
     dists: Any = [_Codes(parameter) for parameter in varying]
     with np.errstate(invalid="ignore"):  # 0 / 0 where the forest is constant
         found = sobol_indices(func=predictions, n=_POINTS, dists=dists, rng=np.random.default_rng(seed))

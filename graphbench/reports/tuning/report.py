@@ -60,17 +60,17 @@ def write_report(result: Mapping[str, Any], folder: Path) -> Path:
         TuningError: If the result is malformed or the folder cannot be written.
     """
     history = History(result)
-    expected = expected_of(history)
-    context = _context(history, expected)
     folder = Path(folder)
     with clear_errors(folder, "write the report to", "choose another folder", TuningError):
+        write_incumbent(history, folder)  # first: the page may fail
+        expected = expected_of(history)
+        context = _context(history, expected)
         folder.mkdir(parents=True, exist_ok=True)
         for name in PAGES:
             path = folder / name
             pictures = _pictures(history, expected, context["importance"], embed_for(path))
             template = environment(path.suffix == ".html").get_template(f"tuning{path.suffix}.j2")
             write_text(path, template.render(context, **pictures))
-        write_incumbent(history, folder)
     logger.info("wrote %s", folder / PAGES[-1])
     return folder / PAGES[-1]
 
