@@ -16,8 +16,10 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import StoreError
 from graphbench.core.files import write_text
+from graphbench.core.yaml_text import YamlFault, loaded_yaml
 from graphbench.domains.sat.arff import NOMINAL, NUMERIC, STRING, Arff, Attribute, Value, read_arff, write_arff
 from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario
 
@@ -27,7 +29,7 @@ _INSTANCE, _REPETITION, _ALGORITHM, _STATUS, _FOLD = "instance_id", "repetition"
 _MOST_BYTES = 1 << 20  # of a description
 _MOST_REPETITIONS = 1000
 _MOST_LEVELS = 20
-_LONE_MARK = re.compile(r"^(\s*[\w-]+\s*:\s*|\s*-\s*)\?\s*$", re.MULTILINE)  # "?" alone is no YAML
+_LONE_MARK = re.compile(r"^([ \r]*[\w-]+[ \r]*:[ \r]*|[ \r]*-[ \r]*)\?[ \r]*$", re.MULTILINE)  # "?" alone is no YAML
 
 
 def read_scenario(folder: Path) -> Scenario:
@@ -75,36 +77,19 @@ def read_scenario(folder: Path) -> Scenario:
 
 def _description(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
-        if len(raw) > _MOST_BYTES:
-            raise StoreError(f"{path} has more than {_MOST_BYTES:,} bytes; is it the description of a scenario?")
+        raw = limited_bytes(path, _MOST_BYTES)
         text = _LONE_MARK.sub(r"\1'?'", raw.decode("utf-8-sig").replace("\t", "  "))
-        _check_structure(path, text)
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f", line {mark.line + 1}"
-        raise StoreError(f"{path}{line}: no valid YAML: {getattr(error, 'problem', error)}") from error
+        found = loaded_yaml(text, levels=_MOST_LEVELS, repeated=0)
+    except FileFault as error:
+        raise StoreError(f"{path} {error}; is it the description of a scenario?") from error
+    except YamlFault as error:
+        line = "" if error.line is None else f", line {error.line}"
+        raise StoreError(f"{path}{line}: {error.reason}") from error
     except (OSError, ValueError) as error:
-        if isinstance(error, StoreError):
-            raise
         raise StoreError(f"{path} cannot be read: {error}; a scenario is a folder with this file") from error
     if not isinstance(found, Mapping):
         raise StoreError(f"{path} is no mapping of keys to values; is it the description of a scenario?")
     return found
-
-
-def _check_structure(path: Path, text: str) -> None:
-    """Refuse aliases, by which a small file may stand for a huge one, and deep nesting."""
-    levels = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        line = 0 if event.start_mark is None else event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            raise StoreError(f"{path}, line {line}: YAML aliases are not read")
-        if levels > _MOST_LEVELS:
-            raise StoreError(f"{path}, line {line}: lists and mappings are nested too deeply")
 
 
 def _listed(value: Any) -> list[str]:
