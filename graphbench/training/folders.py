@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.catalog.cards import draw_suffix
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.core.files import clear_errors, existing_parent, remove_strays
+from graphbench.core.files import clear_errors, existing_parent, json_text, remove_strays
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
 
@@ -115,7 +116,11 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
-    return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = json_text(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} {fault_of(error)}; restore it, or train the model again") from error
+    return run_config_from_json(text, str(path))
 
 
 def differing_settings(folder: Path, config: RunConfig) -> list[str]:

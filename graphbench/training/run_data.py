@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import ArgumentError, CheckpointError, ConfigError, StoreError, UnknownDataset
-from graphbench.core.files import write_json
+from graphbench.core.files import json_text, write_json
 from graphbench.data.layout import data_fingerprint
 from graphbench.data.source_choice import GENERATED, find_source, source_name, source_of
 from graphbench.evaluation.results import read_record
@@ -93,8 +93,8 @@ def read_run_data(folder: Path) -> RunData | None:
     if not path.is_file():
         return None
     try:
-        return RunData.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        return RunData.model_validate_json(json_text(path))
+    except (OSError, ValueError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise CheckpointError(f"{path} cannot be read ({reason}); train the model again") from error
 

@@ -29,6 +29,7 @@ _INSTANCE, _REPETITION, _ALGORITHM, _STATUS, _FOLD = "instance_id", "repetition"
 _MOST_BYTES = 1 << 20  # of a description
 _MOST_REPETITIONS = 1000
 _MOST_LEVELS = 20
+_LEAST_RUNS, _MOST_ABSENT = 1 << 20, 100  # runs of a scenario in any case, and those that may be absent for each one
 _LONE_MARK = re.compile(r"^([ \r]*[\w-]+[ \r]*:[ \r]*|[ \r]*-[ \r]*)\?[ \r]*$", re.MULTILINE)  # "?" alone is no YAML
 
 
@@ -130,11 +131,11 @@ def _steps(folder: Path, about: Mapping[str, Any], names: Sequence[str]) -> dict
     found = about.get("feature_steps")
     if not isinstance(found, Mapping) or not found:
         return {"all": tuple(names)}
-    steps = {}
+    steps, known = {}, set(names)
     for step, spec in found.items():
         provided = spec.get("provides") if isinstance(spec, Mapping) else spec
         steps[str(step)] = tuple(_listed(provided))
-        unknown = [name for name in steps[str(step)] if name not in names]
+        unknown = [name for name in steps[str(step)] if name not in known]
         if unknown:
             raise StoreError(
                 f"{folder / DESCRIPTION}: the feature step {step!r} provides {unknown[0]!r}, which {FEATURES} lacks"
@@ -196,6 +197,11 @@ def _runs(table: Arff, places: Mapping[str, int], measure: str) -> tuple[tuple[s
     numbers = {name: k for k, name in enumerate(algorithms)}
     state = table.column_number(_STATUS)
     shape = (len(places), len(algorithms), max(repetition) + 1)
+    if math.prod(shape) > _LEAST_RUNS + _MOST_ABSENT * len(words):
+        raise StoreError(
+            f"{table.path} has {len(words):,} runs of {shape[0]:,} instances, {shape[1]:,} algorithms and {shape[2]:,} "
+            "repetitions; most of them are missing, so the table is damaged or of another kind"
+        )
     times, status = np.full(shape, np.nan), np.full(shape, NO_RUN, np.int8)
     for row, place in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
         if status[place] != NO_RUN:
@@ -246,11 +252,11 @@ def _folds(table: Arff | None, places: Mapping[str, int]) -> NDArray[np.int64] |
     if table is None:
         return None
     instance, repetition, fold = _places(table, places), _repetitions(table), table.numbers(_FOLD)
-    found = np.zeros(len(places), np.int64)
+    found, first = np.zeros(len(places), np.int64), min(repetition, default=0)
     for row, (i, again, number) in enumerate(zip(instance, repetition, fold, strict=True)):
         if not (1 <= number <= len(places) and number == int(number)):
             raise StoreError(f"{table.place(row)}: the fold is {number:g}; folds are numbered from 1 on")
-        if again == min(repetition):
+        if again == first:
             if found[i]:
                 raise StoreError(f"{table.place(row)}: the instance is in two folds of one repetition")
             found[i] = int(number)
