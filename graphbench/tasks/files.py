@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import atomic_path, write_text
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES
@@ -28,6 +29,9 @@ Arrays = dict[str, NDArray[Any]]
 OF_WORDS = (".txt", ".jsonl")  # endings of files of texts
 SAME_LIMIT = "give the --limit that the predictions were made with, or none"
 SINGLE = "y_pred"  # name of the array of a single output
+MOST_ANSWER = 1 << 25
+"""Characters of a line with an answer: structures are lines of some megabytes, texts of language models far less."""
+
 SPARE = 4
 """How many times as large as float64 numbers of all outputs the arrays of a file may be, together with others in it."""
 
@@ -101,12 +105,14 @@ def read_texts(path: Path) -> list[str]:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
         with path.open(encoding="utf-8", newline="\n") as file:  # a carriage return alone ends no line
-            lines = [line.removesuffix("\r") for line in file.read().removesuffix("\n").split("\n")]
+            lines = [line.removesuffix("\n").removesuffix("\r") for line in limited_lines(file, MOST_ANSWER)]
     except FileNotFoundError:
         raise EvaluationError(f"cannot read answers from {path}: the file does not exist") from None
+    except FileFault as error:
+        raise EvaluationError(f"{path} {error}; write one answer per line") from error
     except (OSError, ValueError) as error:
         raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
-    if lines == [""]:
+    if lines in ([], [""]):
         raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
     if path.suffix == ".txt":
         return lines

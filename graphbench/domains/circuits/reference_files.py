@@ -15,7 +15,7 @@ from graphbench.domains.circuits.devices import Device
 
 _NETS = {"0": "GND", "IN": "VIN", "OUT": "VOUT"}
 _NAME = re.compile(r"(Sa|Sb|C|L)([0-9]+)")
-MOST_BYTES = 1 << 28  # of a file of circuits; the published ones have a tenth
+MOST_BYTES = 1 << 28  # of a file of circuits; its lists take ten times as much memory
 _MICRO, _MEGA, _VIN = 1e-6, 1e6, 100.0
 
 

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.core.files import atomic_path, clear_errors, load_json, write_json
 from graphbench.core.progress import progress_bar
@@ -163,8 +164,9 @@ def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents
             "hours for the whole archive and goes on where it stopped"
         )
     for path in _content_paths(place):
-        with np.load(path, allow_pickle=False) as found:
-            yield Contents(found["user"], found["time"], found["vectors"])
+        with damage_named(path, remedy="delete it and embed the texts again"), np.load(path) as found:
+            contents = Contents(found["user"], found["time"], found["vectors"])
+        yield contents
 
 
 def _content_paths(place: Path) -> list[Path]:
