@@ -269,6 +269,8 @@ def _print_error(error: Exception, words: str) -> None:
 
 def _described(error: Exception) -> str:
     """Return an unexpected error and the place that raised it, in one line."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give fewer samples with --limit, or smaller files"
     message = " ".join(str(error).split())
     place = place_of(error)
     if place is None:

@@ -210,6 +210,13 @@ def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
         np.asarray(embed([joined[key] for key in keys[first : first + _TEXTS_AT_ONCE]]), np.float16)
         for first in range(0, len(keys), _TEXTS_AT_ONCE)
     ]
+    for vector in vectors:
+        if not np.isfinite(vector).all():
+            row, column = np.argwhere(~np.isfinite(vector))[0].tolist()
+            raise ArgumentError(
+                f"the embedder returned a number that is not finite in float16, in row {row}, column {column}; scale "
+                "its vectors"
+            )
     width = vectors[0].shape[1] if vectors else 0
     user = np.array([user for user, _ in keys], np.int32)
     time = ends[np.array([period for _, period in keys], np.int64)].astype(np.int32)
