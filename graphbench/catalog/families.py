@@ -12,11 +12,12 @@ from pydantic import BaseModel, Field, ValidationError
 from graphbench.catalog.card_checks import staged
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, parse_features
-from graphbench.catalog.resources import TOO_DEEP, read_yaml
+from graphbench.catalog.resources import read_yaml
 from graphbench.catalog.sections import LabelSpec, Measured, NamedTask
 from graphbench.core.errors import CardError
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain, keys_at
+from graphbench.core.yaml_text import TOO_DEEP
 
 MEASURED_FOLDER = "measured"
 _SET_BY_PLACE = {

@@ -15,9 +15,11 @@ from typing import Any
 
 import yaml
 
+from graphbench.core.damage import FileFault
 from graphbench.core.errors import CardError, PluginError
 from graphbench.core.plugins import BUILT_IN, blaming, calling_module, owner_in_words, owner_of
 from graphbench.core.registry import Registry
+from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -127,12 +129,7 @@ def folder_with(name: str, path: Path) -> Path | None:
     return next((place for place in places if path.resolve().is_relative_to(place)), None)
 
 
-_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # five times as fast where PyYAML comes with libyaml
-_MAX_LEVELS = 100
-TOO_DEEP = "its lists and mappings are nested too deeply; a few levels are enough"
-
-
-class _StrictLoader(_SafeLoader):  # type: ignore[misc]
+class _StrictLoader(SafeLoader):  # type: ignore[misc]
     """A safe YAML loader that refuses a mapping with the same key twice, and text that cannot be printed."""
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
@@ -162,25 +159,15 @@ def read_yaml(path: Path) -> Any:
     """Return the content of a YAML file.
 
     Raises:
-        CardError: If the text is not YAML, a key appears twice, or it is nested too deeply; the message gives the file.
+        OSError: If the file cannot be read.
+        CardError: If the text is too large or not YAML, a key appears twice, or it is nested too deeply or repeats too
+            many values by aliases; the message gives the file.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        _check_levels(path, text)
-        return yaml.load(text, Loader=_StrictLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        if getattr(error, "problem", "") == "exceeded maximum nesting depth":  # by libyaml 0.2.6
-            raise CardError(f"{path}: {TOO_DEEP}") from error
+        return loaded_yaml(yaml_text(path), _StrictLoader)
+    except UnicodeDecodeError as error:
         raise CardError(f"{path}: not valid YAML: {error}") from error
-
-
-def _check_levels(path: Path, text: str) -> None:
-    """Refuse deep nesting, on which libyaml would overflow the stack and end the process."""
-    levels = 0
-    for event in yaml.parse(text, Loader=_SafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            levels += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            levels -= 1
-        if levels > _MAX_LEVELS:
-            raise CardError(f"{path}: {TOO_DEEP}")
+    except FileFault as error:
+        raise CardError(f"{path} {error}; is it a card?") from error
+    except YamlFault as error:
+        raise CardError(f"{path}: {error}") from error

@@ -287,6 +287,8 @@ def _print_error(error: BaseException, words: str) -> None:
 
 def _described(error: BaseException) -> str:
     """Return an unexpected error and the place that raised it, in one line."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give fewer samples with --limit, or smaller files"
     place = place_of(error)
     if place is None:
         own = place_of(error, built_in=True)

@@ -20,10 +20,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import GraphBenchError, StoreError
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+MOST_JSON_BYTES = 1 << 26
+"""Bytes of a file of JSON: manifests and records have some thousand; lists take twenty times as much memory."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -263,11 +267,21 @@ def load_json(path: Path) -> Any:
         OSError: If it cannot be read.
         ValueError: If it is not UTF-8, is not JSON, or is nested too deeply.
     """
-    text = path.read_text(encoding="utf-8")
+    text = json_text(path)
     try:
         return json.loads(text)
     except RecursionError:
         raise ValueError("its lists and objects are nested too deeply") from None
+
+
+def json_text(path: Path) -> str:
+    """Return the text of a file of JSON.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not UTF-8, or is larger than :data:`MOST_JSON_BYTES`.
+    """
+    return limited_bytes(path, MOST_JSON_BYTES).decode("utf-8")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -302,9 +316,11 @@ def read_json(path: Path, error: type[GraphBenchError] = StoreError, remedy: str
             the file, what is wrong with it and the remedy.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = json_text(path)
     except FileNotFoundError:
         raise error(f"{path} does not exist; {remedy}") from None
+    except FileFault as problem:
+        raise error(f"{path} {problem}; {remedy}") from problem
     except (OSError, ValueError) as problem:
         raise error(f"cannot read {path}: {problem}; {remedy}") from problem
     return parse_json(text, f"cannot read {path}: it", error, remedy)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import GenerationError
 from graphbench.data.domain import fault_of
 from graphbench.data.packing import pack
@@ -54,6 +55,8 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
         problem = row_problem(feature, value, card.directed) or _value_problem(
             feature, value, largest, -1 if maker.masks_cells else 0
         )
+        if problem is None and feature.kind is Kind.SCALAR:
+            problem = overflow_fault(value, _dtype(feature, largest, maker))
         if problem is not None:
             raise GenerationError(f"{maker.name}: {feature.name} {problem}; {fault_of(maker)}")
         if feature.name in card.packed:
@@ -90,6 +93,8 @@ def _compact_hints(card: Card, samples: Samples, maker: Generator | Labeller, no
         raise GenerationError(
             f"{card.generator} did not return hints for each graph, but the card has hints; {fault_of(maker)}"
         )
+    if (problem := overflow_fault(samples.hints.floats.values, np.float32)) is not None:
+        raise GenerationError(f"{card.generator}: a scalar hint {problem}; {fault_of(maker)}")
     return samples.hints.compact(HintLayout(card.hints, nodes))
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import stat
+import struct
 import tarfile
 import time
 import zipfile
@@ -20,6 +21,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request, urlopen
 
+from graphbench.core.damage import FileFault, fault_of
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import (
     clear_errors,
@@ -29,6 +31,7 @@ from graphbench.core.files import (
     refuse_foreign_links,
     remove_work_folder,
 )
+from graphbench.core.packed import PACKED_ERRORS
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
 from graphbench.data.store import file_sha256, require_space
@@ -43,6 +46,14 @@ _PAUSE = 1.0  # seconds before the next try
 _GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
 _MOST_FILES = 1_000_000
 _RANGE_REFUSED = 416
+_UNPACKING = (
+    *(*PACKED_ERRORS, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError),
+    *(LookupError, struct.error),
+)
+_MOST_DESCRIPTION = 1 << 20  # bytes of names and attributes of an entry of a tarball
+_DESCRIPTIONS = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
 
 
 @dataclass(frozen=True)
@@ -233,10 +244,31 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
             with zipfile.ZipFile(file) as archive:
                 _extract(download, content, most, _zip_members(archive))
         else:
-            with tarfile.open(file) as archive_:
+            with tarfile.open(file, tarinfo=BoundedTarInfo) as archive_:
                 _extract(download, content, most, _tar_members(archive_))
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise StoreError(f"{download.url} is no archive that can be unpacked: {error}") from error
+    except _UNPACKING as error:
+        if isinstance(error, OSError) and (isinstance(error, StoreError) or error.errno is not None):
+            raise
+        raise StoreError(
+            f"{download.url} is no archive that can be unpacked: it {fault_of(error)}; get its files by other means "
+            "and give their folder"
+        ) from error
+
+
+class BoundedTarInfo(tarfile.TarInfo):
+    """An entry of a tarball; entries that describe others, which are read whole, have a limit."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> tarfile.TarInfo:  # type: ignore[override]
+        """Return the entry that a header describes.
+
+        Raises:
+            FileFault: If it is the description of another entry, and a long one.
+        """
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _DESCRIPTIONS and not 0 <= found.size <= _MOST_DESCRIPTION:
+            raise FileFault(f"is damaged: it describes a file in {found.size:,} bytes")
+        return found
 
 
 _Entry = tuple[str, int, str, IO[bytes] | None]  # path, size, problem, content; None for folders

@@ -9,6 +9,7 @@ of comma-separated values after a comment with a JSON description; a file, compr
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import lzma
 import re
@@ -24,8 +25,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from graphbench.catalog.cards import canonical_json
 from graphbench.catalog.resources import data_folders
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
+from graphbench.core.packed import open_packed
 from graphbench.core.validation import explain
 from graphbench.data.domain import find_labeller
 from graphbench.data.samples import Labeller
@@ -34,6 +37,8 @@ SUFFIX = ".csv.xz"
 FOLDER = "labels"
 _KEY = "key"
 _COMMENT = "# "
+_MOST_LINE = 1 << 16  # characters of a row, or of the description of a table
+_GROWTH = 50  # how many times its own size a file may unpack to: keys are hashes, which pack badly
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -111,8 +116,8 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
     """
     found: list[tuple[TableHead, dict[str, tuple[int, ...]]]] = []
     try:
-        with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
-            for number, text in enumerate(file, 1):
+        with io.TextIOWrapper(open_packed(path, growth=_GROWTH), encoding="utf-8", newline="") as file:
+            for number, text in enumerate(limited_lines(file, _MOST_LINE), 1):
                 words = text.rstrip("\r\n").split(",")
                 if text.startswith(_COMMENT):
                     found.append((TableHead.model_validate_json(text.removeprefix(_COMMENT)), {}))
@@ -128,6 +133,8 @@ def read_tables(path: Path) -> tuple[LabelTable, ...]:
         raise StoreError(f"{path} is no file of tables of labels: {explain(error, TableHead)}") from error
     except lzma.LZMAError as error:
         raise StoreError(f"{path} is no xz file, or a damaged one ({error}); compress tables with xz") from error
+    except FileFault as error:
+        raise StoreError(f"{path} {error}; import the table again") from error
     except (OSError, EOFError, ValueError) as error:
         if isinstance(error, StoreError):
             raise

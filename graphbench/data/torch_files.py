@@ -2,7 +2,9 @@
 
 Such a file is an uncompressed ZIP archive with ``data.pkl``, which says how tensors are cut from storages, and a file
 for each storage. :func:`read_torch_file` follows the instructions of ``data.pkl`` as data: it knows tensors, numbers,
-texts, lists, tuples, sets and dictionaries, and refuses everything else.
+texts, lists, tuples, sets and dictionaries, and refuses everything else. Keys of dictionaries and members of sets are
+numbers and texts: nested tuples can be written so that hashing one takes for ever. The content is read where it is
+written, without compression, so memory is bounded by the size of the file.
 """
 
 from __future__ import annotations
@@ -12,17 +14,26 @@ import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from typing import Any, TypeVar
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import FileFault, damage_named
 from graphbench.core.errors import StoreError
+from graphbench.core.untrusted import shown
+from graphbench.core.zip_files import require_stored_entries
 
-_MOST_INSTRUCTIONS = 1 << 30  # bytes of data.pkl
+_MOST_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
+_MOST_INSTRUCTIONS = 1 << 25
+_MOST_KEPT = 1 << 23  # collections, and values that are remembered: each takes 100 bytes or more, written in one byte
+_MOST_AXES = 32  # of a tensor
+_MOST_WIDE = 1 << 64  # whole numbers beyond 64 bits can be chosen so that all have the same hash
 _LOCAL_HEADER = 30  # bytes of the header of a ZIP entry, before its name
 _MOST_REPEATED = 1 << 24  # numbers of a tensor that is larger than its storage
+_MOST_COPIED = 1 << 27  # bytes of tensors that are copied from a file, beside two copies of all that it holds
+_BYTE_ORDER = 16  # bytes of the entry that names the byte order, at most
 _TYPES = {
     "DoubleStorage": "<f8",
     "FloatStorage": "<f4",
@@ -41,14 +52,14 @@ _ORDERED = "collections OrderedDict"
 _KNOWN = {_TENSOR, _ORDERED, *_SETS, *(f"torch {name}" for name in _TYPES)}
 
 
-class _Refused(Exception):
+_C = TypeVar("_C", list[Any], dict[Any, Any], set[Any])
+
+
+class _Refused(FileFault):
     """Why the instructions of a file are not followed."""
 
-
-_PROBLEMS = (
-    *(_Refused, BadZipFile, NotImplementedError, ValueError, LookupError, EOFError, TypeError, AttributeError),
-    *(ArithmeticError, MemoryError, RecursionError),
-)
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"is not read: {reason}")
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,8 @@ class _Global:
     name: str
 
 
-class _Mark:
-    """Where a group of values begins on the stack."""
+_MARK = object()
+"""Where a group of values begins on the stack."""
 
 
 def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
@@ -75,53 +86,55 @@ def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
         StoreError: If the file cannot be read, is damaged, was written before PyTorch 1.6, or holds other objects than
             tensors, numbers, texts and collections of these.
     """
-    try:
-        with ZipFile(path) as archive:
-            return _content(archive, path if mapped else None)
-    except _PROBLEMS as error:
-        raise StoreError(
-            f"{path} is not read: {error or type(error).__name__}; it must be a file that torch.save of PyTorch 1.6 or "
-            "later wrote, with tensors, numbers, texts and collections of them"
-        ) from error
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror or error}); give a file that exists") from error
+    remedy = (
+        "it must be a file that torch.save of PyTorch 1.6 or later wrote, with tensors, numbers, texts and collections "
+        "of them"
+    )
+    with damage_named(path, StoreError, remedy), ZipFile(path) as archive:
+        return _content(archive, path, mapped)
 
 
-def _content(archive: ZipFile, mapped: Path | None) -> Any:
-    entries = [name for name in archive.namelist() if name.endswith("/data.pkl") or name == "data.pkl"]
+def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:
+    sizes = {entry.filename: entry.file_size for entry in require_stored_entries(archive, path)}
+    entries = [name for name in sizes if name.endswith("/data.pkl") or name == "data.pkl"]
     if len(entries) != 1:
         raise _Refused("it has no data.pkl")
-    if archive.getinfo(entries[0]).file_size > _MOST_INSTRUCTIONS:
-        raise _Refused("its data.pkl is larger than 1 GB")
+    if sizes[entries[0]] > _MOST_INSTRUCTION_BYTES:
+        raise _Refused(f"it has a data.pkl of more than {_MOST_INSTRUCTION_BYTES:,} bytes")
     root = entries[0][: -len("data.pkl")]
-    order = archive.read(f"{root}byteorder") if f"{root}byteorder" in archive.namelist() else b"little"
+    order = b"little"
+    if (written := sizes.get(f"{root}byteorder")) is not None:
+        order = archive.read(f"{root}byteorder") if written <= _BYTE_ORDER else b"unknown"
     if order.strip() != b"little":
-        raise _Refused(f"its byte order is {order.decode(errors='replace')}")
-    storages: dict[str, NDArray[Any]] = {}
+        raise _Refused(f"it has the byte order {shown(order.decode(errors='replace'))}")
+    storages: dict[str, tuple[str, NDArray[Any]]] = {}
 
     def storage(kind: str, key: str) -> NDArray[Any]:
         if key not in storages:
             name = f"{root}data/{key}"
-            own = None if mapped is None else _mapped(archive, name, mapped, np.dtype(_TYPES[kind]))
-            storages[key] = np.frombuffer(archive.read(name), _TYPES[kind]) if own is None else own
-        return storages[key]
+            values = _mapped(archive, name, path, np.dtype(_TYPES[kind])) if mapped else None
+            storages[key] = kind, np.frombuffer(archive.read(name), _TYPES[kind]) if values is None else values
+        first, values = storages[key]
+        if first != kind:
+            raise _Refused(f"it has the storage {shown(key, 60)} as {first} and as {kind}")
+        return values
 
-    return _Machine(storage).run(archive.read(entries[0]))
+    return _Machine(storage, _MOST_COPIED + 2 * sum(sizes.values())).run(archive.read(entries[0]))
 
 
 def _mapped(archive: ZipFile, name: str, path: Path, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Return the numbers of an entry as a map of the file; None where it is compressed or empty."""
+    """Return the numbers of an entry as a map of the file; None where it is empty."""
     entry = archive.getinfo(name)
-    if entry.compress_type != ZIP_STORED or not entry.file_size:
+    if not entry.file_size:
         return None
     with path.open("rb") as file:
         file.seek(entry.header_offset)
         header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-        raise _Refused(f"its entry {name} has no header")
+        raise _Refused(f"it is damaged: its entry {shown(name, 80)} has no header")
     begin = entry.header_offset + _LOCAL_HEADER + sum(int.from_bytes(header[i : i + 2], "little") for i in (26, 28))
     if begin + entry.file_size > path.stat().st_size:
-        raise _Refused(f"its entry {name} ends beyond the file")
+        raise _Refused(f"it is damaged: its entry {shown(name, 80)} ends beyond the file")
     return np.memmap(path, dtype, "r", begin, (entry.file_size // dtype.itemsize,))
 
 
@@ -130,16 +143,22 @@ class _Machine:
 
     Args:
         storage: Returns the numbers of a storage by type and key.
+        most_copied: Most bytes of tensors that are copied from storages.
     """
 
-    def __init__(self, storage: Callable[[str, str], NDArray[Any]]) -> None:
+    def __init__(self, storage: Callable[[str, str], NDArray[Any]], most_copied: int) -> None:
         self._storage = storage
+        self._left = most_copied
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
     def run(self, instructions: bytes) -> Any:
         """Return the value that the instructions describe."""
-        for opcode, argument, _ in pickletools.genops(instructions):
+        kept = 0
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(instructions)):
+            kept += _KEEPING.get(opcode.name, 0)
+            if number > _MOST_INSTRUCTIONS or kept > _MOST_KEPT:
+                raise _Refused(f"its data.pkl has more than {_MOST_KEPT:,} collections and texts")
             if opcode.name == "STOP":
                 return self._stack.pop()
             self._follow(opcode.name, argument)
@@ -154,9 +173,9 @@ class _Machine:
         elif name in _LITERALS:
             stack.append(argument)
         elif name in ("GLOBAL", "STACK_GLOBAL"):
-            words = argument if name == "GLOBAL" else " ".join(reversed([str(stack.pop()), str(stack.pop())]))
+            words = argument if name == "GLOBAL" else " ".join(reversed([_text(stack.pop()), _text(stack.pop())]))
             if words not in _KNOWN:
-                raise _Refused(f"it holds an object of {words.replace(' ', '.')}")
+                raise _Refused(f"it holds an object of {shown(words.replace(' ', '.'), 80)}")
             stack.append(_Global(words))
         elif name in ("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"):
             self._memo[len(self._memo) if name == "MEMOIZE" else int(argument)] = stack[-1]
@@ -175,53 +194,92 @@ class _Machine:
             stack[-count:] = [tuple(stack[-count:])]
         elif name == "APPEND":
             value = stack.pop()
-            stack[-1].append(value)
+            self._last(list).append(value)
         elif name == "SETITEM":
             value, key = stack.pop(), stack.pop()
-            stack[-1][key] = value
+            self._last(dict)[_key(key)] = value
         else:
             raise _Refused(f"its data.pkl has the instruction {name}")
+
+    def _last(self, kind: type[_C]) -> _C:
+        """Return the value on top of the stack, which is a collection of a kind."""
+        if not isinstance(value := self._stack[-1], kind):
+            raise _Refused(f"it adds to a value that is no {kind.__name__}")
+        return value
 
     def _group(self, name: str) -> None:
         """Follow an instruction on all values above the last mark."""
         values = []
-        while not isinstance(value := self._stack.pop(), _Mark):
+        while (value := self._stack.pop()) is not _MARK:
             values.append(value)
         values.reverse()
-        if name in ("TUPLE", "LIST", "FROZENSET"):
-            self._stack.append({"TUPLE": tuple, "LIST": list, "FROZENSET": frozenset}[name](values))
+        if name in ("TUPLE", "LIST"):
+            self._stack.append(tuple(values) if name == "TUPLE" else values)
+        elif name == "FROZENSET":
+            self._stack.append(frozenset(map(_key, values)))
         elif name in ("DICT", "SETITEMS"):
-            pairs = dict(zip(values[::2], values[1::2], strict=True))
+            pairs = dict(zip(map(_key, values[::2]), values[1::2], strict=True))
             if name == "DICT":
                 self._stack.append(pairs)
             else:
-                self._stack[-1].update(pairs)
+                self._last(dict).update(pairs)
         elif name == "APPENDS":
-            self._stack[-1].extend(values)
+            self._last(list).extend(values)
         else:
-            self._stack[-1].update(values)
+            self._last(set).update(map(_key, values))
 
     def _stored(self, words: Any) -> NDArray[Any]:
         """Return the storage that a persistent id names: ``("storage", type, key, location, numbers)``."""
+        if not isinstance(words, tuple) or len(words) != 5:
+            raise _Refused("it refers to what is no storage")
         kind, of, key, _, count = words
         name = of.name.partition(" ")[2] if isinstance(of, _Global) else ""
-        if kind != "storage" or name not in _TYPES:
-            raise _Refused(f"it refers to {words!r}")
-        values = self._storage(name, str(key))
-        if len(values) < count:
-            raise _Refused(f"storage {key} has {len(values):,} numbers, not {count:,}")
+        if not isinstance(kind, str) or kind != "storage" or name not in _TYPES:
+            raise _Refused(f"it refers to {shown(kind, 40) if isinstance(kind, str) else 'what'}, which is no storage")
+        values = self._storage(name, _text(key))
+        if not isinstance(count, int) or not 0 <= count <= len(values):
+            raise _Refused(f"storage {shown(key, 40)} has {len(values):,} numbers, not as many as it says")
         return values.view(_BFloat) if name == "BFloat16Storage" else values
 
     def _made(self, what: Any, given: Any) -> Any:
         if not isinstance(what, _Global):
             raise _Refused("it calls what is no function")
-        if what.name == _TENSOR:
-            return _tensor(*given[:4])
-        if what.name in _SETS:
-            return set(given[0]) if given else set()
+        if not isinstance(given, tuple):
+            raise _Refused(f"it calls {what.name.replace(' ', '.')} without a tuple of values")
+        if what.name == _TENSOR and len(given) >= 4:
+            return self._tensor(*given[:4])
+        if what.name in _SETS and all(isinstance(part, (list, tuple)) for part in given[:1]):
+            return set(map(_key, given[0])) if given else set()
         if what.name == _ORDERED and not given:
             return {}
         raise _Refused(f"it calls {what.name.replace(' ', '.')} with {len(given)} values")
+
+    def _tensor(self, values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
+        """Return a tensor of a storage; the bytes of all tensors that are copied are counted."""
+        found = _strided(values, offset, size, stride)
+        halves = values.dtype == _BFloat
+        if halves or not found.flags.c_contiguous:
+            self._left -= found.size * (8 if halves else found.itemsize)  # of two bytes and of four, on the way
+            if self._left < 0:
+                raise _Refused("its tensors repeat their storages again and again")
+        if halves:
+            return (found["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
+        return np.ascontiguousarray(found).reshape(size)
+
+
+def _text(value: Any) -> str:
+    """Return a text of the file; anything else may take for ever to print."""
+    if not isinstance(value, str):
+        raise _Refused(f"it names something by a value of type {type(value).__name__}, not by a text")
+    return value
+
+
+def _key(value: Any) -> Any:
+    """Return a key of a dictionary or a member of a set, whose hash is quick and not chosen by the file's author."""
+    if isinstance(value, str | float | bool | None) or (isinstance(value, int) and abs(value) < _MOST_WIDE):
+        return value
+    what = "number of more than 64 bits" if isinstance(value, int) else f"value of type {type(value).__name__}"
+    raise _Refused(f"it has a {what} as a key or in a set; keys are numbers and texts")
 
 
 _BFloat = np.dtype([("upper", "<u2")])  # the upper half of a float32
@@ -234,30 +292,34 @@ _CONSTANTS: dict[str, Callable[[], Any]] = {
     "EMPTY_LIST": list,
     "EMPTY_DICT": dict,
     "EMPTY_SET": set,
-    "MARK": _Mark,
+    "MARK": lambda: _MARK,
 }
 _LITERALS = (
     *("BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "BINFLOAT", "FLOAT"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
 )
 _GROUPS = ("TUPLE", "LIST", "DICT", "FROZENSET", "APPENDS", "SETITEMS", "ADDITEMS")
+_KEEPING: dict[str, int] = {  # instruction -> how often it counts against _MOST_KEPT; a tensor takes some hundred bytes
+    **dict.fromkeys(("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"), 1),
+    **dict.fromkeys(("LIST", "DICT", "FROZENSET", "GLOBAL", "STACK_GLOBAL"), 1),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT", "MEMOIZE"), 1),
+    "REDUCE": 8,
+}
 
 
-def _tensor(values: NDArray[Any], offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> NDArray[Any]:
-    """Return a tensor of a storage; its last number must lie inside the storage."""
-    if not isinstance(values, np.ndarray) or len(size) != len(stride):
-        raise _Refused("a tensor has no storage")
-    if offset < 0 or any(number < 0 for number in (*size, *stride)):
-        raise _Refused(f"a tensor has the offset {offset}, sizes {size} and strides {stride}")
-    if math.prod(size) > max(len(values), _MOST_REPEATED):
-        raise _Refused(f"a tensor of the sizes {size} repeats a storage of {len(values):,} numbers")
+def _strided(values: Any, offset: Any, size: Any, stride: Any) -> NDArray[Any]:
+    """Return a tensor of a storage as a view; its last number must lie inside the storage."""
+    if not isinstance(values, np.ndarray) or not isinstance(size, tuple) or not isinstance(stride, tuple):
+        raise _Refused("a tensor has no storage, or no size")
+    numbers = (offset, *size, *stride)
+    if len(size) != len(stride) or not all(type(n) is int and 0 <= n < _MOST_WIDE for n in numbers):
+        raise _Refused("a tensor has an offset, sizes and strides that do not fit together")
+    if len(size) > _MOST_AXES or math.prod(size) > max(len(values), _MOST_REPEATED):
+        raise _Refused(f"a tensor of the sizes {size[:_MOST_AXES]} repeats a storage of {len(values):,} numbers")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if all(size) and last >= len(values):
         raise _Refused(f"a tensor ends at number {last:,} of a storage of {len(values):,}")
     bytes_ = values.itemsize
-    found = np.lib.stride_tricks.as_strided(
+    return np.lib.stride_tricks.as_strided(
         values[offset : offset + 1] if all(size) else values[:0], size, [step * bytes_ for step in stride]
     )
-    if values.dtype == _BFloat:
-        return (found["upper"].astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return np.ascontiguousarray(found).reshape(size)

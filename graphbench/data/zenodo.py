@@ -51,14 +51,14 @@ class ZenodoFiles:
         try:
             with closing(urlopen(address, timeout=_TIMEOUT)) as answer:
                 content: Any = json.loads(answer.read(_MOST_BYTES))
-        except (URLError, HTTPException, OSError, ValueError) as error:
+        except (URLError, HTTPException, OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "reason", None) or error
             raise StoreError(
                 f"{address} cannot be read ({reason}); try again later, or get {', '.join(self.names)} by other means "
                 "and give their folder"
             ) from error
         files = content.get("files") if isinstance(content, dict) else None
-        given = {own.get("key"): own for own in files if isinstance(own, dict)} if isinstance(files, list) else {}
+        given = {str(own.get("key")): own for own in files if isinstance(own, dict)} if isinstance(files, list) else {}
         found = {}
         for name in self.names:
             own = given.get(name, {})

@@ -4,53 +4,65 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import EvaluationError
+from graphbench.evaluation.array_headers import require_declared_sizes
 
 _NUMPY_STARTS = (b"\x93NUMPY", b"PK")  # .npy, and .npz, which is a ZIP file
 _PICKLE_START = b"\x80"  # of files of pickle.dump, and of torch.save before PyTorch 1.6
+LEAST_ARRAY_BYTES = 1 << 26
+"""Bytes of arrays that are read from a file of any size."""
+
+MOST_GROWTH = 100
+"""How many times its own size a file may unpack to where nothing says how large its arrays should be."""
+
 _INSTEAD = "write the numbers with numpy.save(file, predictions.numpy())"
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def most_unpacked(path: Path) -> int:
+    """Return the most bytes of arrays that a file of its size can plausibly unpack to."""
+    return LEAST_ARRAY_BYTES + MOST_GROWTH * (path.stat().st_size if path.is_file() else 0)
+
+
+def read_arrays(path: Path, most_bytes: int | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of a ``.npz`` file, or that of a ``.npy`` file under the name ``y_pred``.
 
+    Args:
+        path: The file.
+        most_bytes: Most bytes of all arrays together; None for what :func:`most_unpacked` says. What the file declares
+            is compared before anything is loaded, as a small file can unpack to any size.
+
     Raises:
-        EvaluationError: If the file cannot be read or holds something else: what ``torch.save`` or ``pickle`` wrote, no
-            numbers, or a single value.
+        EvaluationError: If the file cannot be read, is damaged, encrypted or too large, or holds something else: what
+            ``torch.save`` or ``pickle`` wrote, no numbers, or a single value.
     """
     _require_numpy_file(path)
-    try:
+    require_declared_sizes(path, most_unpacked(path) if most_bytes is None else most_bytes)
+    with damage_named(path, EvaluationError, "write the predictions again with numpy.save"):
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             arrays = {"y_pred": loaded}
         else:
             with loaded:
                 arrays = {name: loaded[name] for name in loaded.files}
-    except (OSError, ValueError, EOFError, BadZipFile, NotImplementedError, MemoryError) as error:
-        reason = "it holds Python objects, not numbers" if "pickle" in str(error) else error
-        raise EvaluationError(f"cannot read predictions from {path}: {reason}; write them with numpy.save") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise EvaluationError(f"{path}: its entry {name!r} is no array; write the file with numpy.savez")
+    for array in arrays.values():
         if array.ndim == 0:
             raise EvaluationError(f"{path} holds the single value {array}; save one row per item")
     return arrays
 
 
 def _require_numpy_file(path: Path) -> None:
-    try:
+    if not path.exists():
+        raise EvaluationError(f"cannot read predictions from {path}: the file does not exist")
+    with damage_named(path, EvaluationError, "write the predictions again with numpy.save"):
         with path.open("rb") as file:
             start = file.read(max(map(len, _NUMPY_STARTS)))
         by_torch = start.startswith(_PICKLE_START) or (start.startswith(b"PK") and _is_of_torch(path))
-    except FileNotFoundError:
-        raise EvaluationError(f"cannot read predictions from {path}: the file does not exist") from None
-    except (OSError, ValueError, BadZipFile) as error:
-        raise EvaluationError(f"cannot read predictions from {path}: {error}; write them with numpy.save") from error
     if not start:
         raise EvaluationError(f"the predictions {path} are an empty file; write them with numpy.save")
     if by_torch:

@@ -6,10 +6,11 @@ import math
 import struct
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import EvaluationError
 
 MOST_ARRAYS = 256
@@ -30,16 +31,11 @@ def require_declared_sizes(path: Path, most_bytes: int) -> int:
             says, holds Python objects or records, or is encrypted; there are more than :data:`MOST_ARRAYS`, two of one
             name, or something else among them; or the file cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # as numpy.load decides, whatever the file is called
-                return _bytes_of_archive(path, most_bytes)
-            file.seek(0)
-            return _bytes_of_array(file, path.stat().st_size, str(path), most_bytes)
-    except EvaluationError:
-        raise
-    except Exception as error:  # zipfile and numpy raise many classes on damaged files
-        raise EvaluationError(f"{path} is no array file: {error}; write it with numpy.save or numpy.savez") from error
+    with damage_named(path, EvaluationError, "write it again with numpy.save or numpy.savez"), path.open("rb") as file:
+        if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # as numpy.load decides, whatever the file is called
+            return _bytes_of_archive(path, most_bytes)
+        file.seek(0)
+        return _bytes_of_array(file, path.stat().st_size, str(path), most_bytes)
 
 
 def _require_small_directory(path: Path) -> None:
@@ -71,11 +67,7 @@ def _require_small_directory(path: Path) -> None:
 
 def _bytes_of_archive(path: Path, most_bytes: int) -> int:
     _require_small_directory(path)
-    try:
-        archive = ZipFile(path)
-    except BadZipFile as error:
-        raise EvaluationError(f"{path} is no .npz file: {error}; write it with numpy.savez") from error
-    with archive:
+    with ZipFile(path) as archive:
         members = archive.infolist()
         names = [member.filename for member in members]
         if len(members) > MOST_ARRAYS:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphbench.core.casting import overflowing
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.weather.channels import variable_and_level
 from graphbench.evaluation.climatology import Climatology
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.graphs import is_graphs, one_batch
-from graphbench.evaluation.inputs import as_array
+from graphbench.evaluation.inputs import Table, as_array, refuse_large
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.metrics.weather import WeatherSums
 from graphbench.evaluation.score import Score
@@ -217,6 +218,16 @@ class ForecastEvaluator(BaseEvaluator):
                 f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel {self.channels[c]}; "
                 "predictions must be finite"
             )
+        overflow = np.argwhere(overflowing(predicted, change.dtype))
+        if len(overflow):
+            t, p, c = overflow[0].tolist()
+            raise EvaluationError(
+                f"y_pred is {predicted[t, p, c]} at time {t} of this update, point {p}, channel {self.channels[c]}; it "
+                f"overflows {change.dtype}, the type of the targets: check the model for divergence"
+            )
+        for name, values in (("the targets", change), ("y_pred", predicted)):
+            rows = values.reshape(-1, wide)
+            refuse_large(Table(name, rows))
         if states is None or hours is None or self.climatology is None:
             sums.add(change, predicted, change=change)
             return

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.casting import overflowing
 from graphbench.core.errors import EvaluationError
 from graphbench.core.foreign import class_name, text_of
 from graphbench.data.answers import exact_match
@@ -65,6 +66,8 @@ def checked_items(
     for table in (truth, predicted):
         check_finite(table, graph)
     expected = _checked_truth(feature, truth, predicted)
+    if feature.kind is Kind.SCALAR:
+        refuse_overflow(predicted, truth.values.dtype)
     values = _predicted_values(feature, predicted, scale, graph, num_graphs)
     if values.shape != expected.shape:
         raise EvaluationError(
@@ -218,7 +221,7 @@ def _checked_batch(batch: Any, rows: int) -> Array:
         raise EvaluationError(f"batch has shape {graph.shape}; give one graph index for each of the {rows} rows")
     if graph.dtype.kind not in "iu":
         raise EvaluationError(f"batch has dtype {graph.dtype}; give integer graph indices")
-    refuse(Table("batch", graph), (graph < 0) | _too_large(graph), "graph indices are whole numbers from 0 on")
+    refuse(Table("batch", graph), (graph < 0) | too_large(graph), "graph indices are whole numbers from 0 on")
     return graph.astype(np.int64)
 
 
@@ -272,7 +275,29 @@ def refuse(table: Table, bad: Array, allowed: str) -> None:
         raise EvaluationError(f"{table.name} holds {_first(table.values, bad)} at {_place(bad)}; {allowed}")
 
 
-def _too_large(values: Array) -> Array:
+def refuse_overflow(table: Table, dtype: np.dtype[Any]) -> None:
+    """Refuse finite predictions that the type of the targets cannot hold: no model whose outputs have it gives them.
+
+    Raises:
+        EvaluationError: With the first one and its place.
+    """
+    allowed = f"it overflows {dtype}, the type of the targets; check the model for divergence"
+    refuse(table, overflowing(table.values, dtype), allowed)
+
+
+def refuse_large(table: Table) -> None:
+    """Refuse numbers whose squares overflow.
+
+    Raises:
+        EvaluationError: With the first one and its place.
+    """
+    values = table.values
+    if values.dtype.kind == "f" and values.dtype.itemsize >= 8:  # smaller ones cannot be that large
+        remedy = "check the model for divergence" if table.name.startswith("y_pred") else "check the data"
+        refuse(table, np.abs(values) > _LARGEST, f"squares of numbers above {_LARGEST:g} overflow; {remedy}")
+
+
+def too_large(values: Array) -> Array:
     """Return which values are too large for int64."""
     return values > _MOST_INTEGER if values.dtype.itemsize >= 4 else np.zeros(values.shape, bool)
 
@@ -289,9 +314,7 @@ def _scalar_values(feature: Feature, table: Table) -> Array:
             f"{table.name} has shape {values.shape}; {feature.name!r} is a {feature.type_name}: give [items, {width}], "
             "one column per channel"
         )
-    remedy = "check the model for divergence" if table.name.startswith("y_pred") else "check the data"
-    if values.dtype.kind == "f" and values.dtype.itemsize >= 8:  # smaller ones cannot be that large
-        refuse(table, np.abs(values) > _LARGEST, f"squares of numbers above {_LARGEST:g} overflow; {remedy}")
+    refuse_large(table)
     return values.astype(np.float64)
 
 
@@ -300,7 +323,7 @@ def _class_numbers(feature: Feature, table: Table) -> Array:
     if values.ndim != 1:
         raise EvaluationError(f"{table.name} has shape {values.shape}; give one label ({feature.type_name}) per item")
     what = f"class numbers 0 to {feature.classes - 1}" if feature.classes else "node numbers from 0"
-    bad = (values < 0) | _too_large(values) | (values != np.floor(values))
+    bad = (values < 0) | too_large(values) | (values != np.floor(values))
     if feature.classes:
         bad |= values >= feature.classes
     refuse(table, bad, f"{feature.name!r} ({feature.type_name}) takes {what}")

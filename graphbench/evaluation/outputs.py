@@ -10,7 +10,18 @@ import numpy as np
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.graphs import is_graphs, one_batch
-from graphbench.evaluation.inputs import Array, ScoreScale, Table, as_array, check_finite, mask_labels, refuse
+from graphbench.evaluation.inputs import (
+    Array,
+    ScoreScale,
+    Table,
+    as_array,
+    check_finite,
+    mask_labels,
+    refuse,
+    refuse_large,
+    refuse_overflow,
+    too_large,
+)
 
 MASKED = -1
 _ONE_HOT = (Kind.CATEGORICAL, Kind.MASK_ONE, Kind.POINTER, Kind.PERMUTATION)
@@ -144,6 +155,9 @@ def _check_truth(feature: Feature, table: Table, nodes: int | None) -> None:
 def _prediction(feature: Feature, expected: Table, found: Table, nodes: int | None, scale: ScoreScale) -> Array:
     values = found.values
     if feature.kind is Kind.SCALAR:
+        refuse_large(expected)
+        refuse_overflow(found, expected.values.dtype)
+        refuse_large(found)
         return values.astype(np.float64)
     left_out = (expected.values == MASKED) & (values == MASKED)
     if feature.kind is Kind.MASK:
@@ -156,7 +170,7 @@ def _check_numbers(feature: Feature, table: Table, nodes: int | None, left_out: 
     """Refuse what is no class number or no node number."""
     values, most = table.values, feature.classes or nodes
     what = f"{'class' if feature.classes else 'node'} numbers " + (f"0 to {most - 1}" if most else "from 0")
-    bad = (values < 0) | (values != np.floor(values))
+    bad = (values < 0) | too_large(values) | (values != np.floor(values))
     if most:
         bad |= values >= most
     refuse(table, bad & ~left_out, f"{feature.name!r} ({feature.type_name}) takes {what}")

@@ -13,7 +13,7 @@ from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import BaseEvaluator, targets_of
 from graphbench.evaluation.graphs import is_graphs, one_batch
-from graphbench.evaluation.inputs import ScoreScale, Table, as_array, check_finite, refuse
+from graphbench.evaluation.inputs import ScoreScale, Table, as_array, check_finite, refuse, refuse_overflow
 from graphbench.evaluation.metrics import METRICS, metric
 from graphbench.evaluation.metrics.selection import SelectedInstances, SelectionSums, mean_closed_gap
 from graphbench.evaluation.metrics.tally import Floats
@@ -189,8 +189,9 @@ class SelectionEvaluator(BaseEvaluator):
             raise EvaluationError("batch is given, but every row is an instance of its own; leave batch out")
         graphs = one_batch(y_true) if is_graphs(y_true) else None
         found = y_true if graphs is None else {f.name: targets_of(graphs, f)[0] for f in self.outputs}
-        costs = checked_costs(self._table(found, "y_true"), "y_true", len(self.names))
-        choices = self._choices(y_pred, len(costs))
+        table = self._table(found, "y_true")
+        costs = checked_costs(table, "y_true", len(self.names))
+        choices = self._choices(y_pred, len(costs), table.dtype)
         overhead = self._own_overhead(graphs) if overhead is None else overhead
         sums.add(SelectedInstances(costs, choices, _checked_overhead(overhead, len(costs))))
 
@@ -217,8 +218,8 @@ class SelectionEvaluator(BaseEvaluator):
             raise EvaluationError(f"{name} has columns of different lengths: {lengths}; give one value per instance")
         return np.stack([column.reshape(-1) for column in columns], axis=1)
 
-    def _choices(self, y_pred: Any, count: int) -> NDArray[np.int64]:
-        """Return the column that predictions choose for each instance."""
+    def _choices(self, y_pred: Any, count: int, dtype: np.dtype[Any]) -> NDArray[np.int64]:
+        """Return the column that predictions choose for each instance; ``dtype`` is that of the true costs."""
         values = self._table(y_pred, "y_pred")
         if not isinstance(y_pred, Mapping) and (values.dtype.kind != "f" or self.scores is ScoreScale.LABEL):
             return _checked_choices(values, "y_pred", count, len(self.names))
@@ -229,6 +230,7 @@ class SelectionEvaluator(BaseEvaluator):
             )
         check_finite(Table("y_pred", values), None)
         if isinstance(y_pred, Mapping):
+            refuse_overflow(Table("y_pred", values), dtype)
             values = -values.astype(np.float64)
         elif self.scores is ScoreScale.PROBABILITY:
             refuse(Table("y_pred", values), (values < 0) | (values > 1), "probabilities lie in [0, 1]")

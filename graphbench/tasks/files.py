@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import atomic_path, write_text
+from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES
 from graphbench.evaluation.class_names import NO_CLASS, answered_classes
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +29,33 @@ Arrays = dict[str, NDArray[Any]]
 OF_WORDS = (".txt", ".jsonl")  # endings of files of texts
 SAME_LIMIT = "give the --limit that the predictions were made with, or none"
 SINGLE = "y_pred"  # name of the array of a single output
+MOST_ANSWER = 1 << 25
+"""Characters of a line with an answer: structures are lines of some megabytes, texts of language models far less."""
+
+SPARE = 4
+"""How many times as large as float64 numbers of all outputs the arrays of a file may be, together with others in it."""
 
 
 def are_words(path: Path) -> bool:
     """Return whether a file holds texts, by its ending."""
     return path.suffix in OF_WORDS
+
+
+def most_array_bytes(split: GraphDataset, *, items: int | None = None, columns: int = 0) -> int:
+    """Return the most bytes that arrays of predictions for a split can plausibly have.
+
+    They hold one row per graph, node or edge for every output, with a column per class or channel.
+
+    Args:
+        split: The split.
+        items: Number of rows of all graphs together; None for one per graph and node, and two per edge.
+        columns: Number of columns of all outputs together, where the outputs' types do not say it.
+    """
+    samples = split.samples
+    if items is None:
+        items = len(samples) + int(samples.num_nodes.sum()) + 2 * int(samples.num_edges.sum())
+    width = sum(feature.width * max(feature.classes or 1, 1) for feature in split.card.outputs)
+    return LEAST_ARRAY_BYTES + SPARE * np.dtype(np.float64).itemsize * items * max(width, columns, 1)
 
 
 def rows_of_output(found: Arrays, names: Sequence[str], path: Path) -> Arrays:
@@ -80,12 +105,14 @@ def read_texts(path: Path) -> list[str]:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
         with path.open(encoding="utf-8", newline="\n") as file:  # a carriage return alone ends no line
-            lines = [line.removesuffix("\r") for line in file.read().removesuffix("\n").split("\n")]
+            lines = [line.removesuffix("\n").removesuffix("\r") for line in limited_lines(file, MOST_ANSWER)]
     except FileNotFoundError:
         raise EvaluationError(f"cannot read answers from {path}: the file does not exist") from None
+    except FileFault as error:
+        raise EvaluationError(f"{path} {error}; write one answer per line") from error
     except (OSError, ValueError) as error:
         raise EvaluationError(f"cannot read answers from {path}: {error}; write UTF-8, one answer per line") from error
-    if lines == [""]:
+    if lines in ([], [""]):
         raise EvaluationError(f"the answers {path} are an empty file; write one answer per line")
     if path.suffix == ".txt":
         return lines

@@ -25,7 +25,7 @@ from graphbench.evaluation.groups import QUANTITIES
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.linear_forecasts import fit_linear_forecast
 from graphbench.tasks.base import FurtherBatches, Task
-from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.rollouts import Rollout, RolloutOptions, Stepper, rollout_starts, rollouts
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ class ForecastTask(Task):
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), from an array ``[times, points, channels]`` or with a row per time and point."""
-        array = rows_of_output(read_arrays(path), [self.output], path)[self.output]
+        array = rows_of_output(read_arrays(path, most_array_bytes(split)), [self.output], path)[self.output]
         wide, times = len(self.channels), len(split)
         if array.shape[-1] != wide or array.size % (times * wide):
             raise EvaluationError(

@@ -13,7 +13,7 @@ from graphbench.core.errors import CardError
 from graphbench.data.domain import find_judge
 from graphbench.data.judges import Judge
 from graphbench.evaluation.answer_files import FlatAnswers, numbered_files
-from graphbench.evaluation.array_files import read_arrays
+from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES, most_unpacked, read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.generated import GeneratedEvaluator
 from graphbench.tasks.base import Task
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphbench.data.samples import Samples
 
 _AT_ONCE = 4096
+_MOST_ANSWER = 1 << 22  # bytes of the arrays of an answer, on average over the samples: some ten thousand nodes
 
 
 class GenerateTask(Task):
@@ -144,7 +145,7 @@ class GenerateTask(Task):
             require_lines(path, len(lines), len(split), f"{self.card.address} {split.split}", "sample")
             answers = [line.encode() for line in lines]
         else:
-            answers = FlatAnswers(read_arrays(path), path, len(split), self.judge)
+            answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.judge)
         first = 0
         for batch in split.batches(_AT_ONCE):
             yield batch, answers[first : first + batch.num_graphs]
@@ -155,3 +156,8 @@ class GenerateTask(Task):
         parts = [self.judge.arrays(answers) for answers in predictions]
         joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
         return write_arrays(path, joined)
+
+
+def _most_bytes(path: Path, samples: int) -> int:
+    """Return the most bytes that the flat arrays of answers in a file can plausibly have."""
+    return min(LEAST_ARRAY_BYTES + samples * _MOST_ANSWER, most_unpacked(path))

@@ -27,6 +27,7 @@ from graphbench.tasks.files import (
     are_words,
     classes_of_words,
     has_named_classes,
+    most_array_bytes,
     rows_of_output,
     write_arrays,
 )
@@ -161,7 +162,7 @@ class PredictTask(Task):
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, predictions), with one row per item of every output."""
-        arrays = rows_of_output(read_arrays(path), [f.name for f in self.card.outputs], path)
+        arrays = rows_of_output(read_arrays(path, most_array_bytes(split)), [f.name for f in self.card.outputs], path)
         taken = dict.fromkeys(arrays, 0)
         for batch in split.batches(_AT_ONCE):
             stops = {name: first + len(batch[name]) for name, first in taken.items()}

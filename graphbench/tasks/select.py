@@ -18,7 +18,15 @@ from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics.selection import TIED
 from graphbench.evaluation.selection import SelectionEvaluator, checked_costs, checked_train_costs
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import SAME_LIMIT, SINGLE, are_words, read_texts, rows_of_output, write_arrays
+from graphbench.tasks.files import (
+    SAME_LIMIT,
+    SINGLE,
+    are_words,
+    most_array_bytes,
+    read_texts,
+    rows_of_output,
+    write_arrays,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -257,12 +265,16 @@ class SelectTask(Task):
         An array ``reads`` of the file holds the names of the inputs that the selector reads.
         """
         if self._cost_of_input and not are_words(path):
-            reads = read_arrays(path).get(_READS)
+            reads = self._read_arrays(path, split).get(_READS)
             if reads is None:
                 inputs = " and ".join(self._cost_of_input)
                 logger.warning("%s does not say what was read, so each choice pays for %s (array reads)", path, inputs)
             self.overhead = self._costs_of(self._cost_of_input if reads is None else reads.tolist(), path)
         return super().score_file(path, split, scores)
+
+    def _read_arrays(self, path: Path, split: GraphDataset) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a file; a row has at most a number for every algorithm, or one for every output."""
+        return read_arrays(path, most_array_bytes(split, columns=len(self.algorithms)))
 
     def _costs_of(self, inputs: Iterable[str], path: Path) -> tuple[str, ...]:
         """Return the features that hold the costs of inputs."""
@@ -282,7 +294,7 @@ class SelectTask(Task):
         is chosen), or an array ``[S]`` of every output (predicted costs, of which the lowest is chosen); or it is a
         text with the name of an algorithm in every line.
         """
-        found = {SINGLE: self._named_choices(path)} if are_words(path) else read_arrays(path)
+        found = {SINGLE: self._named_choices(path)} if are_words(path) else self._read_arrays(path, split)
         single = not any(name in found for name in self.names)
         arrays = rows_of_output(found, [SINGLE] if single else self.names, path)
         for name, rows in arrays.items():

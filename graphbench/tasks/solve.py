@@ -17,7 +17,7 @@ from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.metrics.solutions import SolutionSums, SolvedGraphs
 from graphbench.evaluation.solutions import SolutionEvaluator, Solutions, decode
 from graphbench.tasks.base import Task, in_memory
-from graphbench.tasks.files import SAME_LIMIT, SINGLE, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
     from graphbench.data.samples import Samples
 
+_MOST_COLUMNS = 16  # of scores of a node, such as those of colours
 _AT_ONCE = 4096
 
 
@@ -142,9 +143,9 @@ class SolveTask(Task):
 
     def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
         """Yield (batch, rows): solutions, or scores that are decoded; one row per node, graph after graph."""
-        name = self.card.outputs[0].name
-        loaded = rows_of_output(read_arrays(path), [name], path)[name]
-        nodes = int(split.flat.node_ptr[-1])
+        name, nodes = self.card.outputs[0].name, int(split.flat.node_ptr[-1])
+        most_bytes = most_array_bytes(split, items=nodes, columns=_MOST_COLUMNS)
+        loaded = rows_of_output(read_arrays(path, most_bytes), [name], path)[name]
         if len(loaded) != nodes:
             raise EvaluationError(
                 f"{path} has {len(loaded):,} rows, the graphs of {self.card.address} {split.split} have {nodes:,} "

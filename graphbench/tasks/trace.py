@@ -14,7 +14,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.traces import TraceEvaluator, trivial_outputs
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import SAME_LIMIT, rows_of_output, write_arrays
+from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -153,7 +153,10 @@ class TraceTask(Task):
         sizes need the flat form.
         """
         names = [feature.name for feature in self.card.outputs]
-        arrays = rows_of_output(read_arrays(path), names, path)
+        nodes = split.samples.num_nodes.astype(np.int64)
+        pairs = int((nodes**2).sum())  # which have rows where edges are complete
+        most_bytes = most_array_bytes(split, items=len(split) + int(nodes.sum()) + pairs)
+        arrays = rows_of_output(read_arrays(path, most_bytes), names, path)
         taken, sample = dict.fromkeys(names, 0), 0
         alike = len(np.unique(np.diff(split.flat.node_ptr))) == 1
         for batch in split.batches(_AT_ONCE if alike else 1):

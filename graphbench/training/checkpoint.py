@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import atomic_path, default_mode
 from graphbench.training.config import RunConfig
@@ -115,12 +116,12 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            facts = json.loads(metadata[_KEY])
+            facts = dict(json.loads(metadata[_KEY]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {path}; train the model first") from None
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged ({error}); {remedy}") from error
+    except Exception as error:  # safetensors and torch raise errors of many kinds on damaged files
+        raise CheckpointError(f"the checkpoint {path} {fault_of(error)}; {remedy}") from error
     words = metadata[_KEY]
     if _HASH in facts:
         metadata = {_HASH: facts.pop(_HASH)}

@@ -12,8 +12,16 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from graphbench.catalog.cards import draw_suffix
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.core.files import clear_errors, existing_parent, file_lock, refuse_foreign_links, remove_strays
+from graphbench.core.files import (
+    clear_errors,
+    existing_parent,
+    file_lock,
+    json_text,
+    refuse_foreign_links,
+    remove_strays,
+)
 from graphbench.core.untrusted import shown
 from graphbench.training.config import RunConfig, run_config_from_json
 from graphbench.training.overrides import flat
@@ -130,7 +138,11 @@ def load_config_of_run(folder: str | Path) -> RunConfig:
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise CheckpointError(f"{path.parent} is no run folder: it has no config.json; train the model first")
-    return run_config_from_json(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = json_text(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} {fault_of(error)}; restore it, or train the model again") from error
+    return run_config_from_json(text, str(path))
 
 
 def read_facts(path: Path, schema: type[_Facts], remedy: str) -> _Facts | None:
@@ -142,8 +154,8 @@ def read_facts(path: Path, schema: type[_Facts], remedy: str) -> _Facts | None:
     if not path.is_file():
         return None
     try:
-        return schema.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        return schema.model_validate_json(json_text(path))
+    except (OSError, ValueError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise CheckpointError(f"{path} cannot be read ({reason}); {remedy}") from error
 

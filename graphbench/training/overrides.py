@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from graphbench.core.errors import ConfigError
+from graphbench.core.yaml_text import YamlFault, loaded_yaml
 
 _FREE = {  # keys that change where, how often and how long a run works, or its repetition; not what is trained
     "training.seed",
@@ -33,9 +32,9 @@ def pair_of(text: str) -> tuple[str, Any]:
     if not sign or not key.strip():
         raise ConfigError(f"override {text!r} must have the form key=value, e.g. training.lr=3e-4")
     try:
-        return key.strip(), yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {text!r}: the value is not valid YAML: {error}") from error
+        return key.strip(), loaded_yaml(value)
+    except YamlFault as error:
+        raise ConfigError(f"override {text!r:.200}: the value is {error.reason}") from error
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

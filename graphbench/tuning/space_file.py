@@ -12,10 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic.fields import FieldInfo
 
 from graphbench.catalog.resources import data_files, folder_with
+from graphbench.core.damage import FileFault
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain
+from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
 from graphbench.reports.tuning.budgets import ladder
 from graphbench.training.config import RunConfig, load_config
 from graphbench.training.fidelity import STEPS
@@ -27,11 +29,6 @@ if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
 
     from graphbench.tuning.space_models import Parameter
-
-try:
-    from yaml import CSafeLoader as _SafeLoader
-except ImportError:  # PyYAML built without libyaml
-    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -260,19 +257,19 @@ def read_with_lines(path: Path, shown: str) -> tuple[Any, dict[Place, int]]:
         ConfigError: If the file cannot be read, is not YAML, or holds a key twice.
     """
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
-        node = loader.get_single_node()
-        lines = dict(_lines(node, (), shown))
-        return (None if node is None else loader.construct_document(node)), lines
+        text = yaml_text(path)
+        content = loaded_yaml(text, _Loader)
+        node = yaml.compose(text, Loader=_Loader)
+    except FileFault as error:
+        raise ConfigError(f"{shown}: {error}; is it a search space?") from None
+    except YamlFault as error:
+        raise ConfigError(f"{shown}{'' if error.line is None else f':{error.line}'}: {error.reason}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{shown}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise ConfigError(f"{shown}{line}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
+    return content, dict(_lines(node, (), shown))
 
 
-class _Loader(_SafeLoader):
+class _Loader(SafeLoader):  # type: ignore[misc]
     """A safe YAML loader that reads numbers with an exponent and no point."""
 
 

@@ -39,10 +39,10 @@ def test_predictions_are_read_or_refused_with_a_remedy(tmp_path):
     (tmp_path / "words.csv").write_text("aunt\nuncle\n")
     messages = {
         "empty.npy": "empty.npy are an empty file; write them with numpy.save",
-        "damaged.npz": "cannot read predictions from",
+        "damaged.npz": "damaged.npz is damaged",
         "unnamed.npz": "holds other; name the array y_pred",
         "single.npy": "holds the single value 3.0; save one row per item",
-        "objects.npy": "objects.npy: it holds Python objects, not numbers; write them with numpy.save",
+        "objects.npy": "objects.npy holds Python objects, which are never unpickled; write numbers with numpy.save",
         "words.csv": r"words.csv is no array file; write numbers with numpy.save .*into a .txt or .jsonl file",
         "absent.npy": "cannot read predictions from",
     }

@@ -38,21 +38,21 @@ def test_other_files(tmp_path: Path) -> None:
         (b"", "empty file"),
         (b"1,2,3\n", "is no array file; write numbers with numpy.save"),
         (pickle.dumps([1]), "was written with torch.save or pickle"),
-        (b"PK\x03\x04 and no more", "cannot read predictions"),
-        (b"\x93NUMPY\x01\x00", "cannot read predictions"),
+        (b"PK\x03\x04 and no more", "is damaged"),
+        (b"\x93NUMPY\x01\x00", "is damaged"),
     ):
         path.write_bytes(content)
         with pytest.raises(EvaluationError, match=words):
             read_arrays(path)
     np.save(path, np.array([None, 1]), allow_pickle=True)
-    with pytest.raises(EvaluationError, match="holds Python objects, not numbers"):
+    with pytest.raises(EvaluationError, match="holds Python objects"):
         read_arrays(path)
     np.save(path, np.array(3))
     with pytest.raises(EvaluationError, match="holds the single value 3; save one row per item"):
         read_arrays(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("notes.txt", "words")
-    with pytest.raises(EvaluationError, match=r"its entry 'notes\.txt' is no array"):
+    with pytest.raises(EvaluationError, match=r"has the entry 'notes\.txt', which is no array"):
         read_arrays(path)
-    with pytest.raises(EvaluationError, match="cannot read predictions"):
+    with pytest.raises(EvaluationError, match="cannot be read"):
         read_arrays(tmp_path)

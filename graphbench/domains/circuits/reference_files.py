@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphbench.core.damage import fault_of, limited_bytes
 from graphbench.core.errors import StoreError
 from graphbench.domains.circuits.devices import Device
 
 _NETS = {"0": "GND", "IN": "VIN", "OUT": "VOUT"}
 _NAME = re.compile(r"(Sa|Sb|C|L)([0-9]+)")
+MOST_BYTES = 1 << 28  # of a file of circuits; its lists take ten times as much memory
 _MICRO, _MEGA, _VIN = 1e-6, 1e6, 100.0
 
 
@@ -56,9 +58,9 @@ def read_simulated_circuits(path: str | Path) -> list[SimulatedCircuit]:
     """
     place = Path(path)
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{place} cannot be read as JSON: {error}") from error
+        content = json.loads(limited_bytes(place, MOST_BYTES))
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{place} cannot be read as JSON: {fault_of(error)}") from error
     if not isinstance(content, Mapping) or not content:
         raise StoreError(f"{place} holds no mapping of circuits")
     found = []

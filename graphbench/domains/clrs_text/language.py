@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from graphbench.data.dataset import GraphDataset
 
 _FORMAT = 1
+_MOST_LINE = 1 << 24  # bytes of an answer, with its prompt's key
 _AT_ONCE = 4096
 
 _Key = tuple[str, int, int, int, bool]
@@ -238,11 +240,13 @@ def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
     if not target.is_file():
         raise EvaluationError(f"there is no file of answers {target}; evaluate a model first")
     with clear_errors(target, "read"):
-        lines = target.read_bytes().split(b"\n")[:-1]
+        file = target.open("rb")
     try:
-        head = json.loads(lines[0])
-        model, found = str(head["model"]), head["format"]
-        answers = [Answer(**json.loads(line)) for line in lines[1:]] if found == _FORMAT else []
+        with file:
+            whole = (line for line in limited_lines(file, _MOST_LINE) if line.endswith(b"\n"))
+            head = json.loads(next(whole, b""))
+            model, found = str(head["model"]), head["format"]
+            answers = [Answer(**json.loads(line)) for line in whole] if found == _FORMAT else []
     except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise EvaluationError(f"{target} is no file of answers ({error}); choose another file") from error
     if found != _FORMAT:
@@ -258,9 +262,8 @@ def _answers_file(path: Path, model: str) -> Iterator[tuple[dict[_Key, Answer], 
         with clear_errors(path, "write"):
             file = open_no_link(path, "ab")
         with file:
-            content = path.read_bytes()
-            whole = content.rfind(b"\n") + 1  # a process that was killed may have left half a line behind it
-            name, answers = read_answers(path) if whole or not _line(head).startswith(content) else (model, [])
+            whole, begun = _whole_lines(path)  # a process that was killed may have left half a line behind them
+            name, answers = read_answers(path) if whole or not _line(head).startswith(begun) else (model, [])
             if name != model:
                 raise EvaluationError(f"{path} has answers of {name!r}, not of {model!r}; choose another file")
             file.truncate(whole)
@@ -284,6 +287,22 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _whole_lines(path: Path) -> tuple[int, bytes]:
+    """Return the number of bytes of the whole lines of a file of answers, and what follows them.
+
+    Raises:
+        EvaluationError: If a line is too long.
+    """
+    whole, line = 0, b""
+    with path.open("rb") as file:
+        try:
+            for line in limited_lines(file, _MOST_LINE):
+                whole += len(line) if line.endswith(b"\n") else 0
+        except FileFault as error:
+            raise EvaluationError(f"{path} {error}; choose another file") from error
+    return whole, b"" if line.endswith(b"\n") else line
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
 from graphbench.domains.clutrr.official_labels import NOT_STATED, PATH, noise_fault, typed_edges, verdict
 from graphbench.domains.clutrr.official_rows import COLUMNS, NAME, OfficialRow, named_people, parse_row
@@ -171,7 +172,7 @@ def _cells(path: Path) -> Iterator[Mapping[str, str]]:
     """Yield column -> text for each row of a file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.reader(lines, strict=True)
+            reader = csv.reader(limited_lines(lines), strict=True)
             header = next(reader, [])
             _check_header(path, header)
             empty = 0  # number of the first row of an empty run, which may be the file's end
@@ -188,6 +189,8 @@ def _cells(path: Path) -> Iterator[Mapping[str, str]]:
                 yield dict(zip(header, cells, strict=True))
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is not UTF-8 ({error}); save it as UTF-8 or take the file as published") from error
+    except FileFault as error:
+        raise StoreError(f"{path} {error}; take the file as published") from error
     except csv.Error as error:
         raise StoreError(f"{path} is no table of cells between commas ({error}); take the file as published") from error
     except StoreError:

@@ -21,6 +21,7 @@ from graphbench.data.checks import Row
 from graphbench.data.runs import offsets
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.sources import FileSource, refuse_other_draws
+from graphbench.data.store import file_sha256
 from graphbench.domains.clutrr.arrays import PuzzlesWithStories, chosen_samples
 from graphbench.domains.clutrr.official import (
     Finding,
@@ -153,7 +154,7 @@ def _content(folder: Path) -> str:
     path = folder
     try:
         for path in sorted(folder.glob("*.csv")):
-            digest.update(f"{path.name}|".encode() + hashlib.sha256(path.read_bytes()).digest())
+            digest.update(f"{path.name}|".encode() + bytes.fromhex(file_sha256(path)))
     except OSError as error:
         raise unreadable(path, error) from error
     return digest.hexdigest()[:16]

@@ -12,8 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
 
@@ -22,6 +24,9 @@ _KINDS = {"numeric": NUMERIC, "real": NUMERIC, "integer": NUMERIC, "string": STR
 _MISSING = "?"
 _BLANK = " \t\r\n"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_QUOTES = re.compile(r"'((?:[^'\\]|\\.)*+)'|\"((?:[^\"\\]|\\.)*+)\"", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _SPECIAL = re.compile(r"[\s,'\"%{}\\?]|^$")
 _SHOWN = 60  # characters of a faulty line that messages show
 
@@ -42,6 +47,11 @@ class Attribute:
     name: str
     kind: str = NUMERIC
     values: tuple[str, ...] = ()
+
+    @cached_property
+    def spelling(self) -> dict[str, str]:
+        """A value, or a value in lower case -> the first value of the attribute that it stands for."""
+        return {**{value.lower(): value for value in reversed(self.values)}, **{value: value for value in self.values}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +134,9 @@ def read_arff(path: Path) -> Arff:
     """
     try:
         with path.open(encoding="utf-8-sig", newline=None) as file:
-            return _parse(path, file)
+            return _parse(path, limited_lines(file))
+    except FileFault as error:
+        raise StoreError(f"{path} {error}; is it an ARFF file?") from error
     except UnicodeDecodeError as error:
         raise StoreError(f"{path} is no ARFF file: it holds bytes that are no UTF-8 text ({error.reason})") from error
     except OSError as error:
@@ -192,7 +204,8 @@ def _attribute(place: str, text: str) -> Attribute:
 def _word(place: str, text: str) -> tuple[str, str]:
     """Return the first word of a text, which may be quoted, and the rest."""
     if text[:1] in ("'", '"'):
-        return _quoted(place, text, 0)
+        name, end = _quoted(place, text, 0)
+        return name, text[end:]
     words = text.split(None, 1)
     if not words:
         raise StoreError(f"{place}: a name is missing")
@@ -200,20 +213,13 @@ def _word(place: str, text: str) -> tuple[str, str]:
     return head, brace + tail + (" " + words[1] if len(words) > 1 else "")
 
 
-def _quoted(place: str, text: str, start: int) -> tuple[str, str]:
-    """Return the content of the quotes that begin at ``start``, and what follows them."""
-    quote, letters, i = text[start], list[str](), start + 1
-    while i < len(text):
-        letter = text[i]
-        if letter == "\\" and i + 1 < len(text):
-            letters.append(_ESCAPES.get(text[i + 1], text[i + 1]))
-            i += 2
-            continue
-        if letter == quote:
-            return "".join(letters), text[i + 1 :]
-        letters.append(letter)
-        i += 1
-    raise StoreError(f"{place}: the quote {quote} of {text[start : start + _SHOWN]!r} is not closed")
+def _quoted(place: str, text: str, start: int) -> tuple[str, int]:
+    """Return the content of the quotes that begin at ``start``, and where they end."""
+    found = _QUOTES.match(text, start)
+    if found is None:
+        raise StoreError(f"{place}: the quote {text[start]} of {text[start : start + _SHOWN]!r} is not closed")
+    content = found[1] if found[1] is not None else found[2]
+    return _ESCAPED.sub(lambda letter: _ESCAPES.get(letter[1], letter[1]), content), found.end()
 
 
 def _values(place: str, text: str) -> list[tuple[str | None, bool]]:
@@ -222,21 +228,20 @@ def _values(place: str, text: str) -> list[tuple[str | None, bool]]:
         words = [word.strip(_BLANK) for word in text.split(",")]
         return [(None if word == _MISSING else word, False) for word in words]
     found: list[tuple[str | None, bool]] = []
-    rest = text
+    at = 0
     while True:
-        rest = rest.lstrip(_BLANK)
-        if rest[:1] in ("'", '"'):
-            value, rest = _quoted(place, rest, 0)
-            found.append((value, True))
-            between, comma, rest = rest.partition(",")
-            if between.strip(_BLANK):
-                raise StoreError(f"{place}: {between.strip()[:_SHOWN]!r} follows a quoted value; a comma is expected")
-        else:
-            word, comma, rest = rest.partition(",")
-            word = word.strip(_BLANK)
-            found.append((None if word == _MISSING else word, False))
-        if not comma:
+        at = _BLANKS.match(text, at).end()  # type: ignore[union-attr] # it matches no letter, too
+        value, start = None, at
+        if quoted := text[at : at + 1] in ("'", '"'):
+            value, start = _quoted(place, text, at)
+        comma = text.find(",", start)
+        word = text[start : len(text) if comma < 0 else comma].strip(_BLANK)
+        if quoted and word:
+            raise StoreError(f"{place}: {word[:_SHOWN]!r} follows a quoted value; a comma is expected")
+        found.append((value, True) if quoted else (None if word == _MISSING else word, False))
+        if comma < 0:
             return found
+        at = comma + 1
 
 
 def _row(place: str, text: str, attributes: Sequence[Attribute]) -> tuple[Value, ...]:
@@ -256,11 +261,11 @@ def _value(place: str, attribute: Attribute, word: str | None, quoted: bool) -> 
             raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is no number") from None
     if not word and not quoted:
         raise StoreError(f"{place}: the value of {attribute.name} is empty; write ? for a missing one")
-    if attribute.kind != NOMINAL or word in attribute.values:
+    if attribute.kind != NOMINAL:
         return word
-    for known in attribute.values:
-        if known.lower() == word.lower():
-            return known
+    written = attribute.spelling.get(word, attribute.spelling.get(word.lower()))
+    if written is not None:
+        return written
     raise StoreError(f"{place}: {attribute.name} is {word[:_SHOWN]!r}, which is none of its values")
 
 

@@ -16,8 +16,10 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import StoreError
 from graphbench.core.files import write_text
+from graphbench.core.yaml_text import YamlFault, loaded_yaml
 from graphbench.domains.sat.arff import NOMINAL, NUMERIC, STRING, Arff, Attribute, Value, read_arff, write_arff
 from graphbench.domains.sat.scenarios import FEATURE_STATUSES, NO_RUN, STATUSES, Floats, Scenario
 
@@ -27,7 +29,8 @@ _INSTANCE, _REPETITION, _ALGORITHM, _STATUS, _FOLD = "instance_id", "repetition"
 _MOST_BYTES = 1 << 20  # of a description
 _MOST_REPETITIONS = 1000
 _MOST_LEVELS = 20
-_LONE_MARK = re.compile(r"^(\s*[\w-]+\s*:\s*|\s*-\s*)\?\s*$", re.MULTILINE)  # "?" alone is no YAML
+_LEAST_RUNS, _MOST_ABSENT = 1 << 20, 100  # runs of a scenario in any case, and those that may be absent for each one
+_LONE_MARK = re.compile(r"^([ \r]*[\w-]+[ \r]*:[ \r]*|[ \r]*-[ \r]*)\?[ \r]*$", re.MULTILINE)  # "?" alone is no YAML
 
 
 def read_scenario(folder: Path) -> Scenario:
@@ -75,36 +78,19 @@ def read_scenario(folder: Path) -> Scenario:
 
 def _description(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
-        if len(raw) > _MOST_BYTES:
-            raise StoreError(f"{path} has more than {_MOST_BYTES:,} bytes; is it the description of a scenario?")
+        raw = limited_bytes(path, _MOST_BYTES)
         text = _LONE_MARK.sub(r"\1'?'", raw.decode("utf-8-sig").replace("\t", "  "))
-        _check_structure(path, text)
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f", line {mark.line + 1}"
-        raise StoreError(f"{path}{line}: no valid YAML: {getattr(error, 'problem', error)}") from error
+        found = loaded_yaml(text, levels=_MOST_LEVELS, repeated=0)
+    except FileFault as error:
+        raise StoreError(f"{path} {error}; is it the description of a scenario?") from error
+    except YamlFault as error:
+        line = "" if error.line is None else f", line {error.line}"
+        raise StoreError(f"{path}{line}: {error.reason}") from error
     except (OSError, ValueError) as error:
-        if isinstance(error, StoreError):
-            raise
         raise StoreError(f"{path} cannot be read: {error}; a scenario is a folder with this file") from error
     if not isinstance(found, Mapping):
         raise StoreError(f"{path} is no mapping of keys to values; is it the description of a scenario?")
     return found
-
-
-def _check_structure(path: Path, text: str) -> None:
-    """Refuse aliases, by which a small file may stand for a huge one, and deep nesting."""
-    levels = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        line = 0 if event.start_mark is None else event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
-            raise StoreError(f"{path}, line {line}: YAML aliases are not read")
-        if levels > _MOST_LEVELS:
-            raise StoreError(f"{path}, line {line}: lists and mappings are nested too deeply")
 
 
 def _listed(value: Any) -> list[str]:
@@ -145,11 +131,11 @@ def _steps(folder: Path, about: Mapping[str, Any], names: Sequence[str]) -> dict
     found = about.get("feature_steps")
     if not isinstance(found, Mapping) or not found:
         return {"all": tuple(names)}
-    steps = {}
+    steps, known = {}, set(names)
     for step, spec in found.items():
         provided = spec.get("provides") if isinstance(spec, Mapping) else spec
         steps[str(step)] = tuple(_listed(provided))
-        unknown = [name for name in steps[str(step)] if name not in names]
+        unknown = [name for name in steps[str(step)] if name not in known]
         if unknown:
             raise StoreError(
                 f"{folder / DESCRIPTION}: the feature step {step!r} provides {unknown[0]!r}, which {FEATURES} lacks"
@@ -211,6 +197,11 @@ def _runs(table: Arff, places: Mapping[str, int], measure: str) -> tuple[tuple[s
     numbers = {name: k for k, name in enumerate(algorithms)}
     state = table.column_number(_STATUS)
     shape = (len(places), len(algorithms), max(repetition) + 1)
+    if math.prod(shape) > _LEAST_RUNS + _MOST_ABSENT * len(words):
+        raise StoreError(
+            f"{table.path} has {len(words):,} runs of {shape[0]:,} instances, {shape[1]:,} algorithms and {shape[2]:,} "
+            "repetitions; most of them are missing, so the table is damaged or of another kind"
+        )
     times, status = np.full(shape, np.nan), np.full(shape, NO_RUN, np.int8)
     for row, place in enumerate(zip(instance, (numbers[w] for w in words), repetition, strict=True)):
         if status[place] != NO_RUN:
@@ -261,11 +252,11 @@ def _folds(table: Arff | None, places: Mapping[str, int]) -> NDArray[np.int64] |
     if table is None:
         return None
     instance, repetition, fold = _places(table, places), _repetitions(table), table.numbers(_FOLD)
-    found = np.zeros(len(places), np.int64)
+    found, first = np.zeros(len(places), np.int64), min(repetition, default=0)
     for row, (i, again, number) in enumerate(zip(instance, repetition, fold, strict=True)):
         if not (1 <= number <= len(places) and number == int(number)):
             raise StoreError(f"{table.place(row)}: the fold is {number:g}; folds are numbered from 1 on")
-        if again == min(repetition):
+        if again == first:
             if found[i]:
                 raise StoreError(f"{table.place(row)}: the instance is in two folds of one repetition")
             found[i] = int(number)

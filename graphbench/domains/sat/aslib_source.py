@@ -16,6 +16,7 @@ from graphbench.core.errors import CardError, FormulaError, StoreError
 from graphbench.core.files import clear_errors
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.sources import FileSource
+from graphbench.data.store import file_sha256
 from graphbench.domains.sat.aslib_files import COSTS, DESCRIPTION, FEATURE_STATUS, FOLDS, RUNS, read_scenario
 from graphbench.domains.sat.aslib_files import FEATURES as VALUES
 from graphbench.domains.sat.cnf import Cnf
@@ -158,7 +159,7 @@ def _content(folder: str) -> str:
     with clear_errors(place, "read", "choose another folder"):
         paths = [path for name in _TABLES if (path := place / name).is_file()]
         for path in (*paths, *_formula_files(place)):
-            digest.update(f"{path.name}|".encode() + hashlib.sha256(path.read_bytes()).digest())
+            digest.update(f"{path.name}|".encode() + bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()[:16]
 
 

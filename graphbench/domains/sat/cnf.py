@@ -99,6 +99,9 @@ class Cnf:
 
     def without_unused_variables(self) -> Cnf:
         """Return the formula with the variables that occur renumbered 1, 2, ... in the same order."""
+        if self.num_variables > len(self.literals):  # a header can name billions of variables that no clause has
+            variables, place = np.unique(np.abs(self.literals), return_inverse=True)
+            return Cnf(len(variables), np.sign(self.literals) * (place.reshape(-1) + 1).astype(np.int32), self.ptr)
         used = np.zeros(self.num_variables + 1, bool)
         used[np.abs(self.literals)] = True
         number = np.cumsum(used).astype(np.int32)

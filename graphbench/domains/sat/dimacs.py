@@ -7,27 +7,24 @@ of SATLIB end, carriage returns, and a last clause without its 0.
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
-import lzma
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.arguments import checked_path
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import FormulaError
 from graphbench.core.kernels import kernel
+from graphbench.core.packed import PACKED_ERRORS, open_packed
 from graphbench.domains.sat.cnf import Cnf
 
 MAX_LITERALS = 200_000_000
 _MAX_NUMBER = 2**31 - 1
 _PIECE = 1 << 20
 _LINE = 1 << 16
-_OPENERS: Mapping[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _NEWLINE, _RETURN, _SPACE, _TAB, _MINUS, _ZERO, _NINE = (ord(c) for c in "\n\r \t-09")
 _COMMENT, _END = ord("c"), ord("%")
 
@@ -50,11 +47,11 @@ def read_dimacs(path: str | Path, *, max_literals: int = MAX_LITERALS) -> Cnf:
     """
     place = checked_path("path", path)
     try:
-        with _opened(place) as file:
+        with open_packed(place) as file:
             num_variables, num_clauses, line = _read_header(place, file)
             literals, lengths = _read_clauses(place, file, line, max_literals)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise FormulaError(f"{place} cannot be read: {error}") from error
+    except PACKED_ERRORS as error:
+        raise FormulaError(f"{place} cannot be read: {fault_of(error)}; get the file again") from error
     largest = int(np.abs(literals).max(initial=0))
     if largest > num_variables:
         raise FormulaError(f"{place} holds the variable {largest}, but its header says {num_variables} variables")
@@ -63,11 +60,6 @@ def read_dimacs(path: str | Path, *, max_literals: int = MAX_LITERALS) -> Cnf:
     ptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return Cnf(num_variables, literals, ptr)
-
-
-def _opened(path: Path) -> BinaryIO:
-    file = _OPENERS[path.suffix](path) if path.suffix in _OPENERS else path.open("rb")
-    return cast(BinaryIO, file)
 
 
 def _read_header(path: Path, file: BinaryIO) -> tuple[int, int, int]:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.casting import overflow_fault
+from graphbench.core.errors import StoreError
 from graphbench.data.samples import Generator, Samples
 from graphbench.data.seeds import sample_generator
 from graphbench.data.texts import Texts
@@ -76,7 +78,11 @@ def scenario_samples(
         train: int64, the instances of the training split.
         formulas: The formulas of these instances, in canonical form; None where they are not known.
     """
-    costs = scenario.costs()[rows].astype(np.float32)
+    seconds = {"costs": scenario.costs()[rows], "times of features": scenario.overheads()[rows]}
+    for name, array in seconds.items():
+        if (fault := overflow_fault(array, np.float32)) is not None:
+            raise StoreError(f"the scenario {scenario.name} {fault} among its {name}; correct its files")
+    costs = seconds["costs"].astype(np.float32)
     values: dict[str, object] = dict(zip(output_names(scenario.algorithms), costs.T.copy(), strict=True))
     if scenario.used_features:
         columns = [scenario.feature_names.index(name) for name in scenario.used_features]
@@ -84,7 +90,7 @@ def scenario_samples(
         table = np.clip(table[rows], -_LARGEST, _LARGEST).astype(np.float32)
         values[FEATURES] = table[:, 0] if table.shape[1] == 1 else table
         values[MISSING] = missing[rows].astype(np.float32)
-    values[SECONDS] = scenario.overheads()[rows].astype(np.float32)
+    values[SECONDS] = seconds["times of features"].astype(np.float32)
     values[NAME] = Texts.of(scenario.instances[i] for i in rows.tolist())
     if formulas is None:
         return _single_nodes(len(rows), values)

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
 from graphbench.core.words import human_bytes
-from graphbench.data.downloads import path_problem
+from graphbench.data.downloads import BoundedTarInfo, path_problem
 
 POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"
@@ -88,10 +89,10 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
             with path.open("rb") as stream:
                 yield from _lines(path, path.name, 0, stream)
             return
-        with tarfile.open(path, "r|gz") as archive:
+        with tarfile.open(path, "r|gz", tarinfo=BoundedTarInfo) as archive:
             yield from _blocks(path, archive, endings, first)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise StoreError(f"{path} is truncated or damaged ({error}); fetch it again") from error
+    except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
+        raise StoreError(f"{path} is truncated or damaged ({fault_of(error)}); fetch it again") from error
     except OSError as error:
         if isinstance(error, StoreError):
             raise
@@ -116,7 +117,8 @@ def merged(blocks: Iterable[Block]) -> Iterator[Block]:
 def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], first: int) -> Iterator[Block]:
     most, total, number = max(_LEAST, _GROWTH * path.stat().st_size), 0, -1
     for count, info in enumerate(archive):
-        total += info.size
+        total += info.size + tarfile.BLOCKSIZE
+        archive.members = []  # type: ignore[misc] # which would keep every entry
         problem = path_problem(info.name)
         if not (info.isreg() or info.isdir()):
             problem = "is a link or a special file"

@@ -19,6 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.files import clear_errors, file_lock, load_json, open_no_link, refuse_foreign_links, write_json
 from graphbench.core.progress import progress_bar
 from graphbench.domains.social.archive_files import Block, graphs_file, merged, posts_file, read_blocks
@@ -92,15 +93,21 @@ def prepare_interactions(folder: Path, kind: str, progress: bool | None = None) 
 def posts_by_part(folder: Path, *, shared: bool = False) -> Iterator[Posts]:
     """Yield the posts of a prepared archive, 64 parts by user; ``shared`` as for :func:`prepare_posts`."""
     for path in _part_paths(folder, _POSTS[shared]):
-        user, time, likes, replies, reposts = np.fromfile(path, np.int32).reshape(-1, 5).T
+        user, time, likes, replies, reposts = _rows(path, 5)
         yield Posts(user, time, likes, replies, reposts)
 
 
 def interactions_by_part(folder: Path, kind: str) -> Iterator[Interactions]:
     """Yield the interactions of a prepared archive, 64 parts by source."""
     for path in _part_paths(folder, kind):
-        source, target, time = np.fromfile(path, np.int32).reshape(-1, 3).T
+        source, target, time = _rows(path, 3)
         yield Interactions(source, target, time)
+
+
+def _rows(path: Path, columns: int) -> NDArray[np.int32]:
+    """Return the columns of a part, int32 ``[columns, rows]``."""
+    with damage_named(path, remedy=f"delete the folder {path.parent} and it will be made again"):
+        return np.fromfile(path, np.int32).reshape(-1, columns).T
 
 
 def _part_paths(folder: Path, table: str) -> list[Path]:
@@ -204,5 +211,6 @@ def facts(folder: Path) -> dict[str, Journal]:
     for table in (*_POSTS, *KINDS):
         place = folder / PREPARED / f"{table}.json"
         if place.is_file():
-            found[table] = Journal(**load_json(place))
+            with damage_named(place, remedy=f"delete the folder {place.parent} and it will be made again"):
+                found[table] = Journal(**load_json(place))
     return found

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.core.files import atomic_path, clear_errors, load_json, open_no_link, write_json
 from graphbench.core.progress import progress_bar
@@ -164,8 +165,9 @@ def contents_by_part(folder: Path, *, shared: bool = False) -> Iterator[Contents
             "hours for the whole archive and goes on where it stopped"
         )
     for path in _content_paths(place):
-        with np.load(path, allow_pickle=False) as found:
-            yield Contents(found["user"], found["time"], found["vectors"])
+        with damage_named(path, remedy="delete it and embed the texts again"), np.load(path) as found:
+            contents = Contents(found["user"], found["time"], found["vectors"])
+        yield contents
 
 
 def _content_paths(place: Path) -> list[Path]:
@@ -210,6 +212,13 @@ def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
         np.asarray(embed([joined[key] for key in keys[first : first + _TEXTS_AT_ONCE]]), np.float16)
         for first in range(0, len(keys), _TEXTS_AT_ONCE)
     ]
+    for vector in vectors:
+        if not np.isfinite(vector).all():
+            row, column = np.argwhere(~np.isfinite(vector))[0].tolist()
+            raise ArgumentError(
+                f"the embedder returned a number that is not finite in float16, in row {row}, column {column}; scale "
+                "its vectors"
+            )
     width = vectors[0].shape[1] if vectors else 0
     user = np.array([user for user, _ in keys], np.int32)
     time = ends[np.array([period for _, period in keys], np.int64)].astype(np.int32)

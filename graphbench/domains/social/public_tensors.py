@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import CORE_SPLITS
+from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import StoreError
 from graphbench.data.samples import Samples
 from graphbench.data.torch_files import read_torch_file
@@ -49,6 +50,9 @@ def read_tensors(folder: Path, kind: str) -> dict[str, Samples]:
                 f"{list(content.shape)} and targets {list(targets.shape)}; give the tensors and the interactions of "
                 f"one release ({_URL} and https://zenodo.org/records/14669616)"
             )
+        for what, array, dtype in (("x", content, np.float16), ("y", targets, np.float32)):
+            if (fault := overflow_fault(array, dtype)) is not None:
+                raise StoreError(f"{what}_{kind}_{split}.pt in {folder} {fault}; fetch it again ({_URL})")
         edges = np.searchsorted(nodes, pairs)
         found[split] = Samples(
             np.array([len(nodes)]),

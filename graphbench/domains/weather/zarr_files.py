@@ -8,18 +8,19 @@ writes have one array more, ``run``: the run of every time. The package zarr com
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.damage import damage_named
 from graphbench.core.errors import MissingDependency, StoreError
 from graphbench.core.suggestions import closest
 from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, is_surface
+from graphbench.domains.weather.chunk_files import bytes_of_chunk, chunk_places, require_chunks
 from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes
-from graphbench.domains.weather.places import Place, has_file, head_of
+from graphbench.domains.weather.places import Place, has_file
 from graphbench.domains.weather.times import EPOCH, dates
 
 STEP_HOURS = 6
@@ -27,8 +28,11 @@ _DIMENSIONS = ("time", "level", "longitude", "latitude")
 _CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 _HOURS = {"hours": 1.0, "hour": 1.0, "days": 24.0, "day": 24.0, "minutes": 1 / 60, "seconds": 1 / 3600}
 _CHUNK = 100  # times per chunk of written stores
-_BLOSC_HEAD = 16  # bytes, of which the last four are the size of the whole
+_MOST_POINTS = 100_000  # of an axis of a grid or of levels: a hundredth of a degree has 36,000
+_MOST_TIMES = 10_000_000  # a thousand years of hours
+_MOST_CHUNK = 1 << 30  # bytes of a chunk, which is unpacked whole
 _MARKERS = (".zgroup", ".zmetadata", "zarr.json")
+_N = TypeVar("_N", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,10 @@ class WeatherStore:
 
     def _values(self, variable: str, first: int, last: int) -> NDArray[np.float32]:
         """Return ``[times, levels, longitudes, latitudes]``, with one level at the surface."""
-        self._require_whole_chunks(variable, first, last)
+        array, axis = self.arrays[variable], self.orders[variable][0]
+        places = chunk_places(array)
+        places[axis] = range(first // array.chunks[axis], -(-last // array.chunks[axis]))
+        require_chunks(self.path, variable, array, places, f" from {dates(self.hours[first])} on")
         try:
             order = self.orders[variable]
             place: list[Any] = [slice(None)] * len(order)
@@ -89,29 +96,6 @@ class WeatherStore:
         values = values[:, None] if is_surface(variable) else values[:, self.levels]
         self._require_values(variable, values, first)
         return values
-
-    def _require_whole_chunks(self, variable: str, first: int, last: int) -> None:
-        """Refuse files of chunks that Blosc has compressed and that are shorter than their first bytes say.
-
-        Blosc reads beyond the end of what it is given, which ends the process.
-
-        Raises:
-            StoreError: With the file.
-        """
-        array = self.arrays[variable]
-        if not _is_of_blosc(array):
-            return
-        places = [range(-(-n // c)) for n, c in zip(array.shape, array.chunks, strict=True)]
-        axis = self.orders[variable][0]
-        places[axis] = range(first // array.chunks[axis], -(-last // array.chunks[axis]))
-        for chunk in product(*places):
-            name = f"{variable}/{array.metadata.encode_chunk_key(chunk)}"
-            head = head_of(self.path, name, _BLOSC_HEAD)
-            if head is not None and (len(head[0]) < _BLOSC_HEAD or int.from_bytes(head[0][12:], "little") > head[1]):
-                raise StoreError(
-                    f"cannot read {variable} of {self.path} from {dates(self.hours[first])} on: the file {name} is cut "
-                    "off, so a chunk is damaged; copy the store again"
-                )
 
     def _require_values(self, variable: str, values: NDArray[np.float32], first: int) -> None:
         """Refuse values that are not finite, and fields that are the same everywhere, as those of missing chunks are.
@@ -157,15 +141,19 @@ def open_store(path: Place) -> WeatherStore:
     for name in wanted:
         if name not in arrays:
             raise StoreError(f"{path} has no {name!r}{closest(name, arrays)}; it has {', '.join(sorted(arrays))}")
+    for name, array in arrays.items():
+        if name in wanted or name == "run":
+            _require_plain(path, name, array)
+    _require_coordinates(path, arrays)
     orders = {name: _axes(path, name, arrays[name]) for name in (*SURFACE, *ATMOSPHERE)}
     for name, units in {**SURFACE, **ATMOSPHERE}.items():
         given = arrays[name].attrs.get("units", units)
         if _plain(given) != _plain(units):
             raise StoreError(f"{name} of {path} is in {given!r}, not in {units!r}; convert it first")
-    _require_grid(path, "latitude", np.asarray(arrays["latitude"][:], np.float64), grid_latitudes)
-    _require_grid(path, "longitude", np.asarray(arrays["longitude"][:], np.float64), grid_longitudes)
-    hours = _hours(path, arrays["time"])
-    given = np.asarray(arrays["level"][:])
+    _require_grid(path, "latitude", _coordinate(path, "latitude", arrays, np.float64), grid_latitudes)
+    _require_grid(path, "longitude", _coordinate(path, "longitude", arrays, np.float64), grid_longitudes)
+    hours = _hours(path, arrays)
+    given = _coordinate(path, "level", arrays, np.float64)
     missing = [level for level in LEVELS if level not in given]
     if missing:
         raise StoreError(f"{path} lacks the levels {missing} hPa; it has {given.tolist()}")
@@ -233,10 +221,55 @@ def _zarr() -> Any:
     return zarr
 
 
-def _is_of_blosc(array: Any) -> bool:
-    """Return whether chunks of an array are compressed by Blosc."""
-    codecs = [getattr(array.metadata, "compressor", None), *getattr(array.metadata, "codecs", ())]
-    return any(getattr(codec, "codec_id", type(codec).__name__) in ("blosc", "BloscCodec") for codec in codecs)
+def _require_plain(path: Place, name: str, array: Any) -> None:
+    """Refuse an array that holds no numbers, or whose chunks take too much memory.
+
+    Raises:
+        StoreError: With what is wrong.
+    """
+    if array.dtype.kind not in "iuf" or array.dtype.hasobject:
+        raise StoreError(f"{name} of {path} is of the type {array.dtype}; numbers are read")
+    if (size := bytes_of_chunk(array)) > _MOST_CHUNK:
+        raise StoreError(
+            f"{name} of {path} has chunks of {size:,} bytes, {array.chunks}; at most {_MOST_CHUNK:,} are read: "
+            "write the store with smaller chunks"
+        )
+
+
+def _require_coordinates(path: Place, arrays: dict[str, Any]) -> None:
+    """Refuse coordinates that are no lists, or far longer than those of any record.
+
+    Raises:
+        StoreError: With the coordinate, its shape and the limit.
+    """
+    for name in (*_DIMENSIONS, *(("run",) if "run" in arrays else ())):
+        shape = tuple(int(n) for n in arrays[name].shape)
+        most = _MOST_TIMES if name in ("time", "run") else _MOST_POINTS
+        if len(shape) != 1 or shape[0] > most:
+            raise StoreError(
+                f"the coordinate {name!r} of {path} has the shape {list(shape)}; expected is a list of at most "
+                f"{most:,} numbers: the store is damaged, copy it again"
+            )
+    for name in (*SURFACE, *ATMOSPHERE):
+        shape, order = arrays[name].shape, _axes(path, name, arrays[name])
+        names = [d for d in _DIMENSIONS if d != "level" or not is_surface(name)]
+        for dimension, axis in zip(names, order, strict=True):
+            if len(shape) != len(names) or shape[axis] != arrays[dimension].shape[0]:
+                raise StoreError(
+                    f"{name} of {path} has the shape {list(shape)}, and {dimension!r} has "
+                    f"{arrays[dimension].shape[0]:,} values; the store is damaged, copy it again"
+                )
+
+
+def _coordinate(path: Place, name: str, arrays: dict[str, Any], dtype: type[_N]) -> NDArray[_N]:
+    """Return the values of a coordinate.
+
+    Raises:
+        StoreError: If they cannot be read.
+    """
+    require_chunks(path, name, arrays[name], chunk_places(arrays[name]))
+    with damage_named(f"{name} of {path}", remedy="copy the store again"):
+        return np.asarray(arrays[name][:], dtype)
 
 
 def _axes(path: Place, name: str, array: Any) -> tuple[int, ...]:
@@ -262,12 +295,13 @@ def _require_grid(path: Place, name: str, given: NDArray[np.float64], expected: 
         )
 
 
-def _hours(path: Place, time: Any) -> NDArray[np.int64]:
+def _hours(path: Place, arrays: dict[str, Any]) -> NDArray[np.int64]:
     """Return times in hours since 1959-01-01 00 UTC.
 
     Raises:
         StoreError: If units or calendar are others, or a time is no whole hour.
     """
+    time = arrays["time"]
     units, calendar = str(time.attrs.get("units", "")), str(time.attrs.get("calendar", "standard"))
     if calendar not in _CALENDARS:
         raise StoreError(f"the times of {path} are of the calendar {calendar!r}; it must be one of {_CALENDARS}")
@@ -279,7 +313,10 @@ def _hours(path: Place, time: Any) -> NDArray[np.int64]:
         raise StoreError(
             f"the times of {path} are in {units!r}; expected are hours (or days, minutes, seconds) since a date"
         ) from None
-    values = np.asarray(time[:], np.float64) * scale + (start - EPOCH.astype("datetime64[s]")).astype(np.float64) / 3600
+    values = (
+        _coordinate(path, "time", arrays, np.float64) * scale
+        + (start - EPOCH.astype("datetime64[s]")).astype(np.float64) / 3600
+    )
     hours = np.rint(values)
     if not len(values) or not np.isfinite(values).all() or np.abs(values - hours).max() > 1e-3:
         raise StoreError(f"the times of {path} are no whole hours, or there are none")
@@ -299,5 +336,5 @@ def _runs(path: Place, hours: NDArray[np.int64], arrays: dict[str, Any]) -> NDAr
         )
     ends = steps != STEP_HOURS
     if "run" in arrays:
-        ends |= np.diff(np.asarray(arrays["run"][:], np.int64)) != 0
+        ends |= np.diff(_coordinate(path, "run", arrays, np.int64)) != 0
     return np.concatenate([[0], np.cumsum(ends)]).astype(np.int64)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.resources import read_yaml
 from graphbench.core.errors import CardError, ResultError
 from graphbench.core.untrusted import limited_text, shown, text_fault
 from graphbench.core.validation import explain
+from graphbench.core.yaml_text import require_plain_structure
 from graphbench.evaluation.results import MODEL_NAME
 
 MOST_BYTES = 65_536
@@ -124,13 +124,13 @@ def read_description(path: Path) -> Description:
         ResultError: If the file is absent, too large, no YAML, has aliases, or says something that is refused.
     """
     try:
-        _refuse_aliases(limited_text(path, MOST_BYTES))
+        require_plain_structure(limited_text(path, MOST_BYTES), levels=_MOST_LEVELS, repeated=0)
         found: Any = read_yaml(path)
     except FileNotFoundError:
         raise ResultError(
             f"there is no {path.name}, which names model and authors; `graphbench submit init` writes one"
         ) from None
-    except (OSError, ValueError, CardError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, ValueError, CardError) as error:
         words = " ".join(str(error).split())
         raise ResultError(f"it cannot be read: {shown(words, 300)}") from error
     if not isinstance(found, dict):
@@ -143,15 +143,3 @@ def read_description(path: Path) -> Description:
         except ValueError:  # Python prints no number of more than 4,300 digits
             words = "it has a number of thousands of digits"
         raise ResultError(words) from error
-
-
-def _refuse_aliases(text: str) -> None:
-    """Refuse aliases, with which a few lines can stand for billions of values, and nesting that takes long to read."""
-    levels = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            line = "a line" if event.start_mark is None else f"line {event.start_mark.line + 1}"
-            raise ValueError(f"{line} has an alias (*{event.anchor}); write the value itself")
-        levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if levels > _MOST_LEVELS:
-            raise ValueError("its lists and mappings are nested too deeply")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
+from zipfile import ZipFile
 
 import torch
 
 from graphbench.catalog.cards import Card
+from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.core.files import atomic_path, default_mode, write_json
+from graphbench.core.files import atomic_path, default_mode, load_json, write_json
+from graphbench.core.zip_files import require_stored_entries
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import build_task_model
 from graphbench.models.tabular.estimators import threads_of, trusted_types
@@ -173,12 +175,14 @@ def _read(folder: Path, config: RunConfig, mark: str) -> tuple[dict[str, list[An
     import skops.io
 
     try:
-        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        facts = dict(load_json(folder / FACTS))
+        with ZipFile(folder / ESTIMATORS) as archive:
+            require_stored_entries(archive, folder / ESTIMATORS)
         estimators = skops.io.load(folder / ESTIMATORS, trusted=trusted_types())
     except FileNotFoundError as error:
         raise CheckpointError(f"{error.filename} is missing; train the model again") from None
     except Exception as error:  # whatever a damaged archive makes the reader raise
-        raise CheckpointError(f"{folder / ESTIMATORS} cannot be read ({error}); train the model again") from error
+        raise CheckpointError(f"the model in {folder / ESTIMATORS} {fault_of(error)}; train the model again") from error
     if mark:
         require_fingerprint(facts, mark, folder / ESTIMATORS, config)
     return estimators, facts

@@ -92,7 +92,7 @@ def test_cut_off_files_are_refused(file):
     whole = file.read_bytes()
     for left in (0, 100, len(whole) // 2, len(whole) - 30):
         file.write_bytes(whole[:left])
-        with pytest.raises(StoreError, match="is not read"):
+        with pytest.raises(StoreError, match="is damaged"):
             public_tensors.open_tensors(file, COUNT)
 
 

@@ -518,7 +518,7 @@ def test_too_many_and_too_deep(folder, check, monkeypatch):
         ("model: [", "while parsing a flow node"),
         ("- a\n- b\n", "it holds no keys"),
         ("a: 1\na: 2\n", "the key 'a' appears twice"),
-        ("a: &x [1]\nb: *x\n", "line 2 has an alias (*x); write the value itself"),
+        ("a: &x [1]\nb: *x\n", "line 2: it has an alias (*x); write the value itself"),
         ("a: " + "[" * 30_000 + "]" * 30_000, "nested too deeply"),
         ("a: " + "9" * 6000, "it cannot be read"),
         ("a: 2020-13-45\n", "it cannot be read"),
