@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import SampleSet, references_on
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -59,14 +60,32 @@ def trivial_scores(
     return {name: evaluator.evaluate(test, values, batch).to_dict() for name, values in predictions.items()}
 
 
-def best_floor(card: Card, split: str, metric: str) -> tuple[str, float] | None:
-    """Return name and score of the best trivial predictor measured on a split, or None if none was measured."""
-    scores = {name: values[metric] for name, values in card.floor.get(split, {}).items() if metric in values}
+def best_of(floor: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str, float] | None:
+    """Return name and score of the best of some trivial predictors by a metric, or None if none has a score of it.
+
+    Args:
+        floor: Predictor -> metric -> score, all on the same samples.
+        metric: Name of the metric.
+    """
+    scores = {name: values[metric] for name, values in floor.items() if metric in values}
     if not scores:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
     best = max(scores, key=lambda name: sign * scores[name])
     return best, scores[best]
+
+
+def best_floor(card: Card, split: str, metric: str, samples: SampleSet) -> tuple[str, float] | None:
+    """Return name and score of the best trivial predictor on some samples of a split, or None if none was measured.
+
+    Args:
+        card: The card of the task.
+        split: Name of the split, or of a part of the test split.
+        metric: Name of the metric.
+        samples: The samples that the predictor's score is compared on; scores on other samples do not count.
+    """
+    found = references_on(card, split, samples)
+    return None if found is None else best_of(found.floor, metric)
 
 
 def most_frequent_answer(references: Sequence[str]) -> str:

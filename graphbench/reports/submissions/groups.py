@@ -10,6 +10,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import whole_split
 from graphbench.evaluation.results import BUDGET_NOT_STATED, OWN_MODEL, RunRecord, not_stated, replicates_of
 from graphbench.reports.own_models import published_budget
 from graphbench.reports.submissions.description import StatedBudget
@@ -158,7 +159,7 @@ def _check_splits(entry: SubmittedDataset, card: Card) -> None:
 
 def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
     """Remark on a mean score below that of a predictor that knows nothing; often the order or a sign is wrong."""
-    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary)
+    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary, whole_split(card, RANKED))
     if not values or floor is None or not entry.complete.get(RANKED, False):
         return
     name, value = floor
