@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from cost_tables import hours, read_rates, split_costs
@@ -17,6 +18,7 @@ from task_text import task_cards
 from graphbench.catalog.cards import Card
 from graphbench.core.words import human_bytes
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import SampleSet, measured_references, references_on, whole_split
 from graphbench.reports.published import published
 
 TEXTS = Path(__file__).resolve().parents[1] / "datasets" / "domains.yaml"
@@ -85,7 +87,10 @@ def score_table(cards: Iterable[Card]) -> str:
 def _scores(card: Card) -> list[str]:
     best = best_score(card)
     run = "" if best is None else f"{number(best.mean)} {code(best.model)}{_NOTES[best.kind]}{_part(best)}"
-    return [_best(card, card.floor), run, _best(card, card.solvers), _published(card)]
+    scored = whole_split(card, SPLIT)
+    if best is not None:
+        scored = replace(scored, count=best.data.graphs if best.data.graphs is not None else scored.count)
+    return [_measured(card, scored, "floor"), run, _measured(card, scored, "solvers"), _published(card)]
 
 
 def _part(best: BestScore) -> str:
@@ -94,10 +99,19 @@ def _part(best: BestScore) -> str:
     return "" if data.whole or data.graphs is None else f", {data.graphs:,} scored"
 
 
-def _best(card: Card, scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """Return the best of several measured predictors."""
+def _measured(card: Card, scored: SampleSet, kind: Literal["floor", "solvers"]) -> str:
+    """Return the best of several measured predictors, and on how many samples where a run was scored on others."""
     metric = card.metrics.primary
-    return _shown(metric, {name: found[metric] for name, found in scores.get(SPLIT, {}).items() if metric in found})
+    same = references_on(card, SPLIT, scored)
+    found = same or next(iter(measured_references(card, SPLIT)), None)
+    if found is None:
+        return ""
+    predictors = found.floor if kind == "floor" else found.solvers
+    text = _shown(metric, {name: own[metric] for name, own in predictors.items() if metric in own})
+    if not text or same is not None:
+        return text
+    count = "unknown number" if found.samples.count is None else f"{found.samples.count:,}"
+    return f"{text}, {count} scored"
 
 
 def _published(card: Card) -> str:

@@ -22,6 +22,7 @@ from graphbench.data.rules import Rule
 from graphbench.evaluation.aggregates import aggregate
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.reports.beside import beside
 from graphbench.reports.comparison import notes_on
 from graphbench.reports.published import PublishedScore, published
 from graphbench.tasks.registry import task_class
@@ -338,7 +339,16 @@ def _scores_table(card: Card, scores: Mapping[str, Mapping[str, Mapping[str, flo
     primary, splits = card.metrics.primary, [s for s in card.all_splits if s in scores]
     names = list(dict.fromkeys(name for split in splits for name in scores[split]))
     rows = [[code(name), *(_score(scores[split].get(name, {}).get(primary)) for split in splits)] for name in names]
+    rows.append([f"*{task_class(card.task.type).samples} scored*", *(_scored(card, split) for split in splits)])
     return table([head, *splits], rows, right=range(1, 1 + len(splits)))
+
+
+def _scored(card: Card, split: str) -> str:
+    """Return on how many samples of a split the measured scores rest: all, some, or an unknown number."""
+    count, whole = card.measured_scores.scored_samples.get(split), card.split(split).count
+    if count is None:
+        return "unknown"
+    return f"all {count:,}" if count == whole else f"{count:,} of {whole:,}"
 
 
 def _score(value: float | None) -> str:
@@ -385,14 +395,16 @@ def _published_rows(card: Card) -> list[list[str]]:
 def _measured_rows(card: Card) -> list[list[str]]:
     runs = aggregate(records_of(card.address))
     metric = card.metrics.primary
-    rows = []
+    rows, shown = [], {split: beside(card, split, runs) for split in card.all_splits}
     for run in runs:
         source = f"measured, {run.label}" + (" (*small*)" if run.small else "")
         for split in card.all_splits:
             score = run.score(split, metric)
             if score is not None:
                 value = with_deviation(score.mean, score.std)
-                rows.append([code(split), run.model, metric, value, str(score.n), source])
+                note = shown[split].note(run)
+                where = f"{source}, {note}" if note else source
+                rows.append([code(split), run.model, metric, value, str(score.n), where])
     return rows
 
 

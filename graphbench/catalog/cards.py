@@ -23,6 +23,7 @@ from graphbench.catalog.features import Feature, Location, Stage, parse_features
 from graphbench.catalog.sections import (
     LabelSpec,
     Measured,
+    MeasuredTask,
     Metrics,
     NamedTask,
     Numbers,
@@ -289,19 +290,24 @@ class Card(BaseModel):
         return {**self.splits, **self.ood}
 
     @property
+    def measured_scores(self) -> MeasuredTask:
+        """Scores of trivial predictors and reference solvers for the task, and the samples behind them."""
+        return MeasuredTask() if self.measured is None else self.measured.scores(self.task_name)
+
+    @property
     def floor(self) -> dict[str, Numbers]:
         """Scores of the trivial predictors: split -> predictor -> metric -> score."""
-        return {} if self.measured is None else self.measured.scores(self.task_name).floor
+        return self.measured_scores.floor
 
     @property
     def solvers(self) -> dict[str, Numbers]:
         """Scores of the reference solvers: split -> solver -> metric -> score."""
-        return {} if self.measured is None else self.measured.scores(self.task_name).solvers
+        return self.measured_scores.solvers
 
     @property
     def training_facts(self) -> dict[str, float]:
         """Facts of the training split that scores refer to, by name; empty where there are none or none is measured."""
-        return {} if self.measured is None else self.measured.scores(self.task_name).training
+        return self.measured_scores.training
 
     def split(self, name: str) -> SplitSpec:
         """Return the split or out-of-distribution split ``name``.

@@ -173,6 +173,7 @@ class NamedTask(TaskSpec):
 
 
 Numbers = dict[str, dict[str, float]]
+"""Predictor -> metric -> score."""
 
 
 class MeasuredLabels(Strict):
@@ -189,22 +190,39 @@ class MeasuredLabels(Strict):
     statistics_samples: dict[str, int] = {}
 
 
-class MeasuredTask(Strict):
-    """Measured scores of one task.
+class MeasuredScores(Strict):
+    """Measured scores of trivial predictors and reference solvers, and the samples behind them.
 
     Attributes:
         floor: split -> trivial predictor -> metric -> score; parts of the test split, if the task names any, are
             ``test_<part>``.
         solvers: split or part -> reference solver -> metric -> score.
-        training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
+        scored_samples: split or part -> number of samples that these scores were measured on, the first ones of the
+            split. The number is unknown for a split that is absent, as in files of older versions.
+        scored_hashes: split -> content hash of these samples, as records of runs have it, where version, draw and count
+            do not determine the samples: of simulators, whose bits depend on the machine.
     """
 
     floor: dict[str, Numbers] = {}
     solvers: dict[str, Numbers] = {}
+    scored_samples: dict[str, Annotated[int, Field(ge=1)]] = {}
+    scored_hashes: dict[str, str] = {}
+
+
+class MeasuredTask(MeasuredScores):
+    """Measured scores of one task.
+
+    Attributes:
+        scores_on_first: N -> the scores on the first N samples of every split for which ``floor`` and ``solvers`` were
+            measured on more.
+        training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
+    """
+
+    scores_on_first: dict[int, MeasuredScores] = {}
     training: dict[str, float] = {}
 
 
-class Measured(Strict):
+class Measured(MeasuredTask):
     """Measurements of the generated dataset, written by ``graphbench verify --update``.
 
     Attributes:
@@ -212,11 +230,8 @@ class Measured(Strict):
         statistics: split -> name -> [mean, standard deviation over graphs].
         statistics_samples: split -> number of samples the statistics were measured on.
         different: split -> what is counted, such as paths -> number of different ones in these samples.
-        floor: split -> trivial predictor -> metric -> score.
-        solvers: split -> reference solver -> metric -> score.
-        training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
         labels: labeller -> measurements of its labels, for cards that have any.
-        tasks: task -> its scores, for cards that have tasks; ``floor``, ``solvers`` and ``training`` are then empty.
+        tasks: task -> its scores, for cards that have tasks; the scores of the card itself are then empty.
     """
 
     version: int
@@ -224,16 +239,9 @@ class Measured(Strict):
     statistics: dict[str, dict[str, tuple[float, float]]] = {}
     statistics_samples: dict[str, int] = {}
     different: dict[str, dict[str, int]] = {}
-    floor: dict[str, Numbers] = {}
-    solvers: dict[str, Numbers] = {}
-    training: dict[str, float] = {}
     labels: dict[str, MeasuredLabels] = {}
     tasks: dict[str, MeasuredTask] = {}
 
     def scores(self, task: str | None) -> MeasuredTask:
         """Return the scores of a task, or those of a card without tasks."""
-        return (
-            MeasuredTask(floor=self.floor, solvers=self.solvers, training=self.training)
-            if task is None
-            else self.tasks.get(task, MeasuredTask())
-        )
+        return self if task is None else self.tasks.get(task, MeasuredTask())

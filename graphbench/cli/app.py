@@ -193,7 +193,12 @@ def verify(
     samples: Annotated[
         int | None,
         typer.Option(
-            "--samples", "--limit", min=1, help="Graphs per split whose labels are recomputed.", show_default="by size"
+            "--samples",
+            "--limit",
+            min=1,
+            help="Graphs per split whose labels are recomputed; with --update, the first graphs of each split on which "
+            "trivial predictors and solvers are scored too.",
+            show_default="by size",
         ),
     ] = None,
     update: Annotated[
@@ -224,7 +229,8 @@ def verify(
         raise typer.BadParameter("measured facts are those of generated data; leave --source or --update out")
     if update:
         for card in {card.id: card for card in map(catalog().card, ids)}.values():
-            echo(f"{card.id}: wrote {update_measured(card, root=root)}")
+            path = update_measured(card, root=root, samples=[] if samples is None else [samples])
+            echo(f"{card.id}: wrote {path}")
         return
     outcomes = []
     for id_ in ids:

@@ -21,6 +21,7 @@ from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
 from graphbench.data.domain import rules_of
 from graphbench.data.store import Manifest
+from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:
     from graphbench.verification import Verification
@@ -322,16 +323,20 @@ def _file_words(facts: Mapping[str, Any] | None) -> str:
 
 
 def _numbers(c: Card, numbers: Sequence[Any]) -> Table:
-    table = new_table("split", "predictor", "metric", "score", "source", right=("score",))
-    for found, kind in ((c.floor, "trivial, measured"), (c.solvers, "reference solver, measured")):
-        for split in (name for name in c.all_splits if name in found):
-            for predictor, scores in found[split].items():
-                if c.metrics.primary in scores:
-                    table.add_row(split, predictor, c.metrics.primary, score_text(scores[c.metrics.primary]), kind)
+    table = new_table("split", "predictor", "metric", "score", "samples", "source", right=("score", "samples"))
+    primary = c.metrics.primary
+    measured = [(split, found) for split in c.all_splits for found in measured_references(c, split)]
+    for kind in ("trivial", "reference solver"):
+        for split, found in measured:
+            count = "unknown" if found.samples.count is None else f"{found.samples.count:,}"
+            for predictor, scores in (found.floor if kind == "trivial" else found.solvers).items():
+                if primary in scores:
+                    score = score_text(scores[primary])
+                    table.add_row(split, predictor, primary, score, count, f"{kind}, measured")
     for p in numbers:
         spread = "" if p.std is None else f" ± {score_text(p.std)}"
         value = "-" if p.value is None else score_text(p.value) + spread
-        table.add_row(p.split, p.model, p.metric, value, f"published ({p.reference})")
+        table.add_row(p.split, p.model, p.metric, value, "-", f"published ({p.reference})")
     return table
 
 

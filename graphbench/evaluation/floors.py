@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind
+from graphbench.catalog.sections import Numbers
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import SampleSet, references_on
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -74,25 +76,42 @@ def scores_of_predictors(
     return {name: evaluator.evaluate(y_test, values, batch).to_dict() for name, values in predictions.items()}
 
 
-def best_floor(card: Card, split: str, metric: str, *, rules: bool = True) -> tuple[str, float] | None:
-    """Return name and score of the best trivial predictor measured on a split, or None if none was measured.
+def without_rules(floor: Numbers, card: Card) -> Numbers:
+    """Return the scores of the trivial predictors that are no rules: a rule that the card names reads the graph."""
+    return {name: scores for name, scores in floor.items() if name not in card.task.rules}
+
+
+def best_of(floor: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str, float] | None:
+    """Return name and score of the best of some trivial predictors by a metric, or None if none has a score of it.
 
     Args:
-        card: The card.
-        split: Name of the split.
+        floor: Predictor -> metric -> score, all on the same samples.
         metric: Name of the metric.
-        rules: Whether the rules that the card names count, which read the inputs of graphs.
     """
-    scores = {
-        name: values[metric]
-        for name, values in card.floor.get(split, {}).items()
-        if metric in values and (rules or name not in card.task.rules)
-    }
+    scores = {name: values[metric] for name, values in floor.items() if metric in values}
     if not scores:
         return None
     sign = 1 if METRICS[metric].higher_is_better else -1
     best = max(scores, key=lambda name: sign * scores[name])
     return best, scores[best]
+
+
+def best_floor(
+    card: Card, split: str, metric: str, samples: SampleSet, *, rules: bool = True
+) -> tuple[str, float] | None:
+    """Return name and score of the best trivial predictor on some samples of a split, or None if none was measured.
+
+    Args:
+        card: The card of the task.
+        split: Name of the split, or of a part of the test split.
+        metric: Name of the metric.
+        samples: The samples that the predictor's score is compared on; scores on other samples do not count.
+        rules: Whether the rules that the card names count, which read the inputs of graphs.
+    """
+    measured = references_on(card, split, samples)
+    if measured is None:
+        return None
+    return best_of(measured.floor if rules else without_rules(measured.floor, card), metric)
 
 
 def most_frequent_answer(references: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,9 @@ class ForecastEvaluator(BaseEvaluator):
         metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
         grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
         lead_hours: Hours from a sample to the time that is forecast.
-        climatology: That of the training split, for the anomaly correlation; None leaves it out.
+        climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
+            first needed; without any the metric is left out.
+        remedy: What a reader can do who lacks the climatology, in words.
         scores: As for all evaluators; it has no meaning here.
         expected_graphs: If given, :meth:`compute` and :meth:`evaluate` refuse any other number of samples.
 
@@ -83,7 +85,8 @@ class ForecastEvaluator(BaseEvaluator):
         *,
         grid: str | None = None,
         lead_hours: int,
-        climatology: Climatology | None = None,
+        climatology: Climatology | Callable[[], Climatology | None] | None = None,
+        remedy: str = "give a climatology",
         scores: str | None = None,
         expected_graphs: int | None = None,
     ) -> None:
@@ -94,7 +97,8 @@ class ForecastEvaluator(BaseEvaluator):
         self.metrics = tuple(METRICS[name] for name in metrics)
         self.channels, self.output, self.state = tuple(channels), output, state
         self.latitudes, self.grid = np.asarray(latitudes, np.float64), grid
-        self.lead_hours, self.climatology = lead_hours, climatology
+        self.lead_hours, self.remedy = lead_hours, remedy
+        self._climatology = climatology
         self.reset()
 
     def __repr__(self) -> str:
@@ -106,6 +110,13 @@ class ForecastEvaluator(BaseEvaluator):
         """The running sums."""
         found: WeatherSums = self._sums
         return found
+
+    @property
+    def climatology(self) -> Climatology | None:
+        """The climatology of the training split; None if it is not known."""
+        if callable(self._climatology):
+            self._climatology = self._climatology()
+        return self._climatology
 
     def reset(self) -> None:
         """Forget all updates."""
@@ -259,6 +270,8 @@ class ForecastEvaluator(BaseEvaluator):
         of_variables = self._of_variables(sums)
         total = sum(of_variables.values())
         values, undefined = self.values(lambda m: total if m.name == "mse" else m.value(sums))
+        if "acc" in undefined:
+            undefined["acc"] = self._without_anomalies()
         values |= {f"mse_{variable}": mse for variable, mse in of_variables.items()} | dict(listed)
         return Score(
             values,
@@ -267,6 +280,12 @@ class ForecastEvaluator(BaseEvaluator):
             graphs=sums.times,
             undefined=undefined,
         )
+
+    def _without_anomalies(self) -> str:
+        """Return why there is no anomaly correlation, and what can be done."""
+        if self.climatology is None:
+            return f"its climatology is unknown, as the training split is not on this machine; {self.remedy}"
+        return "no anomaly is known: pass samples, update(batch, predictions), which hold states and times"
 
     def _of_variables(self, sums: WeatherSums) -> dict[str, float]:
         """Return variable -> mean squared error over all its levels."""

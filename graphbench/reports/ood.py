@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from graphbench.core.errors import ResultError
 from graphbench.data.domain import find_domain
 from graphbench.evaluation.aggregates import Aggregate, aggregate
-from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.floors import best_of
 from graphbench.evaluation.groups import split_and_size
 from graphbench.evaluation.results import RunRecord
+from graphbench.reports.beside import shared_references
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import OODRow, Reference, Series, SizeAxis, kinds_figure, size_figure
@@ -51,7 +52,8 @@ def ood_table(
 def _row(runs: Aggregate, card: Card, metric: str, split: str) -> OODRow:
     score = runs.score(split, metric)
     printed = compared_with(runs, card, split, metric, study="ood")
-    floor = best_floor(card, split, metric)
+    measured = shared_references(card, split, [runs])
+    floor = None if measured is None else best_of(measured.floor, metric)
     return OODRow(
         split=split,
         nodes=split_nodes(card, split),
@@ -136,7 +138,7 @@ def plot_ood(
         Series(names[runs], named(architecture(runs), runs.protocol), runs.caveat, tuple(rows))
         for runs, rows in ((runs, ood_table(runs, card, metric, splits)) for runs in results)
     ]
-    references = _references(card, datasets[0], metric, splits)
+    references = _references(card, results, metric, splits)
     axis = size_axis(card, splits)
     if axis is None:
         kinds = [split for split in splits if split in card.ood or len(same_splits(card, split)) == 1]
@@ -200,18 +202,23 @@ def _numbers(value: Any) -> tuple[float, ...]:
     return tuple(values) if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values) else ()
 
 
-def _references(card: Card, dataset: str, metric: str, splits: Sequence[str]) -> list[Reference]:
-    """Return the references of all models: solvers, published scores for all, the best trivial predictor."""
+def _references(card: Card, results: Sequence[Aggregate], metric: str, splits: Sequence[str]) -> list[Reference]:
+    """Return the references of all models: solvers, published scores for all, the best trivial predictor.
+
+    Measured ones are drawn for the splits where they are of the samples that all of the models were scored on.
+    """
     people = [
         Reference(f"{name.replace('_', ' ')}{PUBLISHED}", _values(printed), "published")
-        for name, printed in reference_scores(dataset, metric, splits).items()
+        for name, printed in reference_scores(results[0].dataset, metric, splits).items()
     ]
+    shared = {split: own for split in splits if (own := shared_references(card, split, results)) is not None}
     solved: dict[str, dict[str, float]] = {}
-    for split in splits:
-        for solver, scores in card.solvers.get(split, {}).items():
+    for split, measured in shared.items():
+        for solver, scores in measured.solvers.items():
             if metric in scores:
                 solved.setdefault(f"{solver.replace('_', ' ')}{SOLVER}", {})[split] = scores[metric]
-    floors = {split: floor[1] for split in splits if (floor := best_floor(card, split, metric)) is not None}
+    best = {split: best_of(measured.floor, metric) for split, measured in shared.items()}
+    floors = {split: floor[1] for split, floor in best.items() if floor is not None}
     return [
         *people,
         *(Reference(label, scores, "solver") for label, scores in solved.items()),

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from graphbench.catalog.cards import Card
 from graphbench.evaluation.aggregates import Aggregate
 from graphbench.evaluation.groups import split_and_size
+from graphbench.reports.beside import Beside, beside
 from graphbench.reports.labels import Labels
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.published import published
-from graphbench.reports.tables import metric_head, number, stat_text
+from graphbench.reports.tables import metric_head, noted, number, stat_text
 
 _TEST = "test"
 
@@ -31,9 +32,11 @@ def part_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     if not parts:
         return None
     columns, labels = [*parts, _TEST], Labels(results)
-    rows = [*_measured(card.floor, columns, metric, "trivial"), *_measured(card.solvers, columns, metric, "solver")]
+    shown = {name: beside(card, name, results) for name in columns}
+    rows = [*_measured(shown, metric, "trivial"), *_measured(shown, metric, "solver")]
     for runs in results:
-        rows.append((labels[runs] + runs.mark, "ours", *(stat_text(runs.score(name, metric)) for name in columns)))
+        cells = (noted(stat_text(runs.score(name, metric)), shown[name].note(runs)) for name in columns)
+        rows.append((labels[runs] + runs.mark, "ours", *cells))
     for model in dict.fromkeys(p.model for p in numbers if p.metric == metric):
         own = {p.split: p.value for p in numbers if p.model == model and p.metric == metric}
         rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
@@ -60,13 +63,15 @@ def output_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     columns = {name: head for name, head in columns.items() if name in known}
     if not columns:
         return None
-    labels, rows = Labels(results), []
-    for kind, measured in (("trivial", card.floor), ("solver", card.solvers)):
-        for predictor, scores in measured.get(_TEST, {}).items():
+    labels, rows, shown = Labels(results), [], beside(card, _TEST, results)
+    for kind in ("trivial", "solver"):
+        for predictor, scores in _scores_of(shown, kind).items():
             if any(name in scores for name in columns):
-                rows.append((predictor.replace("_", " "), kind, *(_text(scores.get(name)) for name in columns)))
+                cells = (noted(_text(scores.get(name)), shown.reference_note) for name in columns)
+                rows.append((predictor.replace("_", " "), kind, *cells))
     for runs in results:
-        rows.append((labels[runs] + runs.mark, "ours", *(stat_text(runs.score(_TEST, name)) for name in columns)))
+        cells = (noted(stat_text(runs.score(_TEST, name)), shown.note(runs)) for name in columns)
+        rows.append((labels[runs] + runs.mark, "ours", *cells))
     for model in dict.fromkeys(p.model for p in numbers if p.metric in columns):
         own = {p.metric: p.value for p in numbers if p.model == model}
         rows.append((model, "published", *(_text(own.get(name)) for name in columns)))
@@ -77,12 +82,26 @@ def _is_part(name: str, card: Card) -> bool:
     return name.startswith(f"{_TEST}_") and name not in card.all_splits and split_and_size(name)[1] is None
 
 
-def _measured(
-    scores: Mapping[str, Mapping[str, Mapping[str, float]]], columns: Sequence[str], metric: str, kind: str
-) -> list[tuple[str, ...]]:
-    names = dict.fromkeys(name for column in columns for name in scores.get(column, {}))
+def _scores_of(shown: Beside, kind: str) -> Mapping[str, Mapping[str, float]]:
+    """Return predictor -> metric -> score of the trivial predictors or of the solvers."""
+    if shown.references is None:
+        return {}
+    return shown.references.floor if kind == "trivial" else shown.references.solvers
+
+
+def _measured(shown: Mapping[str, Beside], metric: str, kind: str) -> list[tuple[str, ...]]:
+    """Return a row per predictor, with a cell per column."""
+    scores = {column: _scores_of(own, kind) for column, own in shown.items()}
+    names = dict.fromkeys(name for found in scores.values() for name in found)
     return [
-        (name.replace("_", " "), kind, *(_text(scores.get(c, {}).get(name, {}).get(metric)) for c in columns))
+        (
+            name.replace("_", " "),
+            kind,
+            *(
+                noted(_text(scores[column].get(name, {}).get(metric)), own.reference_note)
+                for column, own in shown.items()
+            ),
+        )
         for name in names
     ]
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from graphbench.core.words import counted, duration
 from graphbench.data.domain import rules_of
 from graphbench.evaluation.aggregates import Aggregate, Stat
-from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.floors import best_of
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import SplitReferences
 from graphbench.evaluation.results import OWN_MODEL, PARTLY_SCORED
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.reports.beside import APART, Beside, beside
 from graphbench.reports.comparison import (
     architecture,
     compared_with,
@@ -31,6 +34,7 @@ from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
+    from graphbench.data.rules import Rule
 
 SOLVERS = (
     "A solver is a reference program with knowledge of the task, such as an exact algorithm or a table of rules "
@@ -56,13 +60,28 @@ class OverviewRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One predictor of a dataset's score table; ``kind`` is trivial, solver, ours or published."""
+    """One predictor of a dataset's score table.
+
+    Attributes:
+        name: Name of the predictor.
+        kind: ``trivial``, ``solver``, ``ours`` or ``published``.
+        caveat: Why the row is not compared with others; empty where it is.
+        values: One score per metric, as text.
+        basis: What the scores rest on.
+    """
 
     name: str
     kind: str
     caveat: str
     values: tuple[str, ...]
     basis: str
+
+    def apart(self, note: str) -> ScoreRow:
+        """Return the row as one that stands apart, with the samples that its scores are of; itself without a note."""
+        if not note:
+            return self
+        caveat = ", ".join(part for part in (self.caveat, APART) if part)
+        return replace(self, caveat=caveat, basis="; ".join(part for part in (self.basis, note) if part))
 
 
 def metric_heads(card: Card) -> list[str]:
@@ -82,7 +101,6 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
     for runs in results:
         score = runs.score("test", primary)
         printed = compared_with(runs, card, "test", primary)
-        floor = best_floor(card, "test", primary)
         rows.append(
             OverviewRow(
                 dataset=heading_of(runs.dataset, card),
@@ -92,12 +110,22 @@ def overview_rows(card: Card, results: Sequence[Aggregate]) -> list[OverviewRow]
                 ours=stat_text(score),
                 runs=f"{_runs_text(runs)}, {_steps_text(runs)}" + (f", {PARTLY_SCORED}" if runs.partly_scored else ""),
                 caveat=runs.caveat,
-                trivial=f"{number(floor[1])} ({_predictor_name(floor[0])})" if floor else ABSENT,
+                trivial=_best_trivial(beside(card, "test", [runs]), primary),
                 published=_published_text(printed),
                 difference=_difference(runs, card, score, printed),
             )
         )
     return rows
+
+
+def _best_trivial(shown: Beside, metric: str) -> str:
+    """Return the best trivial score on the samples of a model; for one on other samples, a dash and on which it is."""
+    floor = None if shown.references is None else best_of(shown.references.floor, metric)
+    if floor is None:
+        return ABSENT
+    if shown.reference_note:
+        return f"{ABSENT} ({shown.reference_note}: {number(floor[1])}, {_predictor_name(floor[0])})"
+    return f"{number(floor[1])} ({_predictor_name(floor[0])})"
 
 
 def _difference(runs: Aggregate, card: Card, score: Stat | None, printed: PublishedScore | None) -> str:
@@ -153,21 +181,43 @@ def split_rows(card: Card) -> Grid:
 
 
 def score_rows(card: Card, results: Sequence[Aggregate]) -> list[ScoreRow]:
-    """Return the test scores: trivial predictors, reference solvers, our models, published models."""
+    """Return the test scores: trivial predictors, reference solvers, our models, published models.
+
+    Rows whose scores are of other samples than most come last, and say of which.
+    """
     names = (card.metrics.primary, *card.metrics.also)
-    rows, labels = [*trivial_rows(card, names), *solver_rows(card, names)], Labels(results)
+    shown, labels = beside(card, "test", results), Labels(results)
+    rows = [row.apart(shown.reference_note) for row in measured_rows(shown.references, names, rules_of(card))]
     for runs in results:
         values = tuple(stat_text(runs.score("test", name)) for name in names)
         basis = f"{_runs_text(runs)}, {_budget(runs)}"
-        rows.append(ScoreRow(labels[runs], "ours", runs.caveat, values, basis))
-    return rows + published_rows(scores_on_test(card, results[0].dataset), names)
+        rows.append(ScoreRow(labels[runs], "ours", runs.caveat, values, basis).apart(shown.note(runs)))
+    rows += published_rows(scores_on_test(card, results[0].dataset), names)
+    return sorted(rows, key=lambda row: row.caveat.endswith(APART))
 
 
-def solver_rows(card: Card, names: Sequence[str], split: str = "test") -> list[ScoreRow]:
-    """Return the scores of the reference solvers on a split, one value per metric."""
+def measured_rows(
+    measured: SplitReferences | None, names: Sequence[str], rules: Mapping[str, Rule] = MappingProxyType({})
+) -> list[ScoreRow]:
+    """Return the scores of the trivial predictors and the reference solvers on a split, one value per metric.
+
+    Args:
+        measured: The scores; without any there are no rows.
+        names: The metrics.
+        rules: Trivial predictor -> the rule that it follows, which the row describes.
+    """
+    if measured is None:
+        return []
     rows = []
-    for solver, scores in card.solvers.get(split, {}).items():
-        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
+    for name, scores in measured.floor.items():
+        twin = name != "majority" and scores == measured.floor.get("majority")
+        if name == "majority" and any(scores == other for key, other in measured.floor.items() if key != name):
+            continue
+        values = tuple(_optional(scores.get(m)) for m in names)
+        basis = rules[name].description.rstrip(".") if name in rules else ""
+        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, basis))
+    for solver, scores in measured.solvers.items():
+        values = tuple(_optional(scores.get(m)) for m in names)
         rows.append(ScoreRow(_predictor_name(solver), "solver", "", values, "knows the task"))
     return rows
 
@@ -187,20 +237,6 @@ def _basis_of(score: PublishedScore) -> str:
     return score.reference + seeds + where
 
 
-def trivial_rows(card: Card, names: Sequence[str], split: str = "test") -> list[ScoreRow]:
-    """Return the scores of the trivial predictors on a split, one value per metric; rules say what they do."""
-    floors, rules = card.floor.get(split, {}), rules_of(card)
-    rows = []
-    for name, scores in floors.items():
-        twin = name != "majority" and scores == floors.get("majority")
-        if name == "majority" and any(scores == other for key, other in floors.items() if key != name):
-            continue
-        values = tuple(number(scores[m]) if m in scores else ABSENT for m in names)
-        basis = rules[name].description.rstrip(".") if name in rules else ""
-        rows.append(ScoreRow(_predictor_name(name) + (" (majority)" if twin else ""), "trivial", "", values, basis))
-    return rows
-
-
 def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     """Return `ood_metric` per split and model, or None if the card has no such split or none was evaluated."""
     metric, splits = ood_metric(card), ood_splits(card, results)
@@ -209,24 +245,35 @@ def ood_grid(card: Card, results: Sequence[Aggregate]) -> Grid | None:
     size = task_of(card).size_name
     columns = [(size, [f"{n:g}" if (n := split_nodes(card, s)) is not None else ABSENT for s in splits])]
     printed: set[str] = set()
-    labels = Labels(results)
+    labels, shown = Labels(results), [beside(card, split, results) for split in splits]
     for runs in results:
         rows, name = ood_table(runs, card, metric, splits), named(architecture(runs), runs.protocol)
         head = labels[runs] + runs.mark
-        columns.append((head, [stat_text(runs.score(row.split, metric)) for row in rows]))
+        cells = zip(rows, shown, strict=True)
+        columns.append((head, [noted(stat_text(runs.score(row.split, metric)), own.note(runs)) for row, own in cells]))
         if name not in printed and any(row.published is not None for row in rows):
             columns.append((f"{name}, published", [_optional(row.published) for row in rows]))
             printed.add(name)
     for person, scores in reference_scores(results[0].dataset, metric, splits).items():
         columns.append((f"{_predictor_name(person)}, published", [_published_text(scores.get(s)) for s in splits]))
-    floors = [best_floor(card, split, metric) for split in splits]
-    for solver in dict.fromkeys(name for split in splits for name in card.solvers.get(split, {})):
-        found = [card.solvers.get(split, {}).get(solver, {}).get(metric) for split in splits]
-        columns.append((f"{_predictor_name(solver)} (solver)", [_optional(value) for value in found]))
-    columns.append(("best trivial", [number(floor[1]) if floor else ABSENT for floor in floors]))
-    cells = zip(*(values for _, values in columns), strict=True)
-    rows_text = tuple((split, *row) for split, row in zip(splits, cells, strict=True))
+    solved = [{} if own.references is None else own.references.solvers for own in shown]
+    for solver in dict.fromkeys(name for own in solved for name in own):
+        values = [own.get(solver, {}).get(metric) for own in solved]
+        columns.append((f"{_predictor_name(solver)} (solver)", _reference_cells(values, shown)))
+    floors = [None if own.references is None else best_of(own.references.floor, metric) for own in shown]
+    columns.append(("best trivial", _reference_cells([floor[1] if floor else None for floor in floors], shown)))
+    by_split = zip(*(values for _, values in columns), strict=True)
+    rows_text = tuple((split, *row) for split, row in zip(splits, by_split, strict=True))
     return Grid((f"split ({metric_head(metric)})", *(head for head, _ in columns)), rows_text)
+
+
+def _reference_cells(values: Sequence[float | None], shown: Sequence[Beside]) -> list[str]:
+    return [noted(_optional(value), own.reference_note) for value, own in zip(values, shown, strict=True)]
+
+
+def noted(text: str, note: str) -> str:
+    """Return a score with the samples that it is of in brackets, where they are not those of the table."""
+    return f"{text} [{note}]" if note and text != ABSENT else text
 
 
 def efficiency_rows(results: Sequence[Aggregate]) -> Grid:

@@ -193,6 +193,19 @@ class Task(ABC):
         if self.reads_training and not self.facts:
             self.facts = self.training_facts(data.labelled("train"))
 
+    def find_training(self, root: str | Path | None = None) -> None:
+        """Take what scores refer to from the training split's files, unless it is known; nothing is generated.
+
+        Args:
+            root: Folder of the datasets; None for the default one.
+        """
+        if self.reads_training and not self.facts:
+            from graphbench.data.finished import finished_split
+
+            train = finished_split(self.card, "train", root)
+            if train is not None:
+                self.facts = self.training_facts(train)
+
     # ------------------------------------------------------------------------------------------------ batches
 
     def per_update(self, train: Any, size: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from graphbench.catalog.cards import Card
@@ -43,6 +44,7 @@ class Evaluator(metaclass=_EvaluatorType):
         output: str | None = None,
         scores: str | None = None,
         expected_graphs: int | None = None,
+        root: str | Path | None = None,
         **options: Any,
     ) -> Any:
         """Return the evaluator of a dataset's task, over all outputs of its card.
@@ -55,6 +57,10 @@ class Evaluator(metaclass=_EvaluatorType):
                 ``logit`` for problems to solve, whose decoders read logits, and for the selection of algorithms,
                 ``probability`` for all others.
             expected_graphs: If given, ``compute`` and ``evaluate`` refuse any other number of graphs.
+            root: Folder of the datasets, for scores that refer to the training split and whose facts are not on the
+                card: the climatology of forecasts, mean training costs of other data than the card's. They are taken
+                from the split's files there; None for the default folder. Nothing is generated: a metric whose facts
+                are missing says how to get them.
             **options: Settings of how predictions are scored: of the task's decoder, for problems to solve; for the
                 selection of algorithms ``train_costs`` and ``overhead``, see ``SelectionEvaluator``.
 
@@ -66,6 +72,7 @@ class Evaluator(metaclass=_EvaluatorType):
         if output is not None:
             card = _with_output(card, output)
         task = task_class(card.task.type)(card, **({"decoding": options} if options else {}))
+        task.find_training(root)
         return task.evaluator(scores=scores, expected_graphs=expected_graphs)
 
     @classmethod

@@ -91,6 +91,8 @@ class ForecastTask(Task):
     def __init__(self, card: Any, **settings: Any) -> None:
         super().__init__(card, **settings)
         self.climatology: Climatology | None = None
+        self._root: str | Path | None = None
+        self._may_find_climatology = False
         self._weights: Any = None
         self._points: int | None = None
 
@@ -164,6 +166,20 @@ class ForecastTask(Task):
         super().read_training(data)
         if self.climatology is None:
             self.climatology = self.climatology_of(data["train"].samples)
+
+    def find_training(self, root: str | Path | None = None) -> None:
+        """Let evaluators take the climatology from the training split's files, when they first need it."""
+        super().find_training(root)
+        self._root, self._may_find_climatology = root, True
+
+    def _found_climatology(self) -> Climatology | None:
+        """Return the climatology of the training split's files; None if the split is not on this machine."""
+        if self.climatology is None:
+            from graphbench.data.finished import finished_split
+
+            train = finished_split(self.card, "train", self._root)
+            self.climatology = None if train is None else self.climatology_of(train.samples)
+        return self.climatology
 
     def climatology_of(self, train: Samples) -> Climatology:
         """Return the climatology of stored states."""
@@ -253,7 +269,11 @@ class ForecastTask(Task):
         return {self.output: self._at_points(outputs[self.output].detach().float(), batch)}
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
-        """Return an evaluator; it scores anomaly correlations once :meth:`read_training` was called."""
+        """Return an evaluator; it scores anomaly correlations if the climatology is known or can be found.
+
+        It is known after :meth:`read_training`, and can be found after :meth:`find_training`.
+        """
+        id_ = self.card.id
         return ForecastEvaluator(
             self.channels,
             self.output,
@@ -262,7 +282,9 @@ class ForecastTask(Task):
             (self.card.metrics.primary, *self.card.metrics.also),
             grid=self.options.grid,
             lead_hours=self.lead_hours,
-            climatology=self.climatology,
+            climatology=self._found_climatology if self._may_find_climatology else self.climatology,
+            remedy=f"generate it (graphbench generate {id_} --splits train), or say where it lies: "
+            f"Evaluator('{id_}', root=...)",
             scores=scores,
             expected_graphs=expected_graphs,
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ from graphbench.data.samples import Generator, Labeller, Samples
 from graphbench.data.shared_graph import graph_of_series
 from graphbench.data.store import default_root
 from graphbench.data.texts import stored_arrays
-from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
+from graphbench.verification.scoring import measured_task
 
 FIRST = 64  # samples whose bytes, and whose labels, the card pins
 _STATISTICS_NODES = 160_000
+_TRAINING_STATISTICS = 10_000
 _LABEL_STATISTICS_NODES = 60_000
-_FLOOR_SAMPLES = 2_000  # most graphs per split on which the trivial predictors are scored
 
 Statistics = dict[str, tuple[float, float]]
 """Name -> (mean, standard deviation over graphs)."""
@@ -82,117 +83,97 @@ def _summary(per_graph: Mapping[str, NDArray[Any]]) -> Statistics:
     return {name: (float(np.mean(v)), float(np.std(v))) for name, v in per_graph.items() if np.size(v)}
 
 
-def measure(card: Card, *, progress: bool | None = None, root: str | Path | None = None) -> Measured:
+def measure(
+    card: Card, *, progress: bool | None = None, root: str | Path | None = None, samples: Sequence[int] = ()
+) -> Measured:
     """Measure hashes of the first samples, statistics, and scores of trivial predictors and reference solvers.
 
-    Samples are drawn anew, except for those of simulators, whose bits depend on the machine: these are read from the
-    files, whole splits.
+    Hashes and statistics are those of samples that are drawn anew, except for simulators, whose bits depend on the
+    machine: their samples are read from the files, whole splits. Scores are measured on the samples of files, as models
+    are scored.
 
     Args:
         card: The card.
         progress: Show a progress bar; None for terminals only.
-        root: Folder of the datasets, for tasks whose scores refer to facts of the training split, which is read there,
-            and for simulated datasets.
+        root: Folder of the datasets, where files are built that are missing. None builds them in a temporary folder,
+            but for simulated datasets and for tasks whose scores refer to facts of the training split: those are read
+            from the usual folder.
+        samples: Numbers of samples to score trivial predictors and solvers on, beside the usual number; see ``Counts``.
     """
     whole, card = card, card.graphs
-    task = _measuring_task(whole, root, progress) if whole.outputs and not whole.tasks else None
     generator = find_generator(card.generator)
-    hashes, statistics, counted, different, floor, solvers = {}, {}, {}, {}, {}, {}
+    hashes, statistics, counted, different = {}, {}, {}, {}
     graphs: dict[str, Samples] = {}
     shared = None if whole.series is None else graph_of_series(whole)
-    whole_splits = None if generator.environment is None else _stored_samples(card, root, progress)
-    most = min(10_000, card.split("train").count)
-    train = draw_samples(card, "train", np.arange(most)) if whole_splits is None else whole_splits["train"]
-    parts = len(card.all_splits) * (1 + len(whole.labels))
-    with progress_bar(parts, f"measure {card.id}", unit="splits", enabled=progress) as bar:
+    views = [whole.with_task(task) for task in whole.tasks] or [whole] * bool(whole.outputs)
+    steps = len(card.all_splits) * (1 + len(whole.labels)) + len(views) * (len(card.all_splits) - 1)
+    with (
+        _data_folder(generator, views, root) as place,
+        progress_bar(steps, f"measure {card.id}", unit="splits", enabled=progress) as bar,
+    ):
+        whole_splits = None if generator.environment is None else _stored_samples(card, place, progress)
         for split in card.all_splits:
             parameters = generator.parse(card, split)
             if whole_splits is None:
                 first = first_samples(card, split)
-                size = statistics_size(card, split, generator, first)
-                samples = train if split == "train" else draw_samples(card, split, np.arange(size))
+                most = min(_TRAINING_STATISTICS, card.split(split).count)
+                size = most if split == "train" else statistics_size(card, split, generator, first)
+                drawn = draw_samples(card, split, np.arange(size))
             else:
-                samples = whole_splits[split]
-                first = samples.part(card, 0, min(FIRST, len(samples)))
+                drawn = whole_splits[split]
+                first = drawn.part(card, 0, min(FIRST, len(drawn)))
             hashes[split] = arrays_hash(first)
-            graphs[split], counted[split] = samples, len(samples)
-            statistics[split] = describe(generator, parameters, unpacked(card, samples), shared)
+            graphs[split], counted[split] = drawn, len(drawn)
+            statistics[split] = describe(generator, parameters, unpacked(card, drawn), shared)
             if generator.different is not None:
-                different[split] = dict(generator.different(samples))
-            if split != "train" and generator.solvers is not None:
-                found = generator.solvers(parameters, train, samples)
-                solvers[split] = {name: dict(scores) for name, scores in found.items()}
-            if split != "train" and task is not None:
-                few = samples.part(card, 0, min(len(samples), _FLOOR_SAMPLES))
-                floor[split] = task.floors(train, few)
-                if split == "test":
-                    floor |= _floors_of_groups(task, train, few)
-                if known := task.solvers(few):
-                    solvers[split] = solvers.get(split, {}) | known
+                different[split] = dict(generator.different(drawn))
             bar.update()
-        labels, tasks = measure_labels(whole, graphs, bar, root)
+        labels = measure_labels(whole, graphs, bar)
+        scores = [measured_task(view, place, samples, bar=bar, progress=progress) for view in views]
+    tasks = dict(zip(whole.tasks, scores, strict=True)) if whole.tasks else {}
+    own = scores[0] if scores and not whole.tasks else MeasuredTask()
     return Measured(
         version=card.version,
         first_samples=hashes,
         statistics=statistics,
         statistics_samples=counted,
         different=different,
-        floor=floor,
-        solvers=solvers,
-        training={} if task is None else dict(task.facts),
         labels=labels,
         tasks=tasks,
+        **{name: getattr(own, name) for name in MeasuredTask.model_fields},
     )
 
 
-def _stored_samples(card: Card, root: str | Path | None, progress: bool | None) -> dict[str, Samples]:
+@contextmanager
+def _data_folder(generator: Generator, views: Sequence[Card], root: str | Path | None) -> Iterator[Path]:
+    """Yield the folder in which the files of splits lie or are built."""
+    if root is not None or generator.environment is not None or any(task_of(view).reads_training for view in views):
+        yield (default_root() if root is None else Path(root).expanduser())
+        return
+    with TemporaryDirectory(prefix="graphbench-") as folder:
+        yield Path(folder)
+
+
+def _stored_samples(card: Card, root: Path, progress: bool | None) -> dict[str, Samples]:
     """Return split -> its samples from the files, which are built where they are missing: a simulation takes long."""
     from graphbench.data.dataset import GraphDataset
 
-    place = default_root() if root is None else Path(root).expanduser()
-    paths = {split: ensure_split(card, split, place, progress=progress) for split in card.all_splits}
+    paths = {split: ensure_split(card, split, root, progress=progress) for split in card.all_splits}
     return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}
 
 
-def _measuring_task(card: Card, root: str | Path | None, progress: bool | None = False) -> Task:
-    """Return the task of a card, with new facts of the training split where its scores refer to any."""
-    task = task_of(card)
-    if task.reads_training:
-        from graphbench.data.dataset import GraphDataset
-
-        place = default_root() if root is None else Path(root).expanduser()
-        path = ensure_split(card, "train", place, progress=progress)
-        task.facts = task.training_facts(GraphDataset(card, "train", path))
-    return task
-
-
-def measure_labels(
-    card: Card, graphs: Mapping[str, Samples], bar: Progress, root: str | Path | None = None
-) -> tuple[dict[str, MeasuredLabels], dict[str, MeasuredTask]]:
-    """Return the measurements of all labels and all tasks of a card.
+def measure_labels(card: Card, graphs: Mapping[str, Samples], bar: Progress) -> dict[str, MeasuredLabels]:
+    """Return the measurements of all labels of a card.
 
     Args:
         card: The card, without a chosen task.
         graphs: Split -> first draws of its first samples, without labels.
         bar: Is advanced once for every labeller and split.
-        root: Folder of the datasets; see :func:`measure`.
     """
     first = {split: _graphs_to_label(card.graphs, split, samples) for split, samples in graphs.items()}
     views = [card.with_task(task) for task in card.tasks]
     layers = {name: layer for view in reversed(views) for name, layer in zip(view.labellers, view.layers, strict=True)}
-    labels, found = {}, {}
-    for name in card.labels:
-        labels[name], found[name] = _measured_labels(layers[name], first, bar)
-    tasks = {}
-    for view in views:
-        samples = {split: _joined([found[name][split] for name in view.labellers]) for split in view.all_splits}
-        tasks[str(view.task_name)] = _measured_task(view, samples, root)
-    return labels, tasks
-
-
-def _joined(parts: Sequence[Samples]) -> Samples:
-    """Return graphs with the labels of several labellers, each of which has labelled the same graphs."""
-    return replace(parts[0], values={name: value for part in parts for name, value in part.values.items()})
+    return {name: _measured_labels(layers[name], first, bar) for name in card.labels}
 
 
 def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
@@ -202,48 +183,34 @@ def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
     return samples.part(card, 0, size) if len(samples) >= size else draw_samples(card, split, np.arange(size))
 
 
-def _measured_labels(
-    card: Card, graphs: Mapping[str, Samples], bar: Progress
-) -> tuple[MeasuredLabels, dict[str, Samples]]:
-    labeller, found = labeller_of(card), {}
+def _measured_labels(card: Card, graphs: Mapping[str, Samples], bar: Progress) -> MeasuredLabels:
+    labeller = labeller_of(card)
     hashes, statistics, counted = {}, {}, {}
     for split, drawn in graphs.items():
         size = len(drawn)
-        found[split] = samples = add_labels(card, split, np.arange(size), drawn)
+        samples = add_labels(card, split, np.arange(size), drawn)
         hashes[split] = labels_hash(card, samples.part(card, 0, min(FIRST, size)))
         statistics[split], counted[split] = describe_labels(labeller, samples), size
         bar.update()
-    return MeasuredLabels(first_samples=hashes, statistics=statistics, statistics_samples=counted), found
+    return MeasuredLabels(first_samples=hashes, statistics=statistics, statistics_samples=counted)
 
 
-def _measured_task(card: Card, samples: Mapping[str, Samples], root: str | Path | None) -> MeasuredTask:
-    task, splits = _measuring_task(card, root), [split for split in samples if split != "train"]
-    solvers = {split: found for split in splits if (found := task.solvers(samples[split]))}
-    floor = {split: task.floors(samples["train"], samples[split]) for split in splits}
-    floor |= _floors_of_groups(task, samples["train"], samples["test"])
-    for part, rows in task.parts(samples["test"]).items():
-        own = samples["test"].take(card, rows)
-        solvers[f"test_{part}"], floor[f"test_{part}"] = task.solvers(own), task.floors(samples["train"], own)
-    return MeasuredTask(floor=floor, solvers=solvers, training=dict(task.facts))
-
-
-def _floors_of_groups(task: Task, train: Samples, test: Samples) -> dict[str, Any]:
-    return {f"test_{group}": found for group, found in task.group_floors(train, test).items()}
-
-
-def update_measured(card: Card, progress: bool | None = None, root: str | Path | None = None) -> Path:
+def update_measured(
+    card: Card, progress: bool | None = None, root: str | Path | None = None, samples: Sequence[int] = ()
+) -> Path:
     """Measure a dataset, and write the result next to its card; return the file.
 
     Args:
         card: The card.
         progress: Show a progress bar; None for terminals only.
         root: Folder of the datasets; see :func:`measure`.
+        samples: Numbers of samples to score trivial predictors and solvers on; see :func:`measure`.
     """
     path = measured_path(card.path, card.id.split("/", 1)[1])
-    found = measure(card, progress=progress, root=root)
+    found = measure(card, progress=progress, root=root, samples=samples)
     content = found.model_dump(mode="json", exclude=set() if card.tasks else {"labels", "tasks"})
     for part in (content, *content.get("tasks", {}).values()):
-        for name in ("different", "training"):  # few datasets have any
+        for name in ("different", "training", "scores_on_first", "scored_hashes"):  # few datasets have any
             if not part.get(name, True):
                 del part[name]
     write_json(path, _rounded(content))

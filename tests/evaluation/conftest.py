@@ -46,7 +46,9 @@ def card(tmp_path: Path) -> Card:
         for split in ("test", "n192")
     }
     statistics = {"test": {"nodes": (128.0, 0.0), "edges": (750.0, 120.0)}}
-    return plain.model_copy(update={"measured": Measured(version=2, floor=floor, statistics=statistics)})
+    scored = {"test": 100, "n192": 10}
+    measured = Measured(version=2, floor=floor, scored_samples=scored, statistics=statistics)
+    return plain.model_copy(update={"measured": measured})
 
 
 def make_record(seed: int = 0, f1: float = 0.8, **changes: object) -> RunRecord:

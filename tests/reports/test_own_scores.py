@@ -216,7 +216,13 @@ def test_the_same_statement_makes_the_same_record_from_python_and_the_command_li
             evaluator.update(batch, predictions)
         scores |= named_scores(name, evaluator)
     by_hand = RunRecord.from_scores(
-        {name: splits[name] for name in ("val", "test")}, scores, model="mine", seed=4, steps=5, batch_size=4, deterministic=True
+        {name: splits[name] for name in ("val", "test")},
+        scores,
+        model="mine",
+        seed=4,
+        steps=5,
+        batch_size=4,
+        deterministic=True,
     )
     arguments = ["evaluate", dataset, "--predictions", tmp_path / "predictions", "--root", root, "--limit", LIMIT,
                  "--model-name", "mine", "--seed", 4, "--steps", 5, "--batch-size", 4, "--deterministic",

@@ -15,6 +15,7 @@ from graphbench.data.domain import rules_of, unregister
 from graphbench.data.generation import draw_samples
 from graphbench.data.rules import Rule
 from graphbench.evaluation.floors import LABEL_PREDICTORS, best_floor, trivial_scores
+from graphbench.evaluation.references import whole_split
 from graphbench.evaluation.rules import rule_predictions
 from graphbench.tasks.registry import task_of
 
@@ -121,8 +122,9 @@ def test_best_floor_can_leave_rules_out(make_card):
     floor = {"test": {"all_positive": {"f1": 0.4}, "structural": {"f1": 0.9}}}
     measured = graphbench.card("algoreas/mst_easy").measured.model_copy(update={"floor": floor})
     card = card.model_copy(update={"measured": measured})
-    assert best_floor(card, "test", "f1") == ("structural", 0.9)
-    assert best_floor(card, "test", "f1", rules=False) == ("all_positive", 0.4)
+    samples = whole_split(card, "test")
+    assert best_floor(card, "test", "f1", samples) == ("structural", 0.9)
+    assert best_floor(card, "test", "f1", samples, rules=False) == ("all_positive", 0.4)
 
 
 def test_the_names_of_predictors_that_read_labels_are_all_listed():

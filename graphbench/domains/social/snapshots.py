@@ -34,7 +34,7 @@ class Snapshot:
             listed once.
         content: float32 ``[n, d]``: mean of the user's content in ``(t0, t1]`` over periods; zeros without any.
         posts: int64 ``[n]``: number of posts in ``(t0, t1]``, at least 1.
-        past: float32 ``[n, 3]``: log(1 + median) of the likes, replies and reposts of these posts.
+        past: float32 ``[n, 3]``: log(1 + lower median) of the likes, replies and reposts of these posts.
         targets: float32 ``[n, 3]``: the same of the posts in ``(t1, t2]``.
     """
 
@@ -54,7 +54,7 @@ def snapshot(
     t2: int,
     kind: str,
     *,
-    median: Median = "mean",
+    median: Median = "lower",
     loops: bool = True,
 ) -> Snapshot:
     """Return the graph of the interactions in ``(t0, t1]`` with the engagement in ``(t1, t2]`` as targets.
@@ -74,7 +74,8 @@ def snapshot(
         t1: End of what models see.
         t2: End of what is predicted.
         kind: ``quotes``, ``replies`` or ``reposts``.
-        median: Of an even number of counts: ``mean`` of the two in the middle, or the ``lower`` one, as published.
+        median: Of an even number of counts: the ``lower`` one of the two in the middle, as in all datasets and as
+            published, or their ``mean``.
         loops: Whether users' interactions with themselves are edges.
 
     Raises:
@@ -101,7 +102,7 @@ def snapshot_of_parts(
     contents: Iterable[Contents],
     times: tuple[int, int, int],
     *,
-    median: Median = "mean",
+    median: Median = "lower",
     loops: bool = True,
 ) -> Snapshot | None:
     """Return a snapshot of tables that come in parts, of which one of each is in memory at a time; see `snapshot`.

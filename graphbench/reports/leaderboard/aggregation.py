@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from graphbench.evaluation.metrics import METRICS
 from graphbench.reports.leaderboard.boards import Tables, needs_bootstrap
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Group, GroupRow, Kind, Pair, Row, UnitScore
-from graphbench.reports.leaderboard.references import anchors
 from graphbench.reports.leaderboard.statistics import Rank, Sample, rank
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
-    from graphbench.catalog.cards import Card
+    pass
 
 SUITE = "suite"
 LOWEST, HIGHEST = 0.0, 2.0  # bounds of normalised scores: leaving a dataset out never raises a mean, none decides it
@@ -82,14 +81,13 @@ def _claim(row: Row, datasets: int) -> tuple[bool, int, str, str]:
     return row.own_settings, -datasets, row.setup_hash, row.config_hash
 
 
-def _scores_by_model(boards: Sequence[Board], cards: Mapping[str, Card]) -> dict[str, dict[str, UnitScore]]:
+def _scores_by_model(boards: Sequence[Board]) -> dict[str, dict[str, UnitScore]]:
     """Return model -> unit -> score."""
     names = group_names(boards)
     found: dict[str, dict[str, UnitScore]] = {}
     for board in boards:
-        ends = anchors(cards[board.dataset]) if board.references else None
         for row in board.rows:
-            value = None if ends is None else normalised(row.mean, *ends)
+            value = None if board.anchors is None else normalised(row.mean, *board.anchors)
             score = UnitScore(board.unit, row.label, row.mean, value)
             found.setdefault(names[board.unit, row.label], {})[board.unit] = score
     return found
@@ -104,7 +102,7 @@ def _group(
 ) -> Group:
     units = tuple(board.unit for board in boards)
     domains = {board.unit: board.domain for board in boards}
-    own = _scores_by_model(boards, tables.cards)
+    own = _scores_by_model(boards)
     anchored = {unit for found in own.values() for unit, score in found.items() if score.normalised is not None}
     ranked = {(board.unit, row.label) for board in boards for row in board.rows if row.rank is not None}
     complete = {

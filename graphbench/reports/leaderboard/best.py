@@ -24,7 +24,7 @@ class BestScore:
         data: The samples that were scored.
         row: The ranked model with the best mean, its interval, rank and cost; of all models where none is ranked.
         shared: Number of ranked models that may be the best, as far as tests tell; 1 where none is ranked.
-        references: Trivial predictor, solvers and published scores, best first.
+        references: Trivial predictor, solvers and published scores, best first, those on other samples last.
     """
 
     dataset: str
@@ -49,13 +49,13 @@ class BestScore:
 
     @property
     def trivial(self) -> Reference | None:
-        """The best trivial predictor, or None if none was measured."""
-        return next((r for r in self.references if r.kind == "trivial"), None)
+        """The best trivial predictor on the model's samples, or None if none was measured on them."""
+        return next((r for r in self.references if r.kind == "trivial" and not r.apart), None)
 
     @property
     def solver(self) -> Reference | None:
-        """The best reference solver, or None if there is none."""
-        return next((r for r in self.references if r.kind == "solver"), None)
+        """The best reference solver on the model's samples, or None if none was measured on them."""
+        return next((r for r in self.references if r.kind == "solver" and not r.apart), None)
 
 
 def best(

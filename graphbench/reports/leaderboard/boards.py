@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,9 +11,10 @@ from graphbench.evaluation.aggregates import COSTS, Aggregate, Stat, absurd_numb
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.metrics.tally import LEAST_SAMPLES, Replicable
 from graphbench.evaluation.results import RunRecord
+from graphbench.reports.beside import graphs_scored, samples_of
 from graphbench.reports.labels import Labels
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, Unranked, kind_of
-from graphbench.reports.leaderboard.references import references
+from graphbench.reports.leaderboard.references import anchors, references
 from graphbench.reports.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.reports.ood import dataset_card, ood_splits
 from graphbench.reports.published_files import card_of_files, is_of_files
@@ -24,10 +24,6 @@ from graphbench.tasks.registry import task_of
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
 
-_SCORED = re.compile(
-    r"\b(\w+) ([\d,]{1,15}) of [\d,]+"
-)  # in notes of older records: "graphs scored: test 200 of 10,000"
-_SCORED_NOTE = "graphs scored: "
 _OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
 Place = tuple[str, str, str, Kind, Data]
 """What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
@@ -138,17 +134,6 @@ def _data(record: RunRecord, card: Card, split: str) -> Data:
     return Data(record.dataset_version, record.data_seed, found, graphs, whole)
 
 
-def graphs_scored(record: RunRecord, split: str) -> int | None:
-    """Return the number of graphs behind the scores of a split, which older records say in their notes; else None."""
-    if split in record.graphs_scored:
-        return record.graphs_scored[split]
-    if _SCORED_NOTE in record.notes:
-        for name, count in _SCORED.findall(record.notes.partition(_SCORED_NOTE)[2]):
-            if name == split:
-                return int(count.replace(",", ""))
-    return None
-
-
 def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
     """Return which samples count in means over datasets, per dataset, protocol, split and kind."""
     mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
@@ -178,6 +163,7 @@ def _board(
     rows = [_row(names[i], e, samples[i], ranking, i, METRICS[metric], needed) for i, e in enumerate(entries)]
     rows.sort(key=lambda row: (-row.mean if higher else row.mean, row.label))
     measured_here = data.version == card.version and data.draw == 0
+    scored = samples_of(entries[0].records[0], card, split)
     return Board(
         dataset=dataset,
         protocol=protocol or None,
@@ -190,9 +176,10 @@ def _board(
         samples=task_of(card).samples,
         main=main,
         rows=tuple(rows),
-        references=references(card, dataset, protocol or None, split, whole=data.whole) if measured_here else (),
+        references=references(card, dataset, protocol or None, split, scored) if measured_here else (),
         best=names[ranking.best],
         pairs_tested=ranking.pairs,
+        anchors=anchors(card, scored, split) if measured_here else None,
     )
 
 

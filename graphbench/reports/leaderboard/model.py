@@ -134,7 +134,10 @@ class Reference:
         value: Its score.
         std: Standard deviation over seeds, as published; None where there is none.
         basis: Where it is from.
-        comparable: Whether it is a score on the same question; others are listed and not drawn.
+        comparable: Whether it is a score on the same question and, if it was measured here, on the samples that the
+            models were scored on; others are listed and not drawn.
+        apart: Whether it was measured here on other samples than those of the models, or it is unknown on which.
+        samples: Number of samples that it was measured on; None for published scores, and where it is unknown.
     """
 
     kind: Literal["trivial", "solver", "published"]
@@ -143,6 +146,8 @@ class Reference:
     std: float | None
     basis: str
     comparable: bool = True
+    apart: bool = False
+    samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +167,9 @@ class Board:
         main: Whether it counts in means over datasets: of one split and kind the table of the current version's
             canonical draw with the whole split, else with the most models, else with the most graphs.
         rows: The models, the best mean first.
-        references: Scores beside them, best first; none beside other versions and draws.
+        references: Scores beside them, best first, those on other samples last; none beside other versions and draws.
         best: Label of the ranked model with the best mean; of all models where none is ranked.
+        anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None without.
         pairs_tested: Pairs of models that could be tested.
     """
 
@@ -181,6 +187,7 @@ class Board:
     references: tuple[Reference, ...]
     best: str
     pairs_tested: int
+    anchors: tuple[float, float] | None = None
 
     @property
     def domain(self) -> str:

@@ -57,7 +57,10 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "References",
         "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
-        "ranked. Published scores are those of the same protocol; they may be of other samples than ours.",
+        "ranked. The trivial predictor and the solvers were measured on the samples that the models were scored on. "
+        "Where they were measured on others (fewer, more, or an unknown number), they come last, say on how many, and "
+        "are neither drawn nor counted in normalised scores. Published scores are those of the same protocol; they "
+        "may be of other samples than ours.",
     ),
     (
         "Means over datasets",
@@ -66,7 +69,9 @@ RULES: tuple[tuple[str, str], ...] = (
         "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
         "Structural rules, which read the graph as models do, are no zero; they stand among the references. It "
         f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
-        "anchors are close decides a mean. Datasets without anchors have none and are named. A dataset that a model "
+        "anchors are close decides a mean. Both anchors are measured on the samples that the models were scored on; a "
+        "dataset of which nothing was measured on these has no anchors. Datasets without anchors have no normalised "
+        "scores and are named. A dataset that a model "
         "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
         "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
         "dataset counts once: by the runs of its main protocol, that of the split train. Runs of another of its "

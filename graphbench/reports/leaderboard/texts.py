@@ -191,7 +191,8 @@ def data_text(board: Board) -> str:
 def away_grid(boards: Sequence[Board]) -> Grid | None:
     """Return the scores on all splits of one dataset and kind, models and references as rows; None for test alone.
 
-    A rank stands in brackets behind a score where a test separates any two models of the split.
+    A rank stands in brackets behind a score where a test separates any two models of the split. Behind the score of a
+    reference that was measured on other samples stands the number of these.
     """
     splits = [board.split for board in boards]
     if not any(split != TEST for split in splits):
@@ -206,8 +207,15 @@ def away_grid(boards: Sequence[Board]) -> Grid | None:
     found = {(r.kind, r.name): None for board in boards for r in board.references}
     for kind, name in found:
         own = [next((r for r in b.references if (r.kind, r.name) == (kind, name)), None) for b in boards]
-        rows.append((f"{name} ({kind})", *(ABSENT if r is None else number(r.value) for r in own)))
+        rows.append((f"{name} ({kind})", *(_reference_cell(r, b) for r, b in zip(own, boards, strict=True))))
     return Grid((f"model ({metric_head(boards[0].metric)})", *splits), tuple(rows))
+
+
+def _reference_cell(reference: Reference | None, board: Board) -> str:
+    if reference is None:
+        return ABSENT
+    count = "an unknown number of" if reference.samples is None else f"{reference.samples:,}"
+    return number(reference.value) + (f" [on {count} {board.samples}]" if reference.apart else "")
 
 
 def _score_cell(board: Board, config: str) -> str:

@@ -11,6 +11,7 @@ from graphbench.core.words import counted
 from graphbench.evaluation.copies import copied_runs, key_of
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import whole_split
 from graphbench.evaluation.results import (
     BUDGET_NOT_STATED,
     OWN_MODEL,
@@ -176,7 +177,8 @@ def _check_against_trivial(entry: SubmittedDataset, card: Card) -> None:
 
     Rules that read the graph do not count: an honest model may be worse than such a rule.
     """
-    values, floor = entry.values(RANKED), best_floor(card, RANKED, entry.primary, rules=False)
+    values = entry.values(RANKED)
+    floor = best_floor(card, RANKED, entry.primary, whole_split(card, RANKED), rules=False)
     if not values or floor is None or not entry.complete.get(RANKED, False):
         return
     name, value = floor

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.names import catalog
-from graphbench.core.words import counted
-from graphbench.evaluation.floors import best_floor
+from graphbench.evaluation.floors import best_of, without_rules
 from graphbench.evaluation.metrics.registry import METRICS
+from graphbench.evaluation.references import (
+    SampleSet,
+    SplitReferences,
+    measured_references,
+    references_on,
+    samples_text,
+    whole_split,
+)
 from graphbench.reports.comparison import notes_on, scores_on_test
 from graphbench.reports.pages import ABSENT, Grid
-from graphbench.reports.tables import ScoreRow, metric_head, published_rows, solver_rows, trivial_rows
+from graphbench.reports.tables import ScoreRow, measured_rows, metric_head, published_rows
+from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -33,6 +41,7 @@ class Expected:
         split: The split of validation, which the scores of trivial predictors and solvers are for.
         model: Name of the tuned architecture in papers.
         published: Published scores of the metric on the test split, in the order of their tables.
+        samples: The samples of the split on which the search validates.
     """
 
     card: Card
@@ -40,14 +49,21 @@ class Expected:
     split: str
     model: str
     published: tuple[PublishedScore, ...]
+    samples: SampleSet
+
+    @property
+    def references(self) -> SplitReferences | None:
+        """The trivial predictors and solvers on the samples of validation; None if none was measured on them."""
+        return references_on(self.card, self.split, self.samples)
 
     @property
     def floor(self) -> tuple[str, float] | None:
-        """Name and score of the best trivial predictor on the validation split; None if none was measured.
+        """Name and score of the best trivial predictor on the samples of validation; None if none was measured.
 
         Rules that read the graph do not count: a search whose models have learned much may be worse than such a rule.
         """
-        found = best_floor(self.card, self.split, self.metric, rules=False)
+        floor = {} if self.references is None else without_rules(self.references.floor, self.card)
+        found = best_of(floor, self.metric)
         return None if found is None else (found[0].replace("_", " "), found[1])
 
     @property
@@ -78,7 +94,15 @@ def expected_of(history: History) -> Expected | None:
     overrides, configuration = what.get("overrides") or {}, what.get("configuration") or {}
     split = str(overrides.get(_SPLIT_KEY) or configuration.get(_SPLIT_KEY) or "val")
     published = tuple(score for score in scores_on_test(card, str(what["dataset"])) if score.metric == metric)
-    return Expected(card, metric, split, _architecture(history), published)
+    return Expected(card, metric, split, _architecture(history), published, _validated(history, card, split))
+
+
+def _validated(history: History, card: Card, split: str) -> SampleSet:
+    """Return the samples that the search validates on: the whole split, or its first ones."""
+    whole, limit = whole_split(card, split), history.what.get("val_limit") or history.what.get("limit")
+    draw = int(history.what.get("data_seed") or 0)
+    count = whole.count if not limit or whole.count is None else min(int(limit), whole.count)
+    return replace(whole, draw=draw, count=count)
 
 
 def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
@@ -95,8 +119,12 @@ def expected_grid(history: History, best: Trial, found: Expected) -> Grid:
         )
         for name, trial in own
     ]
-    measured = [*trivial_rows(found.card, names, found.split), *solver_rows(found.card, names, found.split)]
-    rows += _cells(measured, found.split) + _cells(published_rows(found.published, names), "test")
+    measured = found.references or next(iter(measured_references(found.card, found.split)), None)
+    note = ""
+    if measured is not None and found.references is None:
+        note = f"on {samples_text(measured.samples, task_of(found.card).samples, found.samples)}"
+    expected = [row.apart(note) for row in measured_rows(measured, names)]
+    rows += _cells(published_rows(found.published, names), "test") + _cells(expected, found.split)
     return Grid(("predictor", "kind", metric_head(found.metric), "split", "basis"), tuple(rows))
 
 
@@ -108,11 +136,13 @@ def expected_notes(history: History, found: Expected) -> list[str]:
             "Published scores are on the test split, scores of this run on the validation split: train the incumbent "
             "and evaluate it on the test split to compare them."
         )
-    limit = history.what.get("val_limit") or history.what.get("limit")
-    if limit:
+    measured = next(iter(measured_references(found.card, found.split)), None)
+    if measured is not None and found.references is None:
+        noun = task_of(found.card).samples
+        theirs = samples_text(measured.samples, noun, found.samples)
         notes.append(
-            "Trivial predictors and solvers are scored on the whole split, this run on its first "
-            f"{counted(limit, 'sample')}."
+            f"Trivial predictors and solvers were scored on {theirs} of the split, this run on "
+            f"{samples_text(found.samples, noun)}: these scores are not comparable."
         )
     return [*notes, *(f"{note.rstrip('.')}." for note in notes_on(found.published))]
 
@@ -133,7 +163,12 @@ def below_floor_text(history: History, found: Expected | None) -> str:
 
 
 def _cells(rows: Sequence[ScoreRow], split: str) -> list[tuple[str, ...]]:
-    return [(row.name, row.kind, *row.values, split, row.basis) for row in rows if row.values != (ABSENT,)]
+    """Return the cells of the rows that have a score; the kind of a row that stands apart says so."""
+    return [
+        (row.name, ", ".join(part for part in (row.kind, row.caveat) if part), *row.values, split, row.basis)
+        for row in rows
+        if row.values != (ABSENT,)
+    ]
 
 
 def _architecture(history: History) -> str:

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphbench
+from graphbench.catalog.sections import MeasuredTask
+from graphbench.evaluation.references import SampleSet
 from graphbench.evaluation.results import Budget
 from graphbench.reports.leaderboard import leaderboard_of, texts
 from graphbench.reports.leaderboard.aggregation import normalised
@@ -38,12 +40,14 @@ def group(records, name, kind="full"):
 
 def toy_card(metric, floor, solvers=None, rule=None):
     rules = {} if rule is None else {"structural": {metric: rule}}
-    return SimpleNamespace(
-        metrics=SimpleNamespace(primary=metric),
-        task=SimpleNamespace(rules=dict.fromkeys(rules, "toy.rule")),
+    measured = MeasuredTask(
         floor={"test": {f"t{i}": {metric: v} for i, v in enumerate(floor)} | rules},
         solvers={"test": {f"s{i}": {metric: v} for i, v in enumerate(solvers or [])}},
+        scored_samples={"test": 64},
     )
+    about = {"task": SimpleNamespace(rules=dict.fromkeys(rules, "toy.rule"))}
+    about |= {"version": 1, "view": None, "all_splits": {"test": None}, "measured_scores": measured}
+    return SimpleNamespace(metrics=SimpleNamespace(primary=metric), **about)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,15 @@ def toy_card(metric, floor, solvers=None, rule=None):
     ],
 )
 def test_anchors_are_the_best_trivial_and_the_best_known_score(card, expected):
-    assert anchors(card) == expected
+    assert anchors(card, SampleSet(1, 0, 64)) == expected
+
+
+@pytest.mark.parametrize(
+    "samples", [SampleSet(1, 0, 364), SampleSet(1, 1, 64), SampleSet(2, 0, 64), SampleSet(1, 0, None)]
+)
+def test_scores_on_other_samples_are_no_anchors(samples):
+    card = toy_card("f1", [0.2, 0.4])
+    assert anchors(card, SampleSet(1, 0, 64)) is not None and anchors(card, samples) is None
 
 
 def test_normalised_scores_are_cut():

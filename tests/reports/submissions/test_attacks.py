@@ -672,7 +672,7 @@ def test_a_column_of_predictions_is_scored_as_its_numbers_or_refused_by_its_shap
 def test_scores_below_the_best_trivial_predictor_are_remarked_on(folder, check, targets, monkeypatch):
     from graphbench.reports.submissions import groups
 
-    monkeypatch.setattr(groups, "best_floor", lambda card, split, metric, rules: ("all_positive", 0.75))
+    monkeypatch.setattr(groups, "best_floor", lambda *_, **__: ("all_positive", 0.75))
     np.savez(place_of(folder) / "test.npz", y_pred=~targets("test"))
     assert "worse than that of the best trivial predictor (all positive, 0.75)" in told(check(), "remark")
     predict(folder, targets, seeds=range(1))

@@ -29,7 +29,7 @@ def history(*, cost: float | None = None, **what: Any) -> History:
     if cost is not None:
         trials = [t if t.cost is None else replace(t, cost=max(cost, t.cost)) for t in trials]
     result = make_result(trials)
-    result["what"] |= what
+    result["what"] |= {"limit": None, "val_limit": None} | what
     return History(json.loads(json.dumps(result)))
 
 

@@ -1,0 +1,148 @@
+"""Which samples the scores of a table are of, and which measured references stand beside its models."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphbench.evaluation.aggregates import Aggregate
+from graphbench.evaluation.references import (
+    SampleSet,
+    SplitReferences,
+    measured_references,
+    references_on,
+    samples_text,
+    whole_split,
+)
+from graphbench.evaluation.results import RunRecord
+from graphbench.tasks.registry import task_of
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+APART = "other samples"
+"""The mark of a row whose score is of other samples than the scores of its table."""
+
+_SCORED = re.compile(
+    r"\b(\w+) ([\d,]{1,15}) of [\d,]+"
+)  # in notes of older records: "graphs scored: test 200 of 10,000"
+_SCORED_NOTE = "graphs scored: "
+
+
+def graphs_scored(record: RunRecord, split: str) -> int | None:
+    """Return the number of graphs behind the scores of a split, which older records say in their notes; else None."""
+    if split in record.graphs_scored:
+        return record.graphs_scored[split]
+    if _SCORED_NOTE in record.notes:
+        for name, count in _SCORED.findall(record.notes.partition(_SCORED_NOTE)[2]):
+            if name == split:
+                return int(count.replace(",", ""))
+    return None
+
+
+def samples_of(record: RunRecord, card: Card, split: str) -> SampleSet:
+    """Return the samples behind a record's scores of a split, or of a part of it.
+
+    A record that does not say how many were scored is of the whole split: since splits are scored in part, records say
+    so.
+    """
+    base = next((name for name in record.data_hashes if split.startswith(f"{name}_") and split not in card.ood), "")
+    content = record.data_hashes.get(split) or record.data_hashes.get(base, "")
+    graphs = graphs_scored(record, split)
+    count = graphs if graphs is not None else _whole_count(card, split)
+    return SampleSet(record.dataset_version, record.data_seed, count, content)
+
+
+def _whole_count(card: Card, split: str) -> int | None:
+    """Return the number of samples of a split; of a part, the measured one, where the whole split was measured."""
+    if split in card.all_splits:
+        return whole_split(card, split).count
+    scored = card.measured_scores.scored_samples
+    base = next((name for name in scored if split.startswith(f"{name}_") and name in card.all_splits), "")
+    return scored.get(split) if base and scored[base] == card.split(base).count else None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The samples that the scores of a split are of in a table, and the references that were measured on them.
+
+    Attributes:
+        card: The card of the task.
+        split: Name of the split, or of a part of it.
+        samples: The samples that most models were scored on for which there are references, else that most models were
+            scored on; None without a model.
+        references: What was measured on these samples; else what was measured on the most samples, which stands apart;
+            None where nothing was measured.
+    """
+
+    card: Card
+    split: str
+    samples: SampleSet | None
+    references: SplitReferences | None
+
+    @property
+    def references_stand_apart(self) -> bool:
+        """Whether the references were measured on other samples than the table's, or it is unknown on which."""
+        if self.references is None or self.samples is None:
+            return False
+        return not self.samples.is_same(self.references.samples)
+
+    @property
+    def reference_note(self) -> str:
+        """What must be said behind a reference's score: ``on 64 graphs``; empty if it is of the table's samples."""
+        if self.references is None or not self.references_stand_apart:
+            return ""
+        return f"on {self._text(self.references.samples)}"
+
+    def note(self, runs: Aggregate) -> str:
+        """Return what must be said behind the score of some runs; empty if all are of the table's samples."""
+        sets = _samples_of_runs(runs, self.card, self.split)
+        others = [samples for samples in sets if samples != self.samples and not self._is_of_table(samples)]
+        if not others:
+            return ""
+        texts = dict.fromkeys(f"on {self._text(samples)}" for samples in sets)
+        return " and ".join(texts)
+
+    def _is_of_table(self, samples: SampleSet) -> bool:
+        return self.samples is not None and samples.is_same(self.samples)
+
+    def _text(self, samples: SampleSet) -> str:
+        return samples_text(samples, task_of(self.card).samples, self.samples)
+
+
+def beside(card: Card, split: str, results: Sequence[Aggregate]) -> Beside:
+    """Return which samples the scores of a split are of in a table of some runs, and the references beside them.
+
+    Args:
+        card: The card of the task.
+        split: Name of the split, or of a part of it.
+        results: The runs of the table.
+    """
+    measured = measured_references(card, split)
+    sets = [own for runs in results if len(own := _samples_of_runs(runs, card, split)) == 1]
+    counted = Counter(samples for own in sets for samples in own)
+    fitting = [sum(n for s, n in counted.items() if s.is_same(found.samples)) for found in measured]
+    best = max(zip(fitting, measured, strict=True), key=lambda pair: pair[0], default=(0, None))[1]
+    same = [] if best is None else [s for s in counted if s.is_same(best.samples)]
+    if same:
+        return Beside(card, split, max(same, key=lambda s: counted[s]), best)
+    common = max(counted, key=lambda samples: (counted[samples], samples.count or 0), default=None)
+    return Beside(card, split, common, best)
+
+
+def shared_references(card: Card, split: str, results: Sequence[Aggregate]) -> SplitReferences | None:
+    """Return what was measured on the samples that all runs with a score of a split were scored on; else None.
+
+    Such references may be drawn as a line beside all of the runs.
+    """
+    sets = {samples for runs in results for samples in _samples_of_runs(runs, card, split)}
+    first = next(iter(sets), None)
+    found = None if first is None else references_on(card, split, first)
+    return found if found is not None and all(s.is_same(found.samples) for s in sets) else None
+
+
+def _samples_of_runs(runs: Aggregate, card: Card, split: str) -> frozenset[SampleSet]:
+    return frozenset(samples_of(record, card, split) for record in runs.records if split in record.scores)
