@@ -72,45 +72,42 @@ class Beside:
     Attributes:
         card: The card of the task.
         split: Name of the split, or of a part of it.
-        samples: The samples that most models were scored on for which there are references, else that most models were
-            scored on; None without a model.
+        samples: The samples of the table: those that most models were scored on for which there are references, else
+            those that most models were scored on. A model of several draws of the data has several sets. Empty without
+            a model.
         references: What was measured on these samples; else what was measured on the most samples, which stands apart;
             None where nothing was measured.
     """
 
     card: Card
     split: str
-    samples: SampleSet | None
+    samples: frozenset[SampleSet]
     references: SplitReferences | None
 
     @property
     def references_stand_apart(self) -> bool:
         """Whether the references were measured on other samples than the table's, or it is unknown on which."""
-        if self.references is None or self.samples is None:
+        if self.references is None or not self.samples:
             return False
-        return not self.samples.is_same(self.references.samples)
+        return not _are_same(self.samples, frozenset([self.references.samples]))
 
     @property
     def reference_note(self) -> str:
         """What must be said behind a reference's score: ``on 64 graphs``; empty if it is of the table's samples."""
         if self.references is None or not self.references_stand_apart:
             return ""
-        return f"on {self._text(self.references.samples)}"
+        return f"on {self._text(self.references.samples, min(self.samples, key=_order))}"
 
     def note(self, runs: Aggregate) -> str:
-        """Return what must be said behind the score of some runs; empty if all are of the table's samples."""
+        """Return what must be said behind the score of some runs; empty if it is of the table's samples."""
         sets = _samples_of_runs(runs, self.card, self.split)
-        others = [samples for samples in sets if samples != self.samples and not self._is_of_table(samples)]
-        if not others:
+        if not sets or _are_same(sets, self.samples):
             return ""
-        texts = dict.fromkeys(f"on {self._text(samples)}" for samples in sets)
-        return " and ".join(texts)
+        than = min(self.samples, key=_order)
+        return " and ".join(f"on {self._text(samples, than)}" for samples in sorted(sets, key=_order))
 
-    def _is_of_table(self, samples: SampleSet) -> bool:
-        return self.samples is not None and samples.is_same(self.samples)
-
-    def _text(self, samples: SampleSet) -> str:
-        return samples_text(samples, task_of(self.card).samples, self.samples)
+    def _text(self, samples: SampleSet, than: SampleSet) -> str:
+        return samples_text(samples, task_of(self.card).samples, than)
 
 
 def beside(card: Card, split: str, results: Sequence[Aggregate]) -> Beside:
@@ -122,27 +119,37 @@ def beside(card: Card, split: str, results: Sequence[Aggregate]) -> Beside:
         results: The runs of the table.
     """
     measured = measured_references(card, split)
-    sets = [own for runs in results if len(own := _samples_of_runs(runs, card, split)) == 1]
-    counted = Counter(samples for own in sets for samples in own)
-    fitting = [sum(n for s, n in counted.items() if s.is_same(found.samples)) for found in measured]
-    best = max(zip(fitting, measured, strict=True), key=lambda pair: pair[0], default=(0, None))[1]
-    same = [] if best is None else [s for s in counted if s.is_same(best.samples)]
-    if same:
-        return Beside(card, split, max(same, key=lambda s: counted[s]), best)
-    common = max(counted, key=lambda samples: (counted[samples], samples.count or 0), default=None)
-    return Beside(card, split, common, best)
+    counted = Counter(own for runs in results if (own := _samples_of_runs(runs, card, split)))
+    for own, _ in counted.most_common():
+        for found in measured:
+            if _are_same(own, frozenset([found.samples])):
+                return Beside(card, split, own, found)
+    common = next((own for own, _ in counted.most_common()), frozenset())
+    return Beside(card, split, common, next(iter(measured), None))
 
 
 def shared_references(card: Card, split: str, results: Sequence[Aggregate]) -> SplitReferences | None:
     """Return what was measured on the samples that all runs with a score of a split were scored on; else None.
 
-    Such references may be drawn as a line beside all of the runs.
+    Such references may be drawn as a line beside all of the runs. On a split of which no run has a score there is
+    nothing to mix, so what was measured on the most samples is returned.
     """
     sets = {samples for runs in results for samples in _samples_of_runs(runs, card, split)}
-    first = next(iter(sets), None)
-    found = None if first is None else references_on(card, split, first)
+    if not sets:
+        return next(iter(measured_references(card, split)), None)
+    found = references_on(card, split, min(sets, key=_order))
     return found if found is not None and all(s.is_same(found.samples) for s in sets) else None
 
 
 def _samples_of_runs(runs: Aggregate, card: Card, split: str) -> frozenset[SampleSet]:
     return frozenset(samples_of(record, card, split) for record in runs.records if split in record.scores)
+
+
+def _are_same(first: frozenset[SampleSet], second: frozenset[SampleSet]) -> bool:
+    """Return whether two models, of one or of several draws, were scored on the same samples."""
+    pairs = zip(sorted(first, key=_order), sorted(second, key=_order), strict=False)
+    return first == second or (len(first) == len(second) and all(a.is_same(b) for a, b in pairs))
+
+
+def _order(samples: SampleSet) -> tuple[int, int, int, str]:
+    return samples.version, samples.draw, -1 if samples.count is None else samples.count, samples.hash

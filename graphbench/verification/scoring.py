@@ -21,7 +21,7 @@ from graphbench.tasks.registry import task_of
 
 _WHOLE = 50_000  # samples: larger splits are scored in part
 _LABEL_SHARDS = 8  # units of work of a labeller per split, where labels are costly and not recorded
-_LEAST_LABELLED = 256
+_LEAST_LABELLED, _MOST_LABELLED = 256, 512
 _TRAINING = 10_000  # most training samples that trivial predictors see
 _SCORED_OF_TRAINING = 2_000  # of splits to train on, which no model is compared on
 
@@ -66,7 +66,7 @@ def usual_count(card: Card) -> int:
     """Return the number of samples on which a task is scored if nothing else is said: fewer where labels are costly."""
     costly = [layer for layer in card.layers if labeller_of(layer).recorded is None]
     shards = [labeller_of(layer).shard_size(labeller_of(layer).parse(layer, _TEST)) for layer in costly]
-    return min([_WHOLE, *(max(_LEAST_LABELLED, _LABEL_SHARDS * size) for size in shards)])
+    return min([_WHOLE, *(min(max(_LEAST_LABELLED, _LABEL_SHARDS * size), _MOST_LABELLED) for size in shards)])
 
 
 def measured_task(
@@ -133,7 +133,8 @@ def _training_samples(card: Card, root: Path, counts: Counts, progress: bool | N
 
 def _open(card: Card, split: str, root: Path, size: int, progress: bool | None) -> GraphDataset:
     limit = None if size == card.split(split).count else size
-    return GraphDataset(card, split, ensure_split(card, split, root, limit, progress=progress), limit=limit)
+    path = ensure_split(card, split, root, limit, workers=1, progress=progress)
+    return GraphDataset(card, split, path, limit=limit)
 
 
 @dataclass

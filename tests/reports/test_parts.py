@@ -57,7 +57,9 @@ def test_outputs_that_are_scored_together_have_columns_of_their_own():
 
     def record(seed):
         scores = {"rse": 0.2, "mae": 0.1, "spearman": 0.9, "rse_ratio": 0.3 + 0.1 * seed, "rse_efficiency": 0.1}
-        return make_record(seed).model_copy(update={"dataset": id_, "scores": {"test": scores}, "primary": "rse"})
+        return make_record(seed).model_copy(
+            update={"dataset": id_, "dataset_version": 1, "scores": {"test": scores}, "primary": "rse"}
+        )
 
     card, runs = graphbench.card(id_), aggregate([record(0), record(1)])
     grid = output_grid(card, runs)

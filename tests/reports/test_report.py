@@ -135,6 +135,7 @@ def test_runs_on_several_draws_are_one_row_with_a_note(tmp_path, card):
     ]
     text = build_report(runs, tmp_path / "page.md", cards={ID: card})[0].read_text(encoding="utf-8")
     assert "| gin | 0.8000 ± 0.1000 | 3 runs (2 seeds, 3 data seeds), 100 steps |" in text
+    assert "| random **[other samples]** | trivial |" in text and "| on 100 graphs, data seed 0 |" in text
     assert "| gin | ours | 0.8000 ± 0.1000 | 0.9000 ± 0.0000 | 0.7900 ± 0.1000 | 3 runs (2 seeds, 3 data seeds)" in text
     note = (
         "- gin: mean over 3 runs with 2 training seeds (0, 1) and 3 data seeds (1, 2, 3); standard error of f1 on test"

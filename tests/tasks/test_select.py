@@ -150,7 +150,8 @@ def test_the_public_evaluator_takes_them_from_the_measurements(select_data, sele
     expected = closed_gap(costs, choices, costs_of(data.train))
     assert Evaluator(card).evaluate(costs, choices)["closed_gap"] == pytest.approx(expected, rel=1e-6)
     with pytest.raises(EvaluationError, match="closed_gap needs the mean cost of every algorithm"):
-        Evaluator(data.card).evaluate(costs, choices)
+        Evaluator(data.card, root=select_root / "elsewhere").evaluate(costs, choices)
+    assert Evaluator(data.card, root=select_root).evaluate(costs, choices)["closed_gap"] == pytest.approx(expected)
 
 
 def test_trivial_selectors_and_the_virtual_best_are_measured(select_data, select_root):

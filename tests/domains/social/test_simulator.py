@@ -226,7 +226,7 @@ def test_a_limit_beyond_the_users_changes_nothing():
 
 def test_snapshots_of_the_generator_are_those_of_the_public_function():
     own = simulate(PARAMETERS.users, PARAMETERS.seed)
-    expected = snapshot(own.posts, own.interactions, T0, TIMES[0], TIMES[1], "replies", median="lower")
+    expected = snapshot(own.posts, own.interactions, T0, TIMES[0], TIMES[1], "replies")
     found = simulated_snapshot(PARAMETERS)
     assert np.array_equal(found.edges, expected.edges) and np.array_equal(found.targets, expected.targets)
     assert isinstance(own.interactions["replies"], Interactions)

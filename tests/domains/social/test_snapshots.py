@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import statistics
 from dataclasses import replace
 from datetime import date
 
@@ -11,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import graphbench
 from graphbench.core.errors import ArgumentError
-from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, snapshot
+from graphbench.data.domain import find_generator
+from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, read_snapshot, snapshot
 from graphbench.domains.social.snapshots import snapshot_of_parts
 
 T0, T1, T2 = 10, 20, 30
@@ -32,6 +36,34 @@ def make_tables(seed, users=8, posts=90, interactions=90, rows=30, spread=1):
     contents = Contents(who(rows), when(rows), rng.integers(-8, 9, (rows, 3)).astype(np.float32))
     table = Interactions(who(interactions), who(interactions), when(interactions))
     return Posts(who(posts), when(posts), *counts, contents), {"replies": table}
+
+
+def test_targets_are_the_lower_median_of_an_even_number_of_posts():
+    """Two users answer each other; each has two or four posts after the day, whose middle counts differ."""
+    user = np.array([0, 1, 0, 0, 1, 1, 1, 1])
+    time = np.array([15, 15, 25, 26, 25, 26, 27, 28])
+    likes = np.array([9, 9, 2, 7, 1, 3, 6, 8])  # afterwards 2, 7 and 1, 3, 6, 8
+    zeros = np.zeros(8, np.int64)
+    contents = Contents(np.array([0]), np.array([15]), np.zeros((1, 3), np.float32))
+    posts = Posts(user, time, likes, zeros, zeros, contents)
+    answers = {"replies": Interactions(np.array([0, 1]), np.array([1, 0]), np.array([16, 16]))}
+    found = snapshot(posts, answers, T0, T1, T2, "replies")
+    after = [sorted(likes[(user == node) & (time > T1)].tolist()) for node in (0, 1)]
+    assert after == [[2, 7], [1, 3, 6, 8]]
+    lower = [statistics.median_low(counts) for counts in after]
+    np.testing.assert_allclose(found.targets[:, 0], np.log1p(lower), rtol=1e-6)
+    assert lower == [2, 3] != [statistics.median(counts) for counts in after]
+    both = snapshot(posts, answers, T0, T1, T2, "replies", median="mean")
+    np.testing.assert_allclose(both.targets[:, 0], np.log1p([4.5, 4.5]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("id_", [name for name in graphbench.list_datasets() if name.startswith("social/")])
+def test_cards_say_which_median_their_generator_takes(id_):
+    card = graphbench.card(id_)
+    parameters = find_generator(card.generator).parse(card, "test")
+    of_archive = inspect.signature(read_snapshot).parameters["median"].default
+    assert getattr(parameters, "median", of_archive) == "lower"
+    assert "lower median" in card.summary.lower()
 
 
 def slow_snapshot(posts, interactions, t0, t1, t2, kind, median="mean", loops=True):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, grid_latitudes
@@ -152,6 +153,32 @@ def _by_variable(array):
         "temperature": np.stack([cube[..., at[f"temperature_{n}"]] for n in LEVELS], axis=1),
         "geopotential": np.stack([cube[..., at[f"geopotential_{n}"]] for n in LEVELS], axis=1),
     }
+
+
+def test_the_public_evaluator_finds_the_climatology_of_the_training_split(task, data, tmp_path, monkeypatch):
+    """Today it has none, so that acc is silently left out."""
+    (batch,) = data.test.batches(16)
+    guess = torch.randn(len(data.test), POINTS, 83)
+    expected = task.evaluator().evaluate(batch, guess)
+    root = tmp_path / "root"
+    found = graphbench.Evaluator(data.card.id, root=root).evaluate(batch, guess)
+    assert found["acc"] == pytest.approx(expected["acc"], rel=1e-9) and found.to_dict() == expected.to_dict()
+    monkeypatch.setenv("GRAPHBENCH_ROOT", str(root))
+    assert graphbench.Evaluator(data.card).evaluate(batch, guess)["acc"] == found["acc"]
+
+
+def test_without_the_training_split_acc_says_what_to_do(data, tmp_path):
+    (batch,) = data.test.batches(16)
+    guess = torch.randn(len(data.test), POINTS, 83)
+    score = graphbench.Evaluator(data.card, root=tmp_path / "elsewhere").evaluate(batch, guess)
+    assert score.primary > 0 and not (tmp_path / "elsewhere").exists()
+    assert f"graphbench generate {data.card.id} --splits train" in score.undefined["acc"]
+    with pytest.raises(KeyError, match="graphbench generate"):
+        score["acc"]
+    arrays = graphbench.Evaluator(data.card, root=tmp_path / "root").evaluate(
+        batch.change.reshape(-1, NODES, 83)[:, :POINTS], guess
+    )
+    assert "pass samples" in arrays.undefined["acc"]
 
 
 def test_batches_of_updates_give_the_same_score(task, data):

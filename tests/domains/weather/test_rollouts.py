@@ -144,6 +144,7 @@ def test_measured_floors_have_lead_times(small, tmp_path, monkeypatch):
     Loader(card.id, root=tmp_path, progress=False, workers=1).load("train")
     found = measure(card, progress=False, root=tmp_path)
     assert set(found.floor) == {"val", "test", "test_h12", "test_h24"}
+    assert found.scored_samples == {"val": 6, "test": 6, "test_h12": 2, "test_h24": 2}
     test = draw_samples(card, "test", np.arange(6))
     rows = task_of(card)._at(test, np.arange(6)).astype(np.float64)
     lag = ((rows[4:] - rows[:2]) ** 2).mean(axis=(0, 1))[0]

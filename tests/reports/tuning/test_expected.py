@@ -48,7 +48,20 @@ def test_the_table_shows_the_trivial_predictors_and_the_published_scores() -> No
     assert rows["gin", "published"][1:] == ("test", "GraphBench, Table 16, 3 seeds")
     assert ("gt", "published") in rows
     notes = " ".join(expected_notes(run, found))
-    assert "Published scores are on the test split" in notes and "its first 1,000 samples." in notes
+    assert "Published scores are on the test split" in notes and "not comparable" not in notes.partition(";")[0]
+
+
+def test_a_search_on_a_part_of_the_split_has_no_trivial_score_to_beat() -> None:
+    run = history(cost=0.99, val_limit=1000)
+    found = expected_of(run)
+    assert found is not None and run.incumbent is not None and found.floor is None and found.references is None
+    rows = expected_grid(run, run.incumbent, found).rows
+    assert rows[-1][1] == "trivial, other samples" and rows[-1][-1] == "on 10,000 graphs"
+    assert "10,000 graphs of the split, this run on 1,000 graphs" in " ".join(expected_notes(run, found))
+    assert below_floor_text(run, found) == ""
+    figure = best_figure(run, found)
+    assert figure is not None
+    assert "best trivial" not in {str(line.get_label()) for axes in figure.axes for line in axes.get_lines()}
 
 
 def test_the_figure_shows_both_as_lines() -> None:
@@ -78,7 +91,7 @@ def test_a_best_configuration_below_the_floor_is_warned_of_everywhere(
     cost: float | None, warned: bool, tmp_path: Path
 ) -> None:
     run = history(cost=cost)
-    text = "no better than the best trivial predictor (all positive: 0.6422)"
+    text = f"no better than the best trivial predictor (all positive: {FLOOR:.4f})"
     assert any(text in warning for warning in warnings_of(run)) == warned
     assert any(text in sentence and sentence.startswith("Warning: ") for sentence in summary(run)) == warned
     assert run.incumbent is not None and (text in incumbent_text(run, run.incumbent)) == warned
@@ -138,4 +151,4 @@ def test_a_search_logs_the_warning(tmp_path: Path, caplog: pytest.LogCaptureFixt
     args = {"space": space, "min_budget": 1, "max_budget": 1, "trials": 1, "output": tmp_path, "method": "random"}
     with caplog.at_level(logging.WARNING):
         Optimizer(args, Method()).optimize(report=False)
-    assert "no better than the best trivial predictor (all positive: 0.6422)" in caplog.text
+    assert f"no better than the best trivial predictor (all positive: {FLOOR:.4f})" in caplog.text
