@@ -436,3 +436,12 @@ def test_findings_whose_check_does_not_hold_are_not_stated(monkeypatch, tmp_path
     monkeypatch.setattr(claims_text, "RESULTS", path)
     assert "to be checked" in claims_text.findings("algoreas/flow_easy")
     assert "MAE of" not in claims_text.findings("algoreas/flow_easy")
+
+
+def test_the_cards_of_cliques_state_the_measured_shares():
+    found = ENTRIES["graphbench/16/clique_several"]["values"]
+    for difficulty, share in found["several"].items():
+        card = graphbench.card(f"algoreas/max_clique_{difficulty}")
+        assert f"{100 * share:.0f} % ({difficulty})" in card.description
+        assert f"first {found['graphs']:,} training graphs" in card.description
+        assert not any(line.endswith("so that they tell nothing.") for line in card.source.deviations)
