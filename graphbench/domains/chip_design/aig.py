@@ -184,6 +184,15 @@ def checked_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDAr
     return n, fanins, outputs
 
 
+def _shaped_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
+    """Return the parts of a circuit, of which a check of all circuits of a run has to check the values alone."""
+    int32 = all(type(array) is np.ndarray and array.dtype == np.int32 for array in (fanins, outputs))
+    shaped = int32 and fanins.ndim == 2 and fanins.shape[1] == 2 and outputs.ndim == 1
+    if shaped and type(num_inputs) is int and 0 <= num_inputs <= MOST_ANDS:
+        return num_inputs, fanins, outputs
+    return checked_parts(num_inputs, fanins, outputs)
+
+
 def _immutable(array: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return a copy that lies in an object of bytes, so that nothing can make it writable."""
     return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
@@ -240,7 +249,7 @@ class Circuits:
         Raises:
             CircuitError: If a circuit was changed to one that is none.
         """
-        parts = [checked_parts(aig.num_inputs, aig.fanins, aig.outputs) for aig in aigs]
+        parts = [_shaped_parts(aig.num_inputs, aig.fanins, aig.outputs) for aig in aigs]
         return cls(
             np.array([n for n, _, _ in parts], np.int64),
             offsets(np.array([len(fanins) for _, fanins, _ in parts], np.int64)),
@@ -330,9 +339,10 @@ class Circuits:
         Raises:
             CircuitError: If a circuit has more than 20 inputs.
         """
+        arrays = self.arrays
         if len(self) and self.num_inputs.max() > MOST_INPUTS:
             raise CircuitError(
                 f"circuit {int(self.num_inputs.argmax())} has {int(self.num_inputs.max())} inputs; truth tables are "
                 f"computed for at most {MOST_INPUTS}"
             )
-        return simulate_run(*self.arrays)
+        return simulate_run(*arrays)

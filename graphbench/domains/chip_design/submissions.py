@@ -171,7 +171,7 @@ class Submission:
                 found[i], faults[i], text = _read_item(item)
                 if text:
                     details[i] = text
-        return cls(Circuits.of(found), faults, details)
+        return cls(_joined(found, faults, details), faults, details)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the circuits as flat arrays of graphs, as :meth:`of` takes them; one with a fault has no node."""
@@ -185,6 +185,19 @@ class Submission:
             GATE: graphs.values[GATE][nodes],
             INVERTED: graphs.values[INVERTED][edges],
         }
+
+
+def _joined(aigs: list[Aig], faults: NDArray[np.uint8], details: dict[int, str]) -> Circuits:
+    """Return circuits as flat arrays; one that was changed to none, or whose class raises errors, gets a fault."""
+    try:
+        return Circuits.of(aigs)
+    except Exception:  # it may be of a subclass with code of its own
+        for i, aig in enumerate(aigs):
+            try:
+                aigs[i] = Circuits.of([aig])[0]
+            except Exception as error:
+                aigs[i], faults[i], details[i] = _NOTHING, UNREADABLE, f"{type(error).__name__}: {error}"
+        return Circuits.of(aigs)
 
 
 def _are_reasons(faults: NDArray[Any]) -> bool:
@@ -213,10 +226,7 @@ def _read_item(item: Any) -> tuple[Aig, int, str]:
     if item is None:
         return _NOTHING, MISSING, ""
     if isinstance(item, Aig):
-        try:
-            return Aig(item.num_inputs, item.fanins, item.outputs), 0, ""  # it may be a subclass, or have been changed
-        except Exception as error:
-            return _NOTHING, UNREADABLE, f"{type(error).__name__}: {error}"
+        return item, 0, ""
     if not isinstance(item, (bytes, str, Path)):
         return _NOTHING, UNREADABLE, f"{item!r:.60} is no circuit; give {FORMS}"
     try:
