@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,13 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import CircuitError
 from graphbench.data.runs import offsets
-from graphbench.domains.chip_design.aig_kernels import depths_run, first_wrong_and, hashed_one, simulate_run
+from graphbench.domains.chip_design.aig_kernels import (
+    depths_run,
+    first_wrong_and,
+    first_wrong_circuit,
+    hashed_one,
+    simulate_run,
+)
 from graphbench.domains.chip_design.aiger import MOST_ANDS, aiger_bytes, read_parts
 from graphbench.domains.chip_design.circuit_graphs import CIRCUIT_FEATURES, run_as_samples
 from graphbench.domains.chip_design.truth_tables import MOST_INPUTS, Bits, Words, as_bits, num_inputs, to_bits, to_words
@@ -27,10 +34,12 @@ from graphbench.domains.chip_design.truth_tables import MOST_INPUTS, Bits, Words
 if TYPE_CHECKING:
     from graphbench.data.graph_data import Data
 
+RUN = ("num_inputs", "and_ptr", "fanins", "output_ptr", "outputs")
+
 
 @dataclass(frozen=True, eq=False)
 class Aig:
-    """An and-inverter graph.
+    """An and-inverter graph; its arrays are copies that cannot be changed.
 
     Attributes:
         num_inputs: Number n of inputs.
@@ -47,32 +56,15 @@ class Aig:
     outputs: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        """Convert the arrays and check them."""
-        n, fanins, outputs = int(self.num_inputs), np.asarray(self.fanins), np.asarray(self.outputs)
-        if n < 0 or n + len(fanins) > MOST_ANDS:
-            raise CircuitError(
-                f"a circuit has {n:,} inputs and {len(fanins):,} ANDs; at most {MOST_ANDS:,} are allowed"
-            )
-        if fanins.ndim != 2 or fanins.shape[1] != 2 or outputs.ndim != 1:
-            raise CircuitError(
-                f"fanins has the shape {list(fanins.shape)} and outputs {list(outputs.shape)}; give [ands, 2] and [m]"
-            )
-        if fanins.dtype.kind not in "iu" or outputs.dtype.kind not in "iu":
-            raise CircuitError(f"fanins is {fanins.dtype} and outputs {outputs.dtype}; give integers")
-        limit = 2 * (1 + n + len(fanins))
-        if len(fanins) and (fanins.min() < 0 or fanins.max() >= limit):
-            raise CircuitError(f"a fan-in lies outside the literals 0 to {limit - 1}")
-        if len(outputs) and (outputs.min() < 0 or outputs.max() >= limit):
-            raise CircuitError(f"an output lies outside the literals 0 to {limit - 1}")
+        """Check the arrays and keep copies of them that cannot be changed."""
+        n, fanins, outputs = checked_parts(self.num_inputs, self.fanins, self.outputs)
         object.__setattr__(self, "num_inputs", n)
-        object.__setattr__(self, "fanins", np.ascontiguousarray(fanins, np.int32))
-        object.__setattr__(self, "outputs", np.ascontiguousarray(outputs, np.int32))
-        wrong = first_wrong_and(n, self.fanins)
-        if wrong >= 0:
-            raise CircuitError(
-                f"AND {wrong} (literal {2 * (1 + n + wrong)}) has the fan-ins {self.fanins[wrong].tolist()}; "
-                "every AND comes after its fan-ins"
-            )
+        object.__setattr__(self, "fanins", _immutable(fanins))
+        object.__setattr__(self, "outputs", _immutable(outputs))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what copies and unpickles the circuit: both check it, and copies cannot be changed, either."""
+        return type(self), (self.num_inputs, self.fanins, self.outputs)
 
     @classmethod
     def from_aiger(cls, path_or_bytes: str | Path | bytes) -> Aig:
@@ -85,7 +77,7 @@ class Aig:
 
     def to_aiger(self, *, ascii: bool = False) -> bytes:
         """Return the circuit as an AIGER file, binary or ASCII."""
-        return aiger_bytes(self.num_inputs, self.fanins, self.outputs, ascii=ascii)
+        return aiger_bytes(*checked_parts(self.num_inputs, self.fanins, self.outputs), ascii=ascii)
 
     def to_data(self) -> Data:
         """Return the circuit as a PyG graph with ``gate``, ``inverted``, and ``x`` and ``edge_attr`` made of them.
@@ -135,22 +127,75 @@ class Aig:
         An AND with a constant or with twice the same variable is replaced by what it equals, and of ANDs with the same
         fan-ins one is kept.
         """
-        fanins, outputs, _, _ = hashed_one(self.num_inputs, self.fanins, self.outputs)
-        return Aig(self.num_inputs, fanins, outputs)
+        n, *literals = checked_parts(self.num_inputs, self.fanins, self.outputs)
+        fanins, outputs, _, _ = hashed_one(n, *literals)
+        return Aig(n, fanins, outputs)
 
     @property
     def num_dead(self) -> int:
         """The number of ANDs on which no output depends."""
-        return int(hashed_one(self.num_inputs, self.fanins, self.outputs)[2])
+        return int(hashed_one(*checked_parts(self.num_inputs, self.fanins, self.outputs))[2])
 
     @property
     def num_duplicates(self) -> int:
         """The number of ANDs that structural hashing replaces by a constant, a literal or an AND before them."""
-        return int(hashed_one(self.num_inputs, self.fanins, self.outputs)[3])
+        return int(hashed_one(*checked_parts(self.num_inputs, self.fanins, self.outputs))[3])
 
     def __repr__(self) -> str:
         """Return the sizes."""
         return f"Aig(inputs={self.num_inputs}, outputs={self.num_outputs}, ands={self.num_ands})"
+
+
+def checked_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
+    """Return the parts of a circuit as compiled functions take them: an integer, int32 ``[ands, 2]`` and ``[m]``.
+
+    Args:
+        num_inputs: Number of inputs.
+        fanins: Integers ``[ands, 2]``.
+        outputs: Integers ``[m]``.
+
+    Raises:
+        CircuitError: If a part has another shape or type, or a fan-in or an output is no literal that may stand there.
+    """
+    try:
+        n, fanins, outputs = index(num_inputs), np.asarray(fanins), np.asarray(outputs)
+    except (TypeError, ValueError) as error:
+        raise CircuitError(f"the parts of the circuit are no integer and two arrays of integers: {error}") from error
+    if fanins.ndim != 2 or fanins.shape[1] != 2 or outputs.ndim != 1:
+        raise CircuitError(
+            f"fanins has the shape {list(fanins.shape)} and outputs {list(outputs.shape)}; give [ands, 2] and [m]"
+        )
+    if n < 0 or n + len(fanins) > MOST_ANDS:
+        raise CircuitError(f"a circuit has {n:,} inputs and {len(fanins):,} ANDs; at most {MOST_ANDS:,} are allowed")
+    if fanins.dtype.kind not in "iu" or outputs.dtype.kind not in "iu":
+        raise CircuitError(f"fanins is {fanins.dtype} and outputs {outputs.dtype}; give integers")
+    limit = 2 * (1 + n + len(fanins))
+    if len(fanins) and (fanins.min() < 0 or fanins.max() >= limit):
+        raise CircuitError(f"a fan-in lies outside the literals 0 to {limit - 1}")
+    if len(outputs) and (outputs.min() < 0 or outputs.max() >= limit):
+        raise CircuitError(f"an output lies outside the literals 0 to {limit - 1}")
+    fanins, outputs = np.ascontiguousarray(fanins, np.int32), np.ascontiguousarray(outputs, np.int32)
+    wrong = first_wrong_and(n, fanins)
+    if wrong >= 0:
+        raise CircuitError(
+            f"AND {wrong} (literal {2 * (1 + n + wrong)}) has the fan-ins {fanins[wrong].tolist()}; "
+            "every AND comes after its fan-ins"
+        )
+    return n, fanins, outputs
+
+
+def _shaped_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDArray[np.int32], NDArray[np.int32]]:
+    """Return the parts of a circuit, of which a check of all circuits of a run has to check the values alone."""
+    int32 = all(type(array) is np.ndarray and array.dtype == np.int32 for array in (fanins, outputs))
+    shaped = int32 and fanins.ndim == 2 and fanins.shape[1] == 2 and outputs.ndim == 1
+    if shaped and type(num_inputs) is int and 0 <= num_inputs <= MOST_ANDS:
+        return num_inputs, fanins, outputs
+    return checked_parts(num_inputs, fanins, outputs)
+
+
+def _immutable(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a copy that lies in an object of bytes, so that nothing can make it writable."""
+    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
 
 
 def equivalent(aig: Aig, table: Any) -> bool:
@@ -171,7 +216,7 @@ def equivalent(aig: Aig, table: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Circuits:
-    """Circuits one after the other, as flat arrays.
+    """Circuits one after the other, as flat arrays, which are checked whenever a compiled function takes them.
 
     Attributes:
         num_inputs: int64 ``[S]``, inputs per circuit.
@@ -179,6 +224,9 @@ class Circuits:
         fanins: int32 ``[A, 2]``, literals that count within the circuit, as in :class:`Aig`.
         output_ptr: int64 ``[S + 1]``: the outputs of circuit i.
         outputs: int32 ``[M]``.
+
+    Raises:
+        CircuitError: If the arrays do not fit together, or one has another type.
     """
 
     num_inputs: NDArray[np.int64]
@@ -187,18 +235,53 @@ class Circuits:
     output_ptr: NDArray[np.int64]
     outputs: NDArray[np.int32]
 
+    def __post_init__(self) -> None:
+        """Check the arrays, and keep read-only views of them."""
+        for name, array in zip(RUN, self._checked(), strict=True):
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
     @classmethod
     def of(cls, aigs: Sequence[Aig]) -> Circuits:
-        """Return circuits as flat arrays."""
-        ands = np.array([aig.num_ands for aig in aigs], np.int64)
-        outputs = np.array([aig.num_outputs for aig in aigs], np.int64)
+        """Return circuits as flat arrays.
+
+        Raises:
+            CircuitError: If a circuit was changed to one that is none.
+        """
+        parts = [_shaped_parts(aig.num_inputs, aig.fanins, aig.outputs) for aig in aigs]
         return cls(
-            np.array([aig.num_inputs for aig in aigs], np.int64),
-            offsets(ands),
-            np.concatenate([np.empty((0, 2), np.int32), *(aig.fanins for aig in aigs)]),
-            offsets(outputs),
-            np.concatenate([np.empty(0, np.int32), *(aig.outputs for aig in aigs)]),
+            np.array([n for n, _, _ in parts], np.int64),
+            offsets(np.array([len(fanins) for _, fanins, _ in parts], np.int64)),
+            np.concatenate([np.empty((0, 2), np.int32), *(fanins for _, fanins, _ in parts)]),
+            offsets(np.array([len(outputs) for _, _, outputs in parts], np.int64)),
+            np.concatenate([np.empty(0, np.int32), *(outputs for _, _, outputs in parts)]),
         )
+
+    def _checked(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+        arrays = [np.asarray(getattr(self, name)) for name in RUN]
+        num_inputs, and_ptr, fanins, output_ptr, outputs = arrays
+        found = ", ".join(f"{name} {a.dtype} {list(a.shape)}" for name, a in zip(RUN, arrays, strict=True))
+        rows, ends = (num_inputs.size,), (num_inputs.size + 1,)
+        shapes = (rows, ends, (len(fanins) if fanins.ndim else 0, 2), ends, (outputs.size,))
+        if any(a.dtype.kind not in "iu" for a in arrays) or tuple(a.shape for a in arrays) != shapes:
+            raise CircuitError(f"circuits have the arrays {found}; give integers [S], [S + 1], [A, 2], [S + 1] and [M]")
+        for ptr, total in ((and_ptr, len(fanins)), (output_ptr, len(outputs))):
+            if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
+                raise CircuitError(f"offsets of circuits run from {ptr[0]} to {ptr[-1]}, not from 0 up to {total:,}")
+        if num_inputs.size and (num_inputs.min() < 0 or int(num_inputs.max()) + len(fanins) > MOST_ANDS):
+            wrong = num_inputs.min() if num_inputs.min() < 0 else num_inputs.max()
+            raise CircuitError(f"a circuit has {wrong:,} inputs; give 0 to {MOST_ANDS - len(fanins):,}")
+        int32 = np.iinfo(np.int32)
+        if any(a.size and (a.min() < 0 or a.max() > int32.max) for a in (fanins, outputs)):
+            raise CircuitError("a fan-in or an output of a circuit lies outside the literals that int32 holds")
+        types = (np.int64, np.int64, np.int32, np.int64, np.int32)
+        run: Any = tuple(np.ascontiguousarray(a, dtype) for a, dtype in zip(arrays, types, strict=True))
+        if (wrong := first_wrong_circuit(*run)) >= 0:
+            raise CircuitError(f"circuit {wrong} has a fan-in or an output that is no literal of a variable before it")
+        return run  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         """Return the number of circuits."""
@@ -223,8 +306,12 @@ class Circuits:
     def arrays(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-        """All attributes in order, as compiled functions take them."""
-        return self.num_inputs, self.and_ptr, self.fanins, self.output_ptr, self.outputs
+        """All attributes in order, as compiled functions take them, checked.
+
+        Raises:
+            CircuitError: If an array was changed so that they do not fit together.
+        """
+        return self._checked()
 
     @property
     def num_ands(self) -> NDArray[np.int64]:
@@ -252,9 +339,10 @@ class Circuits:
         Raises:
             CircuitError: If a circuit has more than 20 inputs.
         """
+        arrays = self.arrays
         if len(self) and self.num_inputs.max() > MOST_INPUTS:
             raise CircuitError(
                 f"circuit {int(self.num_inputs.argmax())} has {int(self.num_inputs.max())} inputs; truth tables are "
                 f"computed for at most {MOST_INPUTS}"
             )
-        return simulate_run(*self.arrays)
+        return simulate_run(*arrays)

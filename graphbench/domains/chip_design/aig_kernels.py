@@ -131,6 +131,22 @@ def depths_run(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: In
 
 
 @kernel
+def first_wrong_circuit(num_inputs: Ints, and_ptr: Ints, fanins: Literals, output_ptr: Ints, outputs: Literals) -> int:
+    """Return the first circuit of a run with an AND or an output that is no literal of a variable before it, or -1.
+
+    The offsets must be valid.
+    """
+    for s in range(num_inputs.shape[0]):
+        limit = 2 * (1 + num_inputs[s] + and_ptr[s + 1] - and_ptr[s])
+        if first_wrong_and(num_inputs[s], fanins[and_ptr[s] : and_ptr[s + 1]]) >= 0:
+            return s
+        for o in range(output_ptr[s], output_ptr[s + 1]):
+            if outputs[o] < 0 or outputs[o] >= limit:
+                return s
+    return -1
+
+
+@kernel
 def first_wrong_and(n: int, fanins: Literals) -> int:
     """Return the first AND with a fan-in that is no literal of a variable before it; -1 if there is none."""
     for k in range(fanins.shape[0]):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from graphbench.domains.chip_design.submissions import (
     Submission,
     counted,
 )
+from graphbench.domains.chip_design.truth_tables import MOST_INPUTS
 
 _INPUTS, _OUTPUTS, _OTHER = WRONG_INPUTS, WRONG_OUTPUTS, NOT_EQUIVALENT
 
@@ -136,6 +138,7 @@ def score_circuits(
         EvaluationError: If there are not as many circuits and references as functions, none at all, or a reference is
             missing.
     """
+    submission = Submission.of(submission)
     count, reference = len(num_inputs), np.asarray(reference_ands)
     if not count or len(submission) != count or reference.shape != (count,):
         raise EvaluationError(
@@ -145,9 +148,10 @@ def score_circuits(
     if not np.isfinite(reference).all() or reference.min() < 0:
         wrong = int(np.argmax(~(reference >= 0)))
         raise EvaluationError(f"function {wrong} has no reference circuit; leave it out of the evaluation")
+    tables = _checked_tables(num_inputs, num_outputs, words)
     run = submission.circuits
     arrays = run.arrays
-    reasons = _reasons(*arrays, submission.faults, num_inputs, num_outputs, words)
+    reasons = _reasons(*arrays, submission.faults, *tables)
     well_formed = (reasons == 0) | (reasons == NOT_EQUIVALENT)
     dead, duplicates = _surplus(*arrays)
     ratios = np.where(reasons == 0, and_ratio(reference.astype(np.int64), run.num_ands), 0.0)
@@ -165,6 +169,30 @@ def score_circuits(
         well_formed,
         np.stack([num_inputs, num_outputs], axis=1),
     )
+
+
+def _checked_tables(num_inputs: Any, num_outputs: Any, words: Any) -> tuple[Ints, Ints, Words]:
+    """Return truth tables as the compiled function takes them.
+
+    Raises:
+        EvaluationError: If there are not as many words as the tables have, or a table has too many inputs.
+    """
+    given = [np.asarray(array) for array in (num_inputs, num_outputs, words)]
+    inputs, outputs, words = given
+    kinds = all(array.dtype.kind in "iu" and array.ndim == 1 for array in given) and words.dtype == np.uint64
+    if not kinds or inputs.shape != outputs.shape:
+        found = ", ".join(f"{array.dtype} {list(array.shape)}" for array in given)
+        raise EvaluationError(f"the truth tables are {found}; give integers [S] and [S] and words uint64 [W]")
+    if inputs.min() < 0 or inputs.max() > MOST_INPUTS or outputs.min() < 0 or outputs.max() > words.size:
+        raise EvaluationError(
+            f"truth tables have {inputs.min()} to {inputs.max()} inputs and {outputs.min()} to {outputs.max()} "
+            f"outputs in {words.size:,} words; give 0 to {MOST_INPUTS} inputs"
+        )
+    inputs, outputs = inputs.astype(np.int64), outputs.astype(np.int64)
+    total = int((outputs << np.maximum(inputs - 6, 0)).sum())
+    if total != words.size:
+        raise EvaluationError(f"the truth tables have {words.size:,} words, but {total:,} by their inputs and outputs")
+    return inputs, outputs, np.ascontiguousarray(words)
 
 
 @kernel

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CircuitError
 from graphbench.data.judges import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES
-from graphbench.domains.chip_design.aig import Aig, Circuits
+from graphbench.domains.chip_design.aig import RUN, Aig, Circuits
 from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
 from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs
 from graphbench.domains.chip_design.graphs import decoded
@@ -63,6 +63,16 @@ class Submission:
     circuits: Circuits
     faults: NDArray[np.uint8]
     details: dict[int, str]
+
+    def __post_init__(self) -> None:
+        """Check the faults."""
+        faults = np.asarray(self.faults)
+        if faults.shape != (len(self.circuits),) or faults.dtype.kind not in "iu" or not _are_reasons(faults):
+            raise CircuitError(
+                f"faults is {faults.dtype} {list(faults.shape)} of {len(self.circuits):,} circuits; give one number "
+                f"from 0 to {len(REASONS) - 1} for each"
+            )
+        object.__setattr__(self, "faults", faults.astype(np.uint8))
 
     def __len__(self) -> int:
         """Return the number of circuits."""
@@ -135,9 +145,10 @@ class Submission:
             CircuitError: If they come in another form, or flat arrays do not fit together.
         """
         if isinstance(answers, Submission):
-            return answers
+            return cls(Circuits(*(getattr(answers.circuits, name) for name in RUN)), answers.faults, answers.details)
         if isinstance(answers, Circuits):
-            return cls(answers, np.zeros(len(answers), np.uint8), {})
+            circuits = Circuits(*(getattr(answers, name) for name in RUN))  # not a subclass with arrays of its own
+            return cls(circuits, np.zeros(len(circuits), np.uint8), {})
         if isinstance(answers, Mapping):
             if missing := [name for name in (NODES, EDGES) if name not in answers]:
                 raise CircuitError(f"the flat arrays of graphs lack {missing[0]!r}; give {NODES} [S] and {EDGES} [S]")
@@ -160,7 +171,7 @@ class Submission:
                 found[i], faults[i], text = _read_item(item)
                 if text:
                     details[i] = text
-        return cls(Circuits.of(found), faults, details)
+        return cls(_joined(found, faults, details), faults, details)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the circuits as flat arrays of graphs, as :meth:`of` takes them; one with a fault has no node."""
@@ -174,6 +185,23 @@ class Submission:
             GATE: graphs.values[GATE][nodes],
             INVERTED: graphs.values[INVERTED][edges],
         }
+
+
+def _joined(aigs: list[Aig], faults: NDArray[np.uint8], details: dict[int, str]) -> Circuits:
+    """Return circuits as flat arrays; one that was changed to none, or whose class raises errors, gets a fault."""
+    try:
+        return Circuits.of(aigs)
+    except Exception:  # it may be of a subclass with code of its own
+        for i, aig in enumerate(aigs):
+            try:
+                aigs[i] = Circuits.of([aig])[0]
+            except Exception as error:
+                aigs[i], faults[i], details[i] = _NOTHING, UNREADABLE, f"{type(error).__name__}: {error}"
+        return Circuits.of(aigs)
+
+
+def _are_reasons(faults: NDArray[Any]) -> bool:
+    return not faults.size or bool(faults.min() >= 0 and faults.max() < len(REASONS))
 
 
 def _of_items(graphs: Sequence[Mapping[str, Any]]) -> Submission:
