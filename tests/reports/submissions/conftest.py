@@ -29,7 +29,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     labels = {"co.mis": {"effort": {"steps": 200, "nodes": 50}, "features": MIS}}
     tasks = {name: {**task, "labels": "co.mis"} for name, task in LABELLED["tasks"].items()}
     cards = {
-        "algoreas/toy_trees": {**FAMILY, "metrics": {"primary": "f1", "also": ["accuracy"]}, "splits": SPLITS, "ood": {"n14": {"count": 5, "parameters": {"nodes": 14}}}},
+        "algoreas/toy_trees": {
+            **FAMILY,
+            "metrics": {"primary": "f1", "also": ["accuracy"]},
+            "splits": SPLITS,
+            "ood": {"n14": {"count": 5, "parameters": {"nodes": 14}}},
+        },
         "co/toy_graphs": {**LABELLED, "labels": labels, "tasks": tasks},
     }
     for name, content in cards.items():
