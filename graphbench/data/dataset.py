@@ -37,6 +37,8 @@ from graphbench.data.texts import stored_value
 from graphbench.data.trajectory_batch import make_trajectory_batch
 from graphbench.data.views import viewed
 
+torch.serialization.add_safe_globals([SampleSize, SplitId])  # fields of a graph load with ``weights_only=True``
+
 Transform = Callable[[Data], Data]
 Filter = Callable[[Data], bool]
 

@@ -110,7 +110,7 @@ def joined(ids: Iterable[SampleIds | None]) -> tuple[SampleIds, ...]:
 
 def _nodes_of(graph: Any) -> Any:
     """Return the number of nodes as a ``Data`` holds it; None where it holds none."""
-    store = getattr(graph, "__dict__", {}).get("_store")
+    store: Any = getattr(graph, "__dict__", {}).get("_store")
     return store.get("num_nodes") if hasattr(store, "get") else None
 
 

@@ -15,7 +15,8 @@ from graphbench.evaluation.results import RunRecord, is_deterministic, not_state
 logger = logging.getLogger(__name__)
 
 COSTS = (
-    "parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms", "cpu_seconds", "threads",
+    "parameters", "wall_seconds", "peak_memory_bytes", "throughput_graphs_per_s", "latency_ms", "cpu_seconds",
+    "threads",
 )  # fmt: skip
 """The numbers of a record that say what a run cost."""
 _MOST = 1e100  # larger numbers overflow when they are squared

@@ -92,7 +92,7 @@ class RunRecord(_Strict):
             :func:`is_deterministic`.
         peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
         throughput_graphs_per_s: Training graphs per second.
-        latency_ms: Median milliseconds to predict one graph alone, decoding included, until the prediction is in memory.
+        latency_ms: Median milliseconds to predict one graph alone, decoding included, until the answer is in memory.
         latency_ms_batched: Median milliseconds per graph within a batch.
         curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
         scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from graphbench._version import __version__
+from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
+from graphbench.data.layout import data_fingerprint
+from graphbench.data.limits import limited_parameter
 from graphbench.evaluation.results import (
     BUDGET_NOT_STATED,
     OWN_MODEL,
@@ -87,7 +90,7 @@ def record_of_scores(
     if stated.protocol is not None:
         require_protocol(card, stated.protocol)
     counts = {name: split.stored_graphs for name, split in scored.items() if name in scores}
-    counts |= {name: score.graphs for name, score in scores.items() if name not in scored and _graphs(score)}
+    counts |= {name: graphs for name, score in scores.items() if name not in scored and (graphs := _graphs(score))}
     least = published_budget(card) if published_samples is None else published_samples
     partly = any(count < card.split(name).count for name, count in counts.items() if name in scored)
     try:
@@ -103,7 +106,7 @@ def record_of_scores(
             seed=stated.seed,
             steps=stated.steps,
             batch_size=stated.batch_size,
-            budget=_budget(stated, least, partly),
+            budget=_budget(stated, least, _limits_in_words(card, partly)),
             graphbench_version=__version__,
             started=datetime.now(UTC),
             deterministic=stated.deterministic,
@@ -122,8 +125,16 @@ def _graphs(score: Mapping[str, float]) -> int | None:
     return score.graphs if isinstance(score, Score) else None
 
 
-def _budget(stated: Stated, published: int | None, partly_scored: bool) -> Budget:
-    """Return what a user says of the budget, measured against the smallest published one."""
+def _limits_in_words(card: Card, partly_scored: bool) -> list[str]:
+    """Return what makes scores those of less than the dataset: fewer samples, or smaller ones."""
+    parameter = limited_parameter(card)
+    whole = None if parameter is None else card_of(card.address).with_data_seed(card.data_seed)
+    smaller = whole is not None and data_fingerprint(card) != data_fingerprint(whole)
+    return [f"fewer {parameter} than the dataset has"] * smaller + [PARTLY_SCORED] * partly_scored
+
+
+def _budget(stated: Stated, published: int | None, limits: Sequence[str]) -> Budget:
+    """Return what a user says of the budget, measured against the smallest published one; with limits it is small."""
     steps, batch_size, small = stated.steps, stated.batch_size, None
     label = BUDGET_NOT_STATED
     if steps is not None and batch_size is not None:
@@ -133,7 +144,7 @@ def _budget(stated: Stated, published: int | None, partly_scored: bool) -> Budge
         label = f"{steps} steps as stated, {not_stated(steps, batch_size)}"
     elif batch_size is not None:
         label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
-    return Budget(small=True, label=f"{label}, {PARTLY_SCORED}") if partly_scored else Budget(small=small, label=label)
+    return Budget(small=True if limits else small, label=", ".join([label, *limits]))
 
 
 def require_protocol(card: Card, protocol: str | None) -> None:

@@ -98,14 +98,14 @@ def _check_samples(name: str, score: Score, split: GraphDataset) -> None:
     for ids in score.samples:
         if ids.split != split.split_id:
             raise ResultError(
-                f"the score of {name} was measured on {_in_words(ids)}, and the split that is given is {split.split} of "
-                f"{split.card.address} ({split.data_fingerprint}); {_REMEDY}"
+                f"the score of {name} was measured on {_in_words(ids)}, and the split that is given is {split.split} "
+                f"of {split.card.address} ({split.data_fingerprint}); {_REMEDY}"
             )
         numbers, times = np.unique(ids.numbers, return_counts=True)
         if times.max(initial=0) > 1:
             raise ResultError(
-                f"the score of {name} counts sample {numbers[times.argmax()]} {times.max()} times ({len(ids.numbers):,} "
-                f"samples were scored, {len(numbers):,} different ones); {_REMEDY}"
+                f"the score of {name} counts sample {numbers[times.argmax()]} {times.max()} times "
+                f"({len(ids.numbers):,} samples were scored, {len(numbers):,} different ones); {_REMEDY}"
             )
         given = split.graph_numbers
         given = np.arange(len(split)) if given is None else np.unique(given)
@@ -131,8 +131,8 @@ def _check_count(name: str, score: Score, split: GraphDataset, *, is_part: bool)
     items = sum(len(batch[outputs[0].name].reshape(-1)) for batch in split.batches(_SCORING_BATCH))
     if score.items_scored != items:
         raise ResultError(
-            f"the score of {name} is of {score.items_scored:,} values of {outputs[0].name}, the split that is given has "
-            f"{items:,}; {_REMEDY}"
+            f"the score of {name} is of {score.items_scored:,} values of {outputs[0].name}, the split that is given "
+            f"has {items:,}; {_REMEDY}"
         )
 
 

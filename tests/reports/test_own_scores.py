@@ -84,6 +84,13 @@ def test_what_pyg_does_with_batches_keeps_their_samples(trees, root):
     assert record_of(chosen, score_of(DataLoader(chosen, batch_size=1))).graphs_scored == {"test": 2}
 
 
+def test_fields_of_a_sample_are_saved_and_loaded_without_unpickling(trees, tmp_path):
+    graph = trees.test[2]
+    torch.save(graph.to_dict(), tmp_path / "graph.pt")
+    fields = torch.load(tmp_path / "graph.pt", weights_only=True)
+    assert fields["num_nodes"] == graph.num_nodes and fields["num_nodes"].number == 2
+
+
 def test_nothing_of_a_sample_changes_but_its_number_of_nodes_knows_it(trees):
     graph = trees.test[1]
     assert type(graph.num_nodes) is int and sorted(graph.keys()) == sorted(graph.clone().keys())
@@ -191,6 +198,17 @@ def test_the_smallest_published_budget_is_looked_up(trees):
         assert record_of(split, {"f1": 0.5}, steps=steps, batch_size=1).budget.small is small
     assert record_of(split, {"f1": 0.5}, steps=5, batch_size=1, published_samples=5).budget.small is False
     assert record_of(split, {"f1": 0.5}, steps=5, batch_size=1, published_samples=6).budget.small is True
+
+
+def test_scores_on_a_smaller_network_are_those_of_a_small_run(root):
+    name = "social/sim_replies_small"
+    split = graphbench.Loader(name, root=root, limit=500, workers=1).load("test").test
+    evaluator = graphbench.Evaluator(name)
+    for batch in split.batches(1):
+        evaluator.update(batch, {f.name: np.zeros_like(batch[f.name].numpy()) for f in split.card.outputs})
+    record = record_of(split, evaluator.compute(), steps=10**6, batch_size=1, published_samples=1)
+    assert record.budget.small is True and record.budget.label.endswith("fewer users than the dataset has")
+    assert record.graphs_scored == {"test": split.card.split("test").count}
 
 
 def answers_of(dataset, batch):

@@ -82,7 +82,7 @@ def threads_of(name: str, options: Mapping[str, Any], available: int) -> int:
 
     Args:
         name: Its name.
-        options: Arguments of the estimator; ``n_jobs`` counts as scikit-learn counts it, from -1 for all cores downwards.
+        options: Arguments of the estimator; ``n_jobs`` counts as in scikit-learn, from -1 for all cores downwards.
         available: Threads of a library that takes all it may, as estimators without ``n_jobs`` do.
     """
     jobs = options.get("n_jobs", 1 if name in _SINGLE_THREADED else None)
