@@ -346,3 +346,12 @@ def test_a_model_of_the_house_trains_on_it(data, tmp_path):
     assert math.isfinite(score["mse"]) and math.isfinite(score["acc"])
     again = evaluate_run(tmp_path / "run", ["test"], data=data, progress=False)["test"]
     assert again["mse"] == pytest.approx(score["mse"])
+
+
+@pytest.mark.parametrize("model", ["gin_small", "gt_small", "interaction_small"])
+def test_models_train_under_bf16(data, model, tmp_path):
+    small = {"model": {"hidden": 16}, "training": {"batch_size": 2, "precision": "bf16"}}
+    result = train(
+        data=data, model=model, steps=1, output=tmp_path / "run", overrides=small, progress=False, evaluate="test"
+    )
+    assert math.isfinite(result.record.scores["test"]["mse"])
