@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.damage import damage_named
-from graphbench.core.errors import MissingDependency, StoreError
+from graphbench.core.errors import ArgumentError, MissingDependency, StoreError
 from graphbench.core.files import atomic_path, clear_errors, load_json, write_json
 from graphbench.core.progress import progress_bar
 from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
