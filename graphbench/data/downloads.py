@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -46,6 +47,7 @@ _PAUSE = 1.0  # seconds before the next try
 _GROWTH = 50  # an archive whose unpacked size is not registered may hold this many times its own size
 _MOST_FILES = 1_000_000
 _RANGE_REFUSED = 416
+_DAMAGE = (None, errno.EINVAL)  # numbers of errors of the system that a damaged archive causes
 _UNPACKING = (
     *(*PACKED_ERRORS, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError),
     *(LookupError, struct.error),
@@ -247,7 +249,7 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
             with tarfile.open(file, tarinfo=BoundedTarInfo) as archive_:
                 _extract(download, content, most, _tar_members(archive_))
     except _UNPACKING as error:
-        if isinstance(error, OSError) and (isinstance(error, StoreError) or error.errno is not None):
+        if isinstance(error, OSError) and (isinstance(error, StoreError) or error.errno not in _DAMAGE):
             raise
         raise StoreError(
             f"{download.url} is no archive that can be unpacked: it {fault_of(error)}; get its files by other means "

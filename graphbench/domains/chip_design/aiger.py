@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.arguments import checked_path
+from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import CircuitError
 from graphbench.core.kernels import kernel
 
@@ -28,6 +29,7 @@ _HEADER = re.compile(rb"(aag|aig)((?: (?:0|[1-9][0-9]{0,17})){5,9})")
 _SYMBOL = re.compile(rb"([ilo])(0|[1-9][0-9]{0,17}) ([^\x00-\x1f\x7f]+)")
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,17}")
 _LONGEST_LINE = 1 << 20
+_STARTS, _LONGEST_START = (b"aag", b"aig"), 40  # a file that begins with another word is not read whole
 _CUT_SHORT, _TOO_LONG, _NOT_BEFORE = -1, -2, -3
 
 
@@ -54,11 +56,12 @@ def read_parts(path_or_bytes: str | Path | bytes) -> Parts:
     path = checked_path("path_or_bytes", path_or_bytes)
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            start = file.read(_LONGEST_START)
+        data = limited_bytes(path, MOST_BYTES) if start.startswith(_STARTS) else start
+    except FileFault as error:
+        raise CircuitError(f"{path} {error}: {MOST_BYTES >> 20:,} MiB") from error
     except OSError as error:
         raise CircuitError(f"{path} cannot be read: {error.strerror or error}") from error
-    if len(data) > MOST_BYTES:
-        raise CircuitError(f"{path} is larger than {MOST_BYTES >> 20:,} MiB, the limit of AIGER files")
     return _parse(str(path), data)
 
 

@@ -16,6 +16,7 @@ from typing import IO
 
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
+from graphbench.core.packed import open_packed
 from graphbench.core.words import human_bytes
 from graphbench.data.downloads import BoundedTarInfo, path_problem
 
@@ -89,8 +90,11 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
             with path.open("rb") as stream:
                 yield from _lines(path, path.name, 0, stream)
             return
-        with tarfile.open(path, "r|gz", tarinfo=BoundedTarInfo) as archive:
-            yield from _blocks(path, archive, endings, first)
+        with open_packed(path) as stream:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo) as archive:
+                yield from _blocks(path, archive, endings, first)
+            while stream.read(_BLOCK):  # what follows the last file, to compare the checksum of all
+                continue
     except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
         raise StoreError(f"{path} is truncated or damaged ({fault_of(error)}); fetch it again") from error
     except OSError as error:
