@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphbench.core.kernels import kernel
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.bits import ONE, ZERO, adjacency_rows, contains, count, insert, lowest_bit, popcount
+from graphbench.domains.algoreas.steiner_tree import shortest_distances, slot_to_root
 
 
 @kernel
@@ -73,39 +74,11 @@ def greedy_matching(num_nodes: int, edges: NDArray[np.int64], order: NDArray[np.
 
 
 @kernel
-def _shortest_paths(
-    source: int,
-    start: NDArray[np.int32],
-    neighbour: NDArray[np.int32],
-    arc: NDArray[np.int32],
-    weight: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return distances from a node and the arc into every node on its shortest path, -1 for none (Dijkstra, 1959)."""
-    num_nodes = start.shape[0] - 1
-    distance = np.full(num_nodes, np.inf)
-    entered_by = np.full(num_nodes, -1, np.int64)
-    is_done = np.zeros(num_nodes, np.bool_)
-    distance[source] = 0.0
-    for _ in range(num_nodes):
-        node = -1
-        for other in range(num_nodes):
-            if not is_done[other] and (node < 0 or distance[other] < distance[node]):
-                node = other
-        is_done[node] = True
-        for slot in range(start[node], start[node + 1]):
-            through = distance[node] + weight[arc[slot] >> 1]
-            if through < distance[neighbour[slot]]:
-                distance[neighbour[slot]] = through
-                entered_by[neighbour[slot]] = arc[slot]
-    return distance, entered_by
-
-
-@kernel
 def terminal_paths(
     node_ptr: NDArray[np.int64],
     edge_ptr: NDArray[np.int64],
     edges: NDArray[np.int32],
-    weight: NDArray[np.float64],
+    weight: NDArray[np.float32],
     is_terminal: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """Return which edges lie on the shortest paths that a minimum spanning tree over the terminals is made of.
@@ -114,7 +87,7 @@ def terminal_paths(
         node_ptr: Offsets of the nodes.
         edge_ptr: Offsets of the edges.
         edges: ``int32[E, 2]``, undirected.
-        weight: ``float64[E]``, positive.
+        weight: ``float32[E]``, positive.
         is_terminal: ``bool[N]``.
 
     Returns:
@@ -126,31 +99,29 @@ def terminal_paths(
         begin, end = edge_ptr[s], edge_ptr[s + 1]
         start, neighbour, arc = neighbour_lists(num_nodes, edges[begin:end])
         terminals = np.flatnonzero(is_terminal[first : first + num_nodes])
-        if terminals.shape[0] < 2:
-            continue
-        # Prim's algorithm over the terminals: one search for every terminal that has joined the tree.
-        best = np.full(num_nodes, np.inf)
-        is_joined = np.zeros(num_nodes, np.bool_)
-        parent = np.full((num_nodes, num_nodes), -1, np.int64)  # the arcs of the searches, by their source
-        origin = np.zeros(num_nodes, np.int64)
-        node = terminals[0]
+        distance = np.empty((terminals.shape[0], num_nodes))
+        # Prim's algorithm over the terminals, whose distances are those of the graph.
+        best = np.full(terminals.shape[0], np.inf)
+        origin = np.zeros(terminals.shape[0], np.int64)
+        is_joined = np.zeros(terminals.shape[0], np.bool_)
+        joined = 0
         for _ in range(terminals.shape[0] - 1):
-            is_joined[node] = True
-            distance, parent[node] = _shortest_paths(node, start, neighbour, arc, weight[begin:end])
+            is_joined[joined] = True
+            distance[joined] = shortest_distances(terminals[joined], start, neighbour, arc, weight[begin:end])
             nearest = -1
-            for terminal in terminals:
-                if distance[terminal] < best[terminal]:
-                    best[terminal], origin[terminal] = distance[terminal], node
-                if not is_joined[terminal] and (nearest < 0 or best[terminal] < best[nearest]):
-                    nearest = terminal
+            for i in range(terminals.shape[0]):
+                if distance[joined, terminals[i]] < best[i]:
+                    best[i], origin[i] = distance[joined, terminals[i]], joined
+                if not is_joined[i] and (nearest < 0 or best[i] < best[nearest]):
+                    nearest = i
             if best[nearest] == np.inf:
                 break
-            at = nearest
-            while at != origin[nearest]:
-                step = parent[origin[nearest], at]
-                taken[begin + (step >> 1)] = True
-                at = edges[begin + (step >> 1), step & 1]
-            node = nearest
+            node = int(terminals[nearest])
+            while node != terminals[origin[nearest]]:
+                slot = slot_to_root(node, distance[origin[nearest]], start, neighbour, arc, weight[begin:end])
+                taken[begin + (arc[slot] >> 1)] = True
+                node = int(neighbour[slot])
+            joined = nearest
     return taken
 
 
@@ -273,9 +244,9 @@ def greedy_cliques(
     chosen = np.zeros(node_ptr[-1], np.bool_)
     for s in range(node_ptr.shape[0] - 1):
         first, num_nodes = node_ptr[s], node_ptr[s + 1] - node_ptr[s]
-        local = edges[edge_ptr[s] : edge_ptr[s + 1]].astype(np.int64)
+        local = edges[edge_ptr[s] : edge_ptr[s + 1]]
         if largest_ids:
-            local = num_nodes - 1 - local
+            local = (num_nodes - 1 - local).astype(np.int32)
         rows = adjacency_rows(num_nodes, local)
         clique, candidates = np.zeros(rows.shape[1], np.uint64), np.zeros(rows.shape[1], np.uint64)
         best, largest = np.zeros(rows.shape[1], np.uint64), 0

@@ -98,8 +98,8 @@ def two_shortest_paths(samples: Samples) -> Predictions:
     """
     from graphbench.domains.algoreas.rule_kernels import terminal_paths
 
-    weight, terminal = samples.values["weight"].astype(np.float64), samples.values["is_terminal"] != 0
-    return {"in_tree": terminal_paths(samples.node_ptr, samples.edge_ptr, samples.edges, weight, terminal)}
+    weight, is_terminal = samples.values["weight"], samples.values["is_terminal"] != 0
+    return {"in_tree": terminal_paths(samples.node_ptr, samples.edge_ptr, samples.edges, weight, is_terminal)}
 
 
 def greedy_clique(samples: Samples, *, largest_ids: bool = False) -> Predictions:

@@ -19,7 +19,7 @@ WEIGHT_SCALE = 10.0
 
 
 @kernel
-def _shortest_distances(
+def shortest_distances(
     source: int,
     start: NDArray[np.int32],
     neighbour: NDArray[np.int32],
@@ -50,7 +50,7 @@ def _shortest_distances(
 
 
 @kernel
-def _slot_to_root(
+def slot_to_root(
     node: int,
     distance: NDArray[np.float64],
     start: NDArray[np.int32],
@@ -90,19 +90,19 @@ def steiner_tree(
     start, neighbour, arc = neighbour_lists(num_nodes, edges)
     total = np.zeros(num_nodes)
     for terminal in terminals:
-        total += _shortest_distances(terminal, start, neighbour, arc, weight)
+        total += shortest_distances(terminal, start, neighbour, arc, weight)
     meeting = 0
     for node in range(num_nodes):
         if total[node] < total[meeting]:
             meeting = node
     if total[meeting] == np.inf:
         raise ValueError("no path joins the terminals; pass a connected graph")
-    distance = _shortest_distances(meeting, start, neighbour, arc, weight)
+    distance = shortest_distances(meeting, start, neighbour, arc, weight)
     paths_over = np.zeros(edges.shape[0], np.int8)
     for terminal in terminals:
         node = int(terminal)
         while node != meeting:
-            slot = _slot_to_root(node, distance, start, neighbour, arc, weight)
+            slot = slot_to_root(node, distance, start, neighbour, arc, weight)
             paths_over[arc[slot] >> 1] += 1
             node = int(neighbour[slot])
     # An edge of all three paths lies above the branching: the rest joins the terminals without it.
