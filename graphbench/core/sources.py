@@ -64,13 +64,19 @@ def code_of(names: Iterable[str], things: Iterable[Any] = ()) -> Code:
     return Code(dict(sorted(reader.hashes.items())), tuple(sorted(reader.unchecked)))
 
 
-def changed_code(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return in words which code has changed since an earlier process; modules that it did not read do not count."""
+def changed_code(before: Mapping[str, str], now: Mapping[str, str], *, missing: bool = True) -> list[str]:
+    """Return in words which code has changed since an earlier process; modules that it did not read do not count.
+
+    Args:
+        before: ``Code.hashes`` of the earlier process.
+        now: Those of this process.
+        missing: Whether code counts that this process does not have.
+    """
     packages = {target.partition(":")[0].partition(".")[0] for target in plugin_targets()}
     words = []
     for name, digest in before.items():
         found = now.get(name) or _hash_of_unloaded(name)
-        if found == digest:
+        if found == digest or (found is None and not missing):
             continue
         root = name.partition("/")[0].partition(".")[0]
         what = f"plug-in {root}: module {name}" if root in packages else f"module {name}"

@@ -23,7 +23,7 @@ from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig
 from graphbench.training.distributed import choose_device
 from graphbench.training.folders import load_config_of_run, record_path
-from graphbench.training.identity import require_finished_identity, require_finished_options
+from graphbench.training.identity import require_finished_identity, require_finished_model
 from graphbench.training.learners.base import learner_class
 from graphbench.training.run_data import card_of_run, data_of_run, other_classes, other_data, read_run_data
 from graphbench.training.scoring import BatchSize, Precision, score_split
@@ -189,7 +189,7 @@ def open_run(folder: str | Path, card: Card | None = None, device: str = "cpu") 
     facts = read_run_data(where)
     mark = facts.run_fingerprint if facts is not None else ""
     learner = learner_class(config).load(where, config, cards, mark, choose_device(device))
-    require_finished_options(where, config, learner.model, data_given=card is not None)
+    require_finished_model(where, config, cards, learner.model, data_given=card is not None)
     return FinishedRun(where, config, learner, cards)
 
 

@@ -174,17 +174,34 @@ def require_finished_identity(folder: Path, config: RunConfig, cards: Mapping[st
         )
     code = code_of_run(config, cards.values())
     changes = [*_changed_cards(before.cards, {id_: card_meaning(card) for id_, card in cards.items()})]
-    changes += changed_code(before.code, code.hashes)
+    changes += changed_code(before.code, code.hashes, missing=False)  # the model's building names what is missing
     _require_unchanged(folder, changes, data_given)
     _warn_of_unchecked(folder, before, None)
 
 
-def require_finished_options(folder: Path, config: RunConfig, model: Any, *, data_given: bool) -> None:
-    """Refuse a finished run whose model is built with other defaults of options now; see the function above."""
+def require_finished_model(
+    folder: Path, config: RunConfig, cards: Mapping[str, Card], model: Any, *, data_given: bool
+) -> None:
+    """Refuse a finished run whose model has other defaults of options now, or lacks code that it was trained with.
+
+    Args:
+        folder: Its folder.
+        config: Its configuration.
+        cards: Its datasets.
+        model: The model.
+        data_given: As for :func:`require_finished_identity`.
+
+    Raises:
+        ConfigError: If an option differs, or code is gone.
+        CheckpointError: If the folder's ``fingerprint.json`` cannot be read.
+    """
     before = read_identity(folder)
-    if before is not None:
-        now = json.loads(json.dumps(_options_of(config, model)))
-        _require_unchanged(folder, _differing(before.options, now, "option "), data_given)
+    if before is None:
+        return
+    changes = _differing(before.options, json.loads(json.dumps(_options_of(config, model))), "option ")
+    code = code_of_run(config, cards.values()).hashes
+    gone = {name: digest for name, digest in before.code.items() if name not in code}
+    _require_unchanged(folder, [*changes, *changed_code(gone, code)], data_given)
 
 
 def edited_settings(folder: Path, before: RunIdentity) -> list[str]:

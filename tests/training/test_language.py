@@ -117,6 +117,7 @@ def test_a_run_leaves_a_record_with_a_score_for_every_size(texts, tiny, tmp_path
         "checkpoint.safetensors",
         "config.json",
         "data.json",
+        "fingerprint.json",
         "record.json",
     ]
     record = read_record(result.path / "record.json")

@@ -39,6 +39,7 @@ def test_a_run_leaves_a_record_without_steps_and_is_scored_again_alike(make_toys
         "data.json",
         "estimators.json",
         "estimators.skops",
+        "fingerprint.json",
         "record.json",
     ]
     record = read_record(result.path / "record.json")
