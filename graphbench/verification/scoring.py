@@ -158,7 +158,8 @@ class _Scores:
         split, samples = data.split, data.samples
         generator, solved = find_generator(card.generator), task.solvers(samples)
         if generator.solvers is not None and not card.labellers:
-            solved = {**generator.solvers(generator.parse(card, split), train, samples), **solved}
+            references = generator.solvers(generator.parse(card, split), train, samples)
+            solved = {**{name: dict(scores) for name, scores in references.items()}, **solved}
         self._put(split, data.stored_graphs, task.floors(train, samples), solved)
         if generator.environment is not None:
             self.hashes[split] = data.content_hash

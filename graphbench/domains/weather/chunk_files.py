@@ -56,7 +56,7 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
     check = next((_HEADS[codec] for codec in codecs if codec in _HEADS), None)
     stream = next((_STREAMS[codec] for codec in codecs if codec in _STREAMS), None)
     most = _SPARE * bytes_of_chunk(array) + _PIECE
-    if check is None and (stream is None or not isinstance(path, Path)):
+    if check is None and stream is None:
         return
     for chunk in product(*places):
         file = f"{name}/{array.metadata.encode_chunk_key(chunk)}"
@@ -64,7 +64,7 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
         if check is not None:
             head = head_of(path, file, _HEAD)
             fault = None if head is None else check(*head, most)
-        elif stream is not None and (place := path / file).is_file():
+        elif stream is not None and isinstance(path, Path) and (place := path / file).is_file():
             fault = _fault_of_stream(place, stream(), most)
         if fault is not None:
             raise StoreError(

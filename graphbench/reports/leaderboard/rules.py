@@ -34,8 +34,8 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         "Tests",
         "Two models are compared after 3, 5, 10, 20, ... common seeds, a learner and a deterministic model after as "
-        "many seeds of the learner, and two deterministic models once. The test covers both sources of chance: the variance "
-        "over seeds, and the variance over the draw of the test samples by the paired bootstrap (in replicate r a "
+        "many seeds of the learner, and two deterministic models once. The test covers both sources of chance: the "
+        "variance over seeds, and the variance over the draw of the test samples by the paired bootstrap (in replicate r a "
         "sample has the same random weight for all models). The squared difference is compared with the sum of the "
         "variances, each times the squared quantile of Student's distribution with its degrees of freedom; this holds "
         "its level whatever the variances are. The test assumes scores over seeds that are independent and nearly "
