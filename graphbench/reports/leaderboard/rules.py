@@ -35,16 +35,16 @@ RULES: tuple[tuple[str, str], ...] = (
         "Tests",
         "Two models are compared after 3, 5, 10, 20, ... common seeds, a learner and a deterministic model after as "
         "many seeds of the learner, and two deterministic models once. The test covers both sources of chance: the "
-        "variance over seeds, and the variance over the draw of the test samples by the paired bootstrap (in replicate r a "
-        "sample has the same random weight for all models). The squared difference is compared with the sum of the "
-        "variances, each times the squared quantile of Student's distribution with its degrees of freedom; this holds "
-        "its level whatever the variances are. The test assumes scores over seeds that are independent and nearly "
-        "normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, the test "
-        "samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as many runs. "
-        "The first look has two thirds of the level, every later look two thirds of the rest. So removing runs, or "
-        "copying them, never makes a difference significant, and adding seeds until a test succeeds does not pay. The "
-        "p-values of all pairs of a table are corrected by Holm's method, so the chance that a table separates any two "
-        "models that do not differ is at most 5 %.",
+        "variance over seeds, and the variance over the draw of the test samples by the paired bootstrap (in "
+        "replicate r a sample has the same random weight for all models). The squared difference is compared with the "
+        "sum of the variances, each times the squared quantile of Student's distribution with its degrees of freedom; "
+        "this holds its level whatever the variances are. The test assumes scores over seeds that are independent and "
+        "nearly normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, "
+        "the test samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as "
+        "many runs. The first look has two thirds of the level, every later look two thirds of the rest. So removing "
+        "runs, or copying them, never makes a difference significant, and adding seeds until a test succeeds does not "
+        "pay. The p-values of all pairs of a table are corrected by Holm's method, so the chance that a table "
+        "separates any two models that do not differ is at most 5 %.",
     ),
     (
         "Ranks",

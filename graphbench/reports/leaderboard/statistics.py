@@ -3,9 +3,9 @@
 A difference of two models has two sources of chance. The first source is the seed of training: a model that draws
 random numbers is known by its runs with the seeds 0, 1, 2, ... The second source is the draw of the test samples: the
 paired bootstrap measures it, because the weights of the samples in replicate *r* are the same for all models. One test
-covers both sources (:func:`p_value`): it adds the variances, each weighted by the quantile of Student's distribution that
-its degrees of freedom ask for, and holds its level whatever the variances are (Mickey and Brown, Annals of Mathematical
-Statistics 37, 1966).
+covers both sources (:func:`p_value`): it adds the variances, each weighted by the quantile of Student's distribution
+that its degrees of freedom ask for, and holds its level whatever the variances are (Mickey and Brown, Annals of
+Mathematical Statistics 37, 1966).
 
 Nobody gains by choosing runs. The runs of a learner count in the order of their seeds, from seed 0 up to the first
 missing seed. Two models are compared after 3, 5, 10, 20, ... common seeds, and each of these looks has a share of the
