@@ -156,10 +156,10 @@ class _Scores:
     def add(self, card: Card, task: Task, train: Samples, data: GraphDataset) -> None:
         """Score a split, and the parts and groups of the test split."""
         split, samples = data.split, data.samples
-        generator, solved = find_generator(card.generator), task.solvers(samples)
+        generator = find_generator(card.generator)
+        solved: dict[str, Mapping[str, float]] = dict(task.solvers(samples))
         if generator.solvers is not None and not card.labellers:
-            references = generator.solvers(generator.parse(card, split), train, samples)
-            solved = {**{name: dict(scores) for name, scores in references.items()}, **solved}
+            solved = dict(generator.solvers(generator.parse(card, split), train, samples)) | solved
         self._put(split, data.stored_graphs, task.floors(train, samples), solved)
         if generator.environment is not None:
             self.hashes[split] = data.content_hash
