@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphbench.core.errors import ArgumentError
 from graphbench.models.arcs import Arcs, arc_sums
 
 _KEPT = "_graphbench_layout"  # attribute of a batch
@@ -58,6 +59,8 @@ class Layout:
         if ptr is None:
             counts = torch.bincount(graph, minlength=int(getattr(batch, "num_graphs", 1)))
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
+            require_arcs(edge_index, ptr)
         return cls(edge_index, graph, ptr, ptr.numel() - 1, directed)
 
     @cached_property
@@ -106,6 +109,34 @@ class Layout:
 def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
     """Return the sums [count, ...] of the rows of ``values`` [items, ...] that share a segment id, int64 [items]."""
     return values.new_zeros(count, *values.shape[1:]).index_add(0, segment, values)
+
+
+def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
+    """Refuse arcs that compiled functions would follow out of their graph, or out of memory.
+
+    Args:
+        edge_index: int64 [2, E].
+        ptr: int64 [B+1], first node of each graph.
+
+    Raises:
+        ArgumentError: If the form is another one, ``ptr`` does not rise from 0, or an arc names no node or joins two
+            graphs.
+    """
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
+        raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
+    sizes = ptr.diff()
+    if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((sizes < 0).any()):
+        raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; the first nodes of graphs rise from 0")
+    if not edge_index.numel():
+        return
+    low, high = (int(bound) for bound in edge_index.aminmax())
+    if low < 0 or high >= int(ptr[-1]):
+        raise ArgumentError(f"edge_index names the node {low if low < 0 else high}; the batch has {int(ptr[-1])} nodes")
+    graph = torch.repeat_interleave(sizes)
+    source, target = graph[edge_index]
+    if not torch.equal(source, target):
+        arc = int((source != target).nonzero()[0])
+        raise ArgumentError(f"the arc {edge_index[:, arc].tolist()} joins two graphs of the batch")
 
 
 def add_rows(sums: Tensor, index: Tensor, rows: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from graphbench.models.config import PositionalConfig
 from graphbench.models.fused import is_compiled, relu_pairs
-from graphbench.models.graphs import Layout
+from graphbench.models.graphs import Layout, require_arcs
 
 _CHUNK_BYTES = 1 << 28  # dense matrices held at once
 _LARGEST_COMPILED = 256  # nodes; beyond, the matrices of several graphs fit no cache
@@ -46,6 +46,7 @@ def random_walk_encoding(
     if edge_index.device.type == "cpu":
         from graphbench.models._rwse_cpu import return_probabilities
 
+        require_arcs(edge_index, ptr)
         source, target = edge_index.contiguous().numpy()
         return torch.from_numpy(return_probabilities(source, target, ptr.numpy(), k, symmetric, self_loops))
     return _dense_random_walk_encoding(edge_index, ptr, k, symmetric=symmetric, self_loops=self_loops)
@@ -72,6 +73,7 @@ def laplacian_encoding(edge_index: Tensor, ptr: Tensor, k: int) -> tuple[Tensor,
         from graphbench.models._lpe_cpu import lowest_pairs
         from graphbench.models._rwse_cpu import neighbour_lists
 
+        require_arcs(edge_index, ptr)
         source, target = edge_index.contiguous().numpy()
         bounds = ptr.numpy()
         arcs = neighbour_lists(source, target, bounds[-1], False)

@@ -13,6 +13,7 @@ from torch_geometric.transforms import AddRandomWalkPE
 from torch_geometric.utils import add_self_loops, get_laplacian, to_dense_adj
 
 from graphbench import card
+from graphbench.core.errors import ArgumentError
 from graphbench.models import _lpe_cpu
 from graphbench.models.build import build_model
 from graphbench.models.config import ModelConfig, PositionalConfig
@@ -303,3 +304,32 @@ def test_a_model_with_encodings_can_be_compiled(kind: str) -> None:
         found = torch.compile(model, dynamic=True, backend="eager")(batch)
     for name in expected:
         torch.testing.assert_close(found[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("ptr", "edges"),
+    [
+        ([0, 3], [[0, 900_000], [900_000, 0]]),
+        ([0, 3], [[0, -900_000], [-900_000, 0]]),
+        ([0, 3], [[0, 3], [3, 0]]),
+        ([0, 5, 3], [[0, 1], [1, 0]]),
+        ([1, 3], [[1, 2], [2, 1]]),
+        ([], [[0, 1], [1, 0]]),
+        ([0, 2, 4], [[0, 3], [3, 0]]),
+        ([0, 3], [[0.0, 1.0], [1.0, 0.0]]),
+        ([0, 3], [0, 1]),
+    ],
+)
+def test_arcs_that_lead_out_of_their_graph_are_refused(ptr, edges):
+    arcs, ptr = torch.tensor(edges), torch.tensor(ptr, dtype=torch.long)
+    for symmetric in (False, True):
+        with pytest.raises(ArgumentError):
+            random_walk_encoding(arcs, ptr, 4, symmetric=symmetric)
+    with pytest.raises(ArgumentError):
+        laplacian_encoding(arcs, ptr, 4)
+
+
+def test_a_batch_with_arcs_beyond_its_nodes_has_no_layout():
+    for far in (3, 900_000, -1):
+        with pytest.raises(ArgumentError, match=str(far)):
+            Layout.of(Data(edge_index=torch.tensor([[0, far], [far, 0]]), num_nodes=3), directed=False)

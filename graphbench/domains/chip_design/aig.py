@@ -174,7 +174,7 @@ def checked_parts(num_inputs: Any, fanins: Any, outputs: Any) -> tuple[int, NDAr
         raise CircuitError(f"a fan-in lies outside the literals 0 to {limit - 1}")
     if len(outputs) and (outputs.min() < 0 or outputs.max() >= limit):
         raise CircuitError(f"an output lies outside the literals 0 to {limit - 1}")
-    fanins, outputs = np.ascontiguousarray(fanins, np.int32), np.ascontiguousarray(outputs, np.int32)
+    fanins, outputs = np.array(fanins, np.int32, order="C"), np.array(outputs, np.int32)
     wrong = first_wrong_and(n, fanins)
     if wrong >= 0:
         raise CircuitError(
@@ -236,12 +236,11 @@ class Circuits:
     outputs: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        """Check the arrays, and keep read-only views of them."""
+        """Check the arrays, and keep read-only copies of them."""
         arrays: tuple[NDArray[Any], ...] = self._checked()
         for name, array in zip(RUN, arrays, strict=True):
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def of(cls, aigs: Sequence[Aig]) -> Circuits:
@@ -279,7 +278,7 @@ class Circuits:
         if any(a.size and (a.min() < 0 or a.max() > int32.max) for a in (fanins, outputs)):
             raise CircuitError("a fan-in or an output of a circuit lies outside the literals that int32 holds")
         types = (np.int64, np.int64, np.int32, np.int64, np.int32)
-        run: Any = tuple(np.ascontiguousarray(a, dtype) for a, dtype in zip(arrays, types, strict=True))
+        run: Any = tuple(np.array(a, dtype, order="C") for a, dtype in zip(arrays, types, strict=True))
         if (wrong := first_wrong_circuit(*run)) >= 0:
             raise CircuitError(f"circuit {wrong} has a fan-in or an output that is no literal of a variable before it")
         return run  # type: ignore[no-any-return]
@@ -307,7 +306,7 @@ class Circuits:
     def arrays(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-        """All attributes in order, as compiled functions take them, checked.
+        """Copies of all attributes in order, as compiled functions take them, checked.
 
         Raises:
             CircuitError: If an array was changed so that they do not fit together.

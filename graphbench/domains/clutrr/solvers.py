@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.errors import ArgumentError
 from graphbench.core.kernels import kernel
 from graphbench.domains.clutrr.deduction import MASKS, Deduction, deduction_tables, derive_all, note
 from graphbench.domains.clutrr.reasoning import StoryError, compose
@@ -193,8 +194,12 @@ def _path_ends(questions: Questions) -> tuple[_Array, _Array, NDArray[np.bool_]]
 
 
 def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array]:
-    """Return what the compiled functions read, of one type whatever the type it is stored in."""
-    return (
+    """Return what the compiled functions read, of one type whatever the type it is stored in.
+
+    Raises:
+        ArgumentError: If the arrays do not fit together, or one names a person or a relation that there is not.
+    """
+    arrays = (
         np.ascontiguousarray(questions.num_nodes, np.int64),
         np.ascontiguousarray(questions.num_edges, np.int64),
         np.ascontiguousarray(questions.edges, np.int64),
@@ -202,6 +207,17 @@ def _arrays(questions: Questions) -> tuple[_Array, _Array, _Array, _Array, _Arra
         np.ascontiguousarray(questions.asker, np.int64),
         np.ascontiguousarray(questions.asked, np.int64),
     )
+    nodes, counts, edges, relation, asker, asked = arrays
+    people = all(array.shape == nodes.shape for array in (counts, asker, asked)) and nodes.ndim == 1
+    total = int(counts.sum())
+    if not people or counts.min(initial=0) < 0 or edges.shape != (total, 2) or relation.shape != (total,):
+        found = ", ".join(str(list(array.shape)) for array in arrays)
+        raise ArgumentError(f"the arrays of {len(nodes)} questions with {total} facts have the shapes {found}")
+    limits = ((edges, np.repeat(nodes, counts)[:, None]), (relation, 2 * NUM_RELATIONS), (asker, nodes), (asked, nodes))
+    for array, limit in limits:
+        if (wrong := (array < 0) | (array >= limit)).any():
+            raise ArgumentError(f"a question names {array[wrong][0]}, which is no person or relation of it")
+    return arrays
 
 
 def _known(relation: str) -> str | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.arguments import checked_path
+from graphbench.core.errors import ArgumentError
 from graphbench.core.files import atomic_path
 from graphbench.core.kernels import inner, kernel
 
@@ -38,11 +39,38 @@ class Cnf:
         literals: int32 ``[L]``, the literals of all clauses one after the other: ``v`` for a variable, ``-v`` for its
             negation.
         ptr: int64 ``[m + 1]``: the literals of clause ``j`` are ``literals[ptr[j]:ptr[j + 1]]``. A clause may be empty.
+
+    Raises:
+        ArgumentError: If the arrays have another form, a literal has no variable, or the offsets are none; also by
+            what reads a formula whose arrays were changed to such.
     """
 
     num_variables: int
     literals: NDArray[np.int32]
     ptr: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        self.checked()
+
+    def checked(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return ``literals`` and ``ptr`` as compiled functions read them, of the types above and contiguous.
+
+        Raises:
+            ArgumentError: If they are not those of a formula of ``num_variables`` variables.
+        """
+        n, literals, ptr = self.num_variables, np.asarray(self.literals), np.asarray(self.ptr)
+        if not isinstance(n, (int, np.integer)) or not 0 <= n <= _LARGEST:
+            raise ArgumentError(f"num_variables={n!r} is refused; give a whole number from 0 to {_LARGEST}")
+        if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (literals, ptr)):
+            found = f"literals {literals.dtype} {list(literals.shape)} and ptr {ptr.dtype} {list(ptr.shape)}"
+            raise ArgumentError(f"the formula has {found}; give integers [L] and [m + 1]")
+        if not len(ptr) or ptr[0] != 0 or ptr[-1] != len(literals) or (ptr[1:] < ptr[:-1]).any():
+            raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; it rises from 0 to the {len(literals)} literals")
+        if len(literals) and (literals.max() > n or literals.min() < -n or not literals.all()):
+            place = int(np.argmax((literals == 0) | (literals > n) | (literals < -n)))
+            raise ArgumentError(f"the literal {literals[place]} at position {place}: variables are 1 .. {n}")
+        return np.ascontiguousarray(literals, np.int32), np.ascontiguousarray(ptr, np.int64)
 
     @classmethod
     def from_clauses(cls, clauses: Iterable[Sequence[int]], num_variables: int | None = None) -> Cnf:
@@ -95,17 +123,18 @@ class Cnf:
         The literals of a clause are sorted by their variables and distinct, clauses with a literal and its negation are
         left out, and the clauses keep their order.
         """
-        return Cnf(self.num_variables, *_canonical(self.literals, self.ptr))
+        return Cnf(self.num_variables, *_canonical(*self.checked()))
 
     def without_unused_variables(self) -> Cnf:
         """Return the formula with the variables that occur renumbered 1, 2, ... in the same order."""
-        if self.num_variables > len(self.literals):  # a header can name billions of variables that no clause has
-            variables, place = np.unique(np.abs(self.literals), return_inverse=True)
-            return Cnf(len(variables), np.sign(self.literals) * (place.reshape(-1) + 1).astype(np.int32), self.ptr)
+        literals, ptr = self.checked()
+        if self.num_variables > len(literals):  # a header can name billions of variables that no clause has
+            variables, place = np.unique(np.abs(literals), return_inverse=True)
+            return Cnf(len(variables), np.sign(literals) * (place.reshape(-1) + 1).astype(np.int32), ptr)
         used = np.zeros(self.num_variables + 1, bool)
-        used[np.abs(self.literals)] = True
+        used[np.abs(literals)] = True
         number = np.cumsum(used).astype(np.int32)
-        return Cnf(int(used.sum()), np.sign(self.literals) * number[np.abs(self.literals)], self.ptr)
+        return Cnf(int(used.sum()), np.sign(literals) * number[np.abs(literals)], ptr)
 
     def is_satisfied_by(self, model: NDArray[np.bool_]) -> bool:
         """Return whether every clause holds under an assignment, bool ``[n]``: ``model[v - 1]`` is the value of v.
@@ -113,11 +142,12 @@ class Cnf:
         Raises:
             ValueError: If the assignment does not have one value per variable.
         """
+        parts = self.checked()
         if np.shape(model) != (self.num_variables,):
             raise ValueError(
                 f"the model has the shape {np.shape(model)}; the formula has {self.num_variables} variables"
             )
-        return bool(_satisfies(self.literals, self.ptr, np.asarray(model, np.bool_)))
+        return bool(_satisfies(*parts, np.asarray(model, np.bool_)))
 
     def body(self, between: str = " ") -> str:
         """Return the clauses as text, each ended by 0, as a DIMACS file holds them after its header.
@@ -125,7 +155,7 @@ class Cnf:
         Args:
             between: What separates two clauses, one character.
         """
-        return _body(self.literals, self.ptr, ord(between)).tobytes().decode("ascii")
+        return _body(*self.checked(), ord(between)).tobytes().decode("ascii")
 
     def dimacs(self) -> bytes:
         """Return the formula as the content of a DIMACS file."""

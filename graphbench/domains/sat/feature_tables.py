@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.core.errors import ArgumentError
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,
@@ -65,11 +64,10 @@ class Tables:
         Raises:
             ArgumentError: If a literal has no variable.
         """
+        literals, ptr = cnf.checked()
         n, m = cnf.num_variables, cnf.num_clauses
-        codes, bad = literal_codes(np.array([n]), np.array([m]), cnf.ptr, cnf.literals)
-        if bad >= 0:
-            raise ArgumentError(f"the literal {cnf.literals[bad]} at position {bad}: variables are 1 .. {n}")
-        holders = occurrences(codes, cnf.ptr, 2 * n)
+        codes, _ = literal_codes(np.array([n]), np.array([m]), ptr, literals)
+        holders = occurrences(codes, ptr, 2 * n)
         degrees = np.diff(holders[0]).reshape(-1, 2)
         return cls(cnf, holders, transposed(*holders, m), sign_counts(*holders, m), degrees)
 

@@ -31,6 +31,7 @@ def formulas_as_samples(formulas: Sequence[Cnf], families: NDArray[np.int64]) ->
     nodes = [cnf.num_variables + cnf.num_clauses for cnf in formulas]
     edges, negated, is_clause = [], [], []
     for cnf in formulas:
+        cnf.checked()
         variable = np.abs(cnf.literals).astype(np.int32) - 1
         clause = np.repeat(np.arange(cnf.num_clauses, dtype=np.int32), cnf.lengths)
         order = np.argsort(variable, kind="stable")  # clauses are sorted already

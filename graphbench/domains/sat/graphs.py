@@ -103,8 +103,9 @@ def graph(cnf: Cnf, kind: GraphKind, max_edges: int = MAX_EDGES, *, link_literal
     Raises:
         ArgumentError: If the kind is unknown, a literal has no variable, or the graph has more edges than allowed.
     """
+    literals, ptr = cnf.checked()
     sizes = np.array([cnf.num_variables]), np.array([cnf.num_clauses])
-    found = graphs_of_formulas(*sizes, cnf.ptr, cnf.literals, kind, max_edges, link_literals=link_literals)
+    found = graphs_of_formulas(*sizes, ptr, literals, kind, max_edges, link_literals=link_literals)
     return FormulaGraph(kind, int(found.num_nodes[0]), found.edges, found.node_arrays, found.edge_arrays)
 
 

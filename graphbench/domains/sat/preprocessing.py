@@ -25,6 +25,7 @@ def preprocess(cnf: Cnf) -> Cnf:
     Raises:
         MissingDependency: If python-sat is not installed.
     """
+    cnf.checked()
     if not cnf.lengths.all():
         return Cnf.from_clauses([[]])
     with _processor().Processor(bootstrap_with=list(cnf.clauses())) as processor:

@@ -82,6 +82,7 @@ def run_job(cnf: Cnf, job: dict[str, Any]) -> tuple[dict[str, Any], NDArray[np.i
     Raises:
         SolverError: If the solver exceeded a guard or crashed.
     """
+    cnf.checked()
     if job["executable"]:
         data = cnf.dimacs()
     else:

@@ -160,6 +160,7 @@ class _Engagement:
 def _engagement(posts: Posts, times: tuple[int, int, int], median: Median) -> _Engagement:
     for name in ("user", *COUNTS):
         _check_sign(f"posts.{name}", getattr(posts, name))
+    posts.__post_init__()  # its columns may have been replaced since
     user, numbers = posts.user, None
     if posts.user.max(initial=0) >= _LARGEST_TABLE or posts.user.max(initial=0) > 4 * len(posts) + _ROWS_AT_ONCE:
         numbers, user = np.unique(posts.user, return_inverse=True)

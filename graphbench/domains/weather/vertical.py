@@ -28,11 +28,13 @@ def to_levels(fields: ArrayLike, pressure: ArrayLike, levels: ArrayLike) -> Floa
         float64 ``[..., levels, points]``.
 
     Raises:
-        ArgumentError: If the shapes differ.
+        ArgumentError: If the shapes differ, or there are fewer than two layers.
     """
     values, layers = np.asarray(fields, np.float64), np.log(np.asarray(pressure, np.float64))
     if values.shape != layers.shape or values.ndim < 2:
         raise ArgumentError(f"fields have the shape {list(values.shape)}, the pressure {list(layers.shape)}")
+    if values.shape[-2] < 2:
+        raise ArgumentError(f"fields have {values.shape[-2]} layers; levels are interpolated between at least two")
     wanted = np.log(np.asarray(levels, np.float64))
     found = np.empty((*values.shape[:-2], len(wanted), values.shape[-1]))
     flat = values.reshape(-1, *values.shape[-2:])

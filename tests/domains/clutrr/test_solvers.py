@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from graphbench.core.errors import ArgumentError
 from graphbench.domains.clutrr import answer
 from graphbench.domains.clutrr.noise import NOISES
 from graphbench.domains.clutrr.puzzles import PuzzleParameters, draw_puzzles
@@ -135,3 +136,14 @@ def test_no_puzzles():
 def test_errors(ask, error):
     with pytest.raises(error):
         ask()
+
+
+@pytest.mark.parametrize("solver", [exact_answers, path_clauses])
+@pytest.mark.parametrize("value", [-1, 2**40])
+@pytest.mark.parametrize("name", ["edges", "relation", "asker", "asked", "num_edges"])
+def test_questions_that_were_changed_are_refused(solver, name, value):
+    puzzles = drawn(2, 3)
+    array = np.array(getattr(puzzles, name), np.int64)
+    array.reshape(-1)[-1] = value
+    with pytest.raises(ArgumentError):
+        solver(replace(puzzles, **{name: array}))

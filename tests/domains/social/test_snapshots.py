@@ -296,3 +296,11 @@ def test_tables_in_parts_give_the_same(seed, spread):
         assert np.array_equal(getattr(whole, name), getattr(joined, name)), name
     with pytest.raises(ArgumentError, match="has posts in two parts"):
         snapshot_of_parts([posts, *by_user], *among, (T0, T1, T2))
+
+
+@pytest.mark.parametrize("name", ["user", "time", "likes"])
+def test_columns_that_were_replaced_are_refused(name):
+    posts, interactions = make_tables(0)[:2]
+    object.__setattr__(posts, name, np.array([1]))
+    with pytest.raises(ArgumentError):
+        snapshot(posts, interactions, T0, T1, T2, "replies")

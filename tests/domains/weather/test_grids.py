@@ -128,3 +128,9 @@ def test_sea_level_pressure_of_cold_and_hot_highlands():
         ratio = geopotential / (gas * surface)
         expected = 7e4 * np.exp(ratio * (1 - slope * ratio / 2 + (slope * ratio) ** 2 / 3))
         assert sea_level_pressure(7e4, geopotential, lowest, 0.95) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_levels_need_two_layers(layers):
+    with pytest.raises(ArgumentError, match=f"{layers} layers"):
+        to_levels(np.ones((layers, 2)), np.ones((layers, 2)), [500.0])
