@@ -99,7 +99,7 @@ def require_plain_structure(text: str, *, levels: int = MOST_LEVELS, repeated: i
 
 
 def _check_events(text: str, levels: int, repeated: int) -> None:
-    complete: dict[str, _Collection] = {}
+    complete: dict[str | None, _Collection] = {}
     inside: list[_Collection] = []
     copied = 0
     for event in yaml.parse(text, Loader=SafeLoader):

@@ -122,7 +122,7 @@ def _blocks(path: Path, archive: tarfile.TarFile, endings: tuple[str, ...], firs
     most, total, number = max(_LEAST, _GROWTH * path.stat().st_size), 0, -1
     for count, info in enumerate(archive):
         total += info.size + tarfile.BLOCKSIZE
-        archive.members = []  # type: ignore[misc] # which would keep every entry
+        archive.members = []  # type: ignore[attr-defined] # which would keep every entry
         problem = path_problem(info.name)
         if not (info.isreg() or info.isdir()):
             problem = "is a link or a special file"

@@ -64,7 +64,7 @@ def require_chunks(path: Place, name: str, array: Any, places: Sequence[range], 
         if check is not None:
             head = head_of(path, file, _HEAD)
             fault = None if head is None else check(*head, most)
-        elif stream is not None and (place := path / file).is_file():
+        elif stream is not None and isinstance(path, Path) and (place := path / file).is_file():
             fault = _fault_of_stream(place, stream(), most)
         if fault is not None:
             raise StoreError(
