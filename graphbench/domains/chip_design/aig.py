@@ -237,7 +237,8 @@ class Circuits:
 
     def __post_init__(self) -> None:
         """Check the arrays, and keep read-only copies of them."""
-        for name, array in zip(RUN, self._checked(), strict=True):
+        arrays: tuple[NDArray[Any], ...] = self._checked()
+        for name, array in zip(RUN, arrays, strict=True):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
