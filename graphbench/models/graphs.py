@@ -60,7 +60,7 @@ class Layout:
             counts = torch.bincount(graph, minlength=int(getattr(batch, "num_graphs", 1)))
             ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         if edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
-            require_arcs(edge_index, ptr)
+            require_nodes(edge_index, graph.numel())
         return cls(edge_index, graph, ptr, ptr.numel() - 1, directed)
 
     @cached_property
@@ -111,8 +111,22 @@ def segment_sum(values: Tensor, segment: Tensor, count: int) -> Tensor:
     return values.new_zeros(count, *values.shape[1:]).index_add(0, segment, values)
 
 
+def require_nodes(edge_index: Tensor, num_nodes: int) -> None:
+    """Refuse arcs ``edge_index`` that name a node beyond the nodes of a batch: compiled functions would follow them.
+
+    Raises:
+        ArgumentError: If ``edge_index`` is not int64 [2, E], or names no node.
+    """
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
+        raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
+    if edge_index.numel():
+        low, high = (int(bound) for bound in edge_index.aminmax())
+        if low < 0 or high >= num_nodes:
+            raise ArgumentError(f"edge_index names the node {low if low < 0 else high}; the batch has {num_nodes}")
+
+
 def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
-    """Refuse arcs that compiled functions would follow out of their graph, or out of memory.
+    """Refuse arcs that lead out of their graph, which compiled functions that work graph by graph would follow.
 
     Args:
         edge_index: int64 [2, E].
@@ -122,18 +136,11 @@ def require_arcs(edge_index: Tensor, ptr: Tensor) -> None:
         ArgumentError: If the form is another one, ``ptr`` does not rise from 0, or an arc names no node or joins two
             graphs.
     """
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype != torch.long:
-        raise ArgumentError(f"edge_index is {edge_index.dtype} {list(edge_index.shape)}; give int64 [2, E]")
     sizes = ptr.diff()
     if ptr.ndim != 1 or not len(ptr) or int(ptr[0]) != 0 or bool((sizes < 0).any()):
         raise ArgumentError(f"ptr is {ptr.tolist()!s:.60}; the first nodes of graphs rise from 0")
-    if not edge_index.numel():
-        return
-    low, high = (int(bound) for bound in edge_index.aminmax())
-    if low < 0 or high >= int(ptr[-1]):
-        raise ArgumentError(f"edge_index names the node {low if low < 0 else high}; the batch has {int(ptr[-1])} nodes")
-    graph = torch.repeat_interleave(sizes)
-    source, target = graph[edge_index]
+    require_nodes(edge_index, int(ptr[-1]))
+    source, target = torch.repeat_interleave(sizes)[edge_index]
     if not torch.equal(source, target):
         arc = int((source != target).nonzero()[0])
         raise ArgumentError(f"the arc {edge_index[:, arc].tolist()} joins two graphs of the batch")
