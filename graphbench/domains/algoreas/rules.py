@@ -55,7 +55,7 @@ def no_short_cycle(samples: Samples, longest: int) -> Predictions:
     """
     from graphbench.domains.algoreas.rule_kernels import on_short_cycle
 
-    return {"is_bridge": ~on_short_cycle(samples.node_ptr, samples.edge_ptr, samples.edges, longest)}
+    return {"is_bridge": ~on_short_cycle(samples.node_ptr, samples.edge_ptr, _local_edges(samples), longest)}
 
 
 def lightest_at_an_end(samples: Samples) -> Predictions:
@@ -99,7 +99,7 @@ def two_shortest_paths(samples: Samples) -> Predictions:
     from graphbench.domains.algoreas.rule_kernels import terminal_paths
 
     weight, is_terminal = samples.values["weight"], samples.values["is_terminal"] != 0
-    return {"in_tree": terminal_paths(samples.node_ptr, samples.edge_ptr, samples.edges, weight, is_terminal)}
+    return {"in_tree": terminal_paths(samples.node_ptr, samples.edge_ptr, _local_edges(samples), weight, is_terminal)}
 
 
 def greedy_clique(samples: Samples, *, largest_ids: bool = False) -> Predictions:
@@ -118,8 +118,7 @@ def greedy_clique(samples: Samples, *, largest_ids: bool = False) -> Predictions
     """
     from graphbench.domains.algoreas.rule_kernels import greedy_cliques
 
-    found = greedy_cliques(samples.node_ptr, samples.edge_ptr, samples.edges, largest_ids)
-    return {"in_clique": found}
+    return {"in_clique": greedy_cliques(samples.node_ptr, samples.edge_ptr, _local_edges(samples), largest_ids)}
 
 
 def largest_ancestor(samples: Samples) -> Predictions:
@@ -134,7 +133,7 @@ def largest_ancestor(samples: Samples) -> Predictions:
     from graphbench.domains.algoreas.rule_kernels import ancestors
 
     priority = samples.values["priority"]
-    largest, count = ancestors(samples.node_ptr, samples.edge_ptr, samples.edges, priority)
+    largest, count = ancestors(samples.node_ptr, samples.edge_ptr, _local_edges(samples), priority)
     graph = np.repeat(np.arange(len(samples)), samples.num_nodes)
     order = np.lexsort((count, largest, graph))
     keys = np.stack([graph, largest, count], axis=1)[order]
@@ -144,6 +143,11 @@ def largest_ancestor(samples: Samples) -> Predictions:
     position[order] = np.repeat(starts + (sizes - 1) / 2, sizes)
     last = np.maximum(samples.num_nodes - 1, 1)
     return {"rank": (position - samples.node_ptr[graph]) / last[graph]}
+
+
+def _local_edges(samples: Samples) -> NDArray[np.int32]:
+    """Return the edges as kernels take them; files hold the smallest type that node ids need."""
+    return samples.edges.astype(np.int32)
 
 
 def _global_edges(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

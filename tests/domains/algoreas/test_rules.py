@@ -1,5 +1,6 @@
 """Structural rules beside independent implementations, on random graphs and on graphs made by hand."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import networkx as nx
@@ -284,3 +285,24 @@ def test_no_graphs_and_graphs_without_edges_have_predictions(values):
     for rule in rules.RULES.values():
         for output, predictions in rule.predict(samples).items():
             assert predictions.shape == (rows[output],)
+
+
+@pytest.mark.parametrize("nodes", [16, 200])
+def test_predictions_do_not_depend_on_the_type_that_stores_node_ids(nodes):
+    source = np.random.default_rng(nodes)
+    edges = sorted({*nx.gnp_random_graph(nodes, 0.1, seed=1).edges, *pairwise(range(nodes))})
+    samples = as_samples(
+        [(nodes, edges)],
+        weight=[source.permutation(len(edges)).astype(np.float32) + 1],
+        capacity=[source.random((len(edges), 2), np.float32)],
+        priority=[source.permutation(nodes).astype(np.float32)],
+        is_terminal=[(np.arange(nodes) % 7 == 3).astype(np.uint8)],
+        source=[(np.arange(nodes) == nodes - 1).astype(np.uint8)],
+        sink=[(np.arange(nodes) == 0).astype(np.uint8)],
+    )
+    for dtype in (np.uint8, np.int64):
+        stored = replace(samples, edges=samples.edges.astype(dtype))
+        stored.edges.setflags(write=False)
+        for rule in rules.RULES.values():
+            for output, expected in rule.predict(samples).items():
+                np.testing.assert_array_equal(rule.predict(stored)[output], expected)
