@@ -79,8 +79,11 @@ def test_data_seeds_that_are_refused(command, value, capsys):
 
 def test_measured_facts_are_of_the_canonical_draw(capsys, monkeypatch):
     measured = []
-    monkeypatch.setattr("graphbench.verification.update_measured", lambda card, root=None: measured.append(card.id))
+    monkeypatch.setattr(
+        "graphbench.verification.update_measured", lambda card, root, samples: measured.append((card.id, samples))
+    )
     printed = run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 3, expect=2).err
     assert "leave --data-seed or --update out" in flat(printed) and measured == []
     run(capsys, "verify", "bridges_easy", "--update", "--data-seed", 0)
-    assert measured == ["algoreas/bridges_easy"]
+    run(capsys, "verify", "bridges_easy", "--update", "--samples", 256)
+    assert measured == [("algoreas/bridges_easy", []), ("algoreas/bridges_easy", [256])]
