@@ -50,7 +50,7 @@ def test_a_stamp_replaces_a_link_and_leaves_its_target(card: Card, tmp_path: Pat
     stamp.unlink()
     stamp.symlink_to(victim / "precious.txt")
     before = contents(victim)
-    Manifest(path.parent).check("train.h5")
+    Manifest(path.parent).check("train.h5", full=True)
     assert contents(victim) == before
     assert stamp.is_file() and not stamp.is_symlink()
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ import torch
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.floors import best_floor, trivial_scores
+from graphbench.evaluation.references import whole_split
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])
 CLASS = Feature.parse("colour", ["output", "node", "categorical(3)"])
@@ -75,8 +78,10 @@ def test_errors(feature, train, test, metrics, message):
 
 
 def test_best_floor_follows_the_metrics_direction(card):
-    assert best_floor(card, "test", "f1") == ("all_positive", 0.4)
-    assert best_floor(card, "n512", "f1") is None
+    whole = whole_split(card, "test")
+    assert best_floor(card, "test", "f1", whole) == ("all_positive", 0.4)
+    assert best_floor(card, "test", "f1", replace(whole, count=whole.count - 1)) is None
+    assert best_floor(card, "n512", "f1", whole_split(card, "n512")) is None
     measured = card.measured.model_copy(update={"floor": {"test": {"mean": {"mae": 2.0}, "median": {"mae": 1.0}}}})
-    assert best_floor(card.model_copy(update={"measured": measured}), "test", "mae") == ("median", 1.0)
-    assert best_floor(card.model_copy(update={"measured": None}), "test", "mae") is None
+    assert best_floor(card.model_copy(update={"measured": measured}), "test", "mae", whole) == ("median", 1.0)
+    assert best_floor(card.model_copy(update={"measured": None}), "test", "mae", whole) is None

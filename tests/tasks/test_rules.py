@@ -120,7 +120,9 @@ def test_faults_of_a_rule_name_the_rule(make_card, rule, named):
 def test_best_floor_can_leave_rules_out(make_card):
     card = make_card(task={"rules": {"structural": "toyrules.heavy"}})
     floor = {"test": {"all_positive": {"f1": 0.4}, "structural": {"f1": 0.9}}}
-    measured = graphbench.card("algoreas/mst_easy").measured.model_copy(update={"floor": floor})
+    measured = graphbench.card("algoreas/mst_easy").measured.model_copy(
+        update={"floor": floor, "scored_samples": {"test": card.split("test").count}}
+    )
     card = card.model_copy(update={"measured": measured})
     samples = whole_split(card, "test")
     assert best_floor(card, "test", "f1", samples) == ("structural", 0.9)
