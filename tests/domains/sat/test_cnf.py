@@ -180,13 +180,15 @@ def test_damaged_compressed_files_are_refused(tmp_path):
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.one_of(st.integers(-120, 120), st.integers(-(2**31), 2**31 - 1)).filter(bool), max_size=5)))
+@given(
+    st.lists(st.lists(st.one_of(st.integers(-120, 120), st.integers(1 - 2**31, 2**31 - 1)).filter(bool), max_size=5))
+)
 def test_the_text_of_a_formula_holds_its_numbers(clauses):
     literals, ptr = [x for clause in clauses for x in clause], np.cumsum([0, *map(len, clauses)])
-    cnf = Cnf(2**31, np.array(literals, np.int32), ptr.astype(np.int64))
+    cnf = Cnf(2**31 - 1, np.array(literals, np.int32), ptr.astype(np.int64))
     lines = [" ".join(map(str, [*clause, 0])) for clause in clauses]
     assert cnf.body() == " ".join(lines)
-    assert cnf.dimacs().decode().splitlines() == [f"p cnf {2**31} {len(clauses)}", *lines]
+    assert cnf.dimacs().decode().splitlines() == [f"p cnf {2**31 - 1} {len(clauses)}", *lines]
     assert cnf.dimacs().endswith(b"\n") and not cnf.dimacs().endswith(b"\n\n")
 
 

@@ -156,9 +156,8 @@ def test_unknown_groups_are_named():
 
 @pytest.mark.parametrize("literal", [0, 3, -3])
 def test_literals_without_a_variable_are_named(literal):
-    cnf = Cnf(2, np.array([1, literal], np.int32), np.array([0, 2]))
     with pytest.raises(ArgumentError, match=f"the literal {literal} at position 1"):
-        features(cnf, ["size"])
+        features(Cnf(2, np.array([1, literal], np.int32), np.array([0, 2])), ["size"])
 
 
 def test_missing_packages_are_named_with_their_remedy(monkeypatch):
