@@ -922,9 +922,10 @@ def _run(names: list[str], folder: Path, mutations: int) -> dict[str, object]:
         path = build(place)
         _keep_warm(name, read, path)
         found[name] = {**_in_child(lambda read=read, path=path: _outcome_of(read, path)), "file": path.name}
-    for name in GOOD if mutations else ():
+    for name, (build, read) in GOOD.items() if mutations else ():
         place = folder / f"mutated-{name}"
-        place.mkdir()
+        (place / "good").mkdir(parents=True)
+        _keep_warm(f"{name}: as it is", read, build(place / "good"))
         found[f"mutated: {name}"] = _in_child(lambda name=name, place=place: _mutated(name, place, mutations))
     return found
 
