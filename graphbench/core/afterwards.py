@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from graphbench.core.foreign import described
+
 logger = logging.getLogger(__name__)
 
 
@@ -20,6 +22,5 @@ def never_fatal(thing: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        text = " ".join(str(error).split())
-        logger.warning("%s failed (%s: %s); %s", thing, type(error).__name__, text, remedy)
+        logger.warning("%s failed (%s); %s", thing, " ".join(described(error).split()), remedy)
         logger.debug("the failure of %s:", thing, exc_info=error)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import EvaluationError, GraphBenchError
+from graphbench.core.foreign import described
 from graphbench.data.domain import rules_of
 from graphbench.data.packing import unpacked
 
@@ -52,7 +53,7 @@ def _predictions(card: Card, name: str, rule: Rule, inputs: Samples, targets: Ma
     except GraphBenchError:
         raise
     except Exception as error:
-        raise EvaluationError(f"{where} raised {type(error).__name__}: {error}; mend its predict") from error
+        raise EvaluationError(f"{where} raised {described(error)}; mend its predict") from error
     outputs = [feature.name for feature in card.outputs]
     if set(predictions) != set(outputs):
         raise EvaluationError(

@@ -49,11 +49,15 @@ def samples_of(record: RunRecord, card: Card, split: str) -> SampleSet:
     A record that does not say how many were scored is of the whole split: since splits are scored in part, records say
     so.
     """
-    base = next((name for name in record.data_hashes if split.startswith(f"{name}_") and split not in card.ood), "")
-    content = record.data_hashes.get(split) or record.data_hashes.get(base, "")
-    graphs = graphs_scored(record, split)
+    content, graphs = content_hash_of(record, card, split), graphs_scored(record, split)
     count = graphs if graphs is not None else _whole_count(card, split)
     return SampleSet(record.dataset_version, record.data_seed, count, content)
+
+
+def content_hash_of(record: RunRecord, card: Card, split: str) -> str:
+    """Return the data hash that a record has of a split, or of the split that a part is of; empty without any."""
+    base = next((name for name in record.data_hashes if split.startswith(f"{name}_") and split not in card.ood), "")
+    return record.data_hashes.get(split) or record.data_hashes.get(base, "")
 
 
 def _whole_count(card: Card, split: str) -> int | None:

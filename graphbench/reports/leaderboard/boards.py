@@ -11,7 +11,7 @@ from graphbench.evaluation.aggregates import COSTS, Aggregate, Stat, absurd_numb
 from graphbench.evaluation.metrics import METRICS, Metric
 from graphbench.evaluation.metrics.tally import LEAST_SAMPLES, Replicable
 from graphbench.evaluation.results import RunRecord
-from graphbench.reports.beside import graphs_scored, samples_of
+from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
 from graphbench.reports.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, Unranked, kind_of
 from graphbench.reports.leaderboard.references import anchors, references
@@ -129,9 +129,8 @@ def _data(record: RunRecord, card: Card, split: str) -> Data:
     graphs = graphs_scored(record, split)
     spec = card.all_splits.get(split)
     whole = graphs is None or spec is None or is_of_files(card) or graphs >= spec.count
-    base = next((name for name in record.data_hashes if split == name or split.startswith(f"{name}_")), "")
-    found = record.data_hashes.get(split) or record.data_hashes.get(base) or record.data_fingerprint
-    return Data(record.dataset_version, record.data_seed, found, graphs, whole)
+    content = content_hash_of(record, card, split) or record.data_fingerprint
+    return Data(record.dataset_version, record.data_seed, content, graphs, whole)
 
 
 def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:

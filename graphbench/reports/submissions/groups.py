@@ -8,7 +8,7 @@ from typing import Any
 
 from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
-from graphbench.evaluation.copies import copied_runs, key_of
+from graphbench.evaluation.copies import copied_runs, key_of, repeatable_scores
 from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import whole_split
@@ -55,10 +55,9 @@ def difference(record: RunRecord, computed: Mapping[str, Mapping[str, float]]) -
     Splits and metrics that only one of the two has are not compared, nor are times.
     """
     for split, metrics in computed.items():
-        for name, value in metrics.items():
+        for name, value in repeatable_scores(metrics).items():
             stated = record.scores.get(split, {}).get(name)
-            repeatable = name not in METRICS or METRICS[name].repeatable
-            if stated is not None and repeatable and not math.isclose(stated, value, **_AGREE):
+            if stated is not None and not math.isclose(stated, value, **_AGREE):
                 return f"{name} of {split} is {stated:.6g} in the record, the predictions give {value:.6g}"
     for split, values in replicates_of(computed).items():
         stated_values = record.replicates.get(split, values)
