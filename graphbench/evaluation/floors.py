@@ -15,7 +15,7 @@ from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.inputs import as_array
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.references import SampleSet, references_on
+from graphbench.evaluation.references import SampleSet, measured_references, references_on
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -97,18 +97,22 @@ def best_of(floor: Mapping[str, Mapping[str, float]], metric: str) -> tuple[str,
 
 
 def best_floor(
-    card: Card, split: str, metric: str, samples: SampleSet, *, rules: bool = True
+    card: Card, split: str, metric: str, samples: SampleSet | None = None, *, rules: bool = True
 ) -> tuple[str, float] | None:
-    """Return name and score of the best trivial predictor on some samples of a split, or None if none was measured.
+    """Return name and score of the best trivial predictor on a split or a part of it, or None if none was measured.
 
     Args:
         card: The card of the task.
         split: Name of the split, or of a part of the test split.
         metric: Name of the metric.
-        samples: The samples that the predictor's score is compared on; scores on other samples do not count.
+        samples: The samples that the predictor's score is compared on; scores on other samples do not count. None
+            takes the score on the most samples that was measured, of most datasets on the whole split.
         rules: Whether the rules that the card names count, which read the inputs of graphs.
     """
-    measured = references_on(card, split, samples)
+    if samples is None:
+        measured = next(iter(measured_references(card, split)), None)
+    else:
+        measured = references_on(card, split, samples)
     if measured is None:
         return None
     return best_of(measured.floor if rules else without_rules(measured.floor, card), metric)

@@ -80,6 +80,7 @@ def test_errors(feature, train, test, metrics, message):
 def test_best_floor_follows_the_metrics_direction(card):
     whole = whole_split(card, "test")
     assert best_floor(card, "test", "f1", whole) == ("all_positive", 0.4)
+    assert best_floor(card, "test", "f1") == ("all_positive", 0.4)
     assert best_floor(card, "test", "f1", replace(whole, count=whole.count - 1)) is None
     assert best_floor(card, "n512", "f1", whole_split(card, "n512")) is None
     measured = card.measured.model_copy(update={"floor": {"test": {"mean": {"mae": 2.0}, "median": {"mae": 1.0}}}})
