@@ -105,8 +105,8 @@ def build(
     """
     started = time.perf_counter()
     from graphbench import Loader, card
-    from graphbench.data.generation import dataset_folder, ensure_split
-    from graphbench.data.store import Manifest
+    from graphbench.data.build.generation import dataset_folder, ensure_split
+    from graphbench.data.store.files import Manifest
 
     chosen = card(dataset)
     if shard_size is None:

@@ -94,7 +94,7 @@ def scoring(count: int) -> dict[str, float]:
 
     inputs, outputs, words = _tables(count)
     circuits = circuits_of_tables(inputs, outputs, words)
-    from graphbench.data.texts import Texts
+    from graphbench.data.arrays.texts import Texts
 
     fields = {"table": Texts(*texts_of_words(inputs, outputs, words)).strings(), "reference_ands": circuits.num_ands}
     evaluator = graphbench.Evaluator("chip_design/aig")

@@ -51,8 +51,8 @@ def labels(count: int) -> dict[str, float]:
     import numpy as np
 
     import graphbench
-    from graphbench.data.domain import find_generator
-    from graphbench.data.generation import draw_samples
+    from graphbench.data.build.generation import draw_samples
+    from graphbench.data.components.domain import find_generator
 
     card = graphbench.card("circuits/converters_5")
     draw_samples(card, "train", range(2))

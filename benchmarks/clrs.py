@@ -117,7 +117,7 @@ def compile_all() -> None:
 def build(root: str, limit: int | None) -> dict[str, Any]:
     """Generate the canonical splits of all algorithms, with the kernels loaded."""
     from graphbench import Loader
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
     assert GraphDataset  # imported: PyTorch takes seconds, and the peer's imports are not counted either
     compile_all()

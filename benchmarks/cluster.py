@@ -76,8 +76,8 @@ def build(root: str, way: str, limit: int) -> dict[str, Any]:
 
 def _timed(root: Path, limit: int, **place: Any) -> dict[str, Any]:
     from graphbench import card
-    from graphbench.data.generation import ensure_split
-    from graphbench.data.store import Manifest
+    from graphbench.data.build.generation import ensure_split
+    from graphbench.data.store.files import Manifest
 
     def generate(folder: str, count: int) -> Path:
         return ensure_split(card(DATASET), SPLIT, root / folder, count, progress=False, **place)

@@ -71,7 +71,7 @@ def build(root: str, limit: int | None) -> dict[str, Any]:
     from multiprocessing import get_context
 
     from graphbench import Loader
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
     assert GraphDataset  # imports do not count
     started = time.perf_counter()
@@ -97,8 +97,8 @@ def _check(part: tuple[str, str, int, int]) -> int:
     from pathlib import Path
 
     from graphbench import card
-    from graphbench.data.domain import find_generator
-    from graphbench.data.shards import stored_samples
+    from graphbench.data.components.domain import find_generator
+    from graphbench.data.store.shards import stored_samples
 
     path, split, first, last = part
     about = card("clutrr/gen_234")

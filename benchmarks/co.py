@@ -128,8 +128,8 @@ def solve(family: str, task: str, calls: dict[str, dict[str, Any]], count: int, 
     import numpy as np
 
     from graphbench import card
-    from graphbench.data.generation import draw_samples
-    from graphbench.data.labels import labeller_of
+    from graphbench.data.build.generation import draw_samples
+    from graphbench.data.store.labels import labeller_of
     from graphbench.domains.co import external
     from graphbench.domains.co.solving import SOLVERS
 

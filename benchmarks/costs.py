@@ -84,8 +84,8 @@ def rate(card: Any, split: str) -> dict[str, float]:
     seconds of what one process does with all shards (duplicates, joining, hashing); ``bytes``: in the finished file;
     ``shard``: samples in a shard; ``samples``: how many were measured.
     """
-    from graphbench.data.domain import find_generator
-    from graphbench.data.labels import labeller_of
+    from graphbench.data.components.domain import find_generator
+    from graphbench.data.store.labels import labeller_of
 
     maker = find_generator(card.generator) if card.layer is None else labeller_of(card)
     seconds = SECONDS if card.layer is None else LABEL_SECONDS
@@ -111,8 +111,8 @@ def rate(card: Any, split: str) -> dict[str, float]:
 
 def recorded_seconds(card: Any, split: str, count: int) -> float:
     """Return the mean CPU seconds of the recorded outcomes of the first samples of a split; 0 without such outcomes."""
-    from graphbench.data.label_tables import find_tables, first_outcome
-    from graphbench.data.labels import labeller_of
+    from graphbench.data.build.label_tables import find_tables, first_outcome
+    from graphbench.data.store.labels import labeller_of
 
     labeller = None if card.layer is None else labeller_of(card)
     if labeller is None or labeller.recorded is None or labeller.recorded.cpu_seconds is None:
@@ -128,7 +128,7 @@ def recorded_seconds(card: Any, split: str, count: int) -> float:
 def _first_graphs(dataset: str, split: str, count: int) -> Any:
     """Return the first graphs of a split, which all labellers of a dataset share."""
     from graphbench.catalog.names import catalog
-    from graphbench.data.generation import draw_samples
+    from graphbench.data.build.generation import draw_samples
 
     return draw_samples(catalog().cards[dataset].graphs, split, range(count))
 
@@ -137,7 +137,7 @@ def _first_graphs(dataset: str, split: str, count: int) -> Any:
 def _built_graphs(dataset: str, split: str, count: int) -> Path:
     """Return a folder of datasets with the first graphs of a split, which labels are then made for."""
     from graphbench.catalog.names import catalog
-    from graphbench.data.generation import ensure_split
+    from graphbench.data.build.generation import ensure_split
 
     root = _kept_folders().enter_context(scratch_folder())
     ensure_split(catalog().cards[dataset].graphs, split, root, count, workers=1, progress=False)
@@ -157,8 +157,8 @@ def _built(card: Any, split: str, count: int) -> dict[str, float]:
 
     Returns CPU seconds of the shards and of what follows, and the bytes.
     """
-    from graphbench.data import generation
-    from graphbench.data.layout import label_folder
+    from graphbench.data.build import generation
+    from graphbench.data.store.layout import label_folder
 
     spent = {"draw": 0.0, "join": 0.0}
     after = [(generation, "join_shards"), (generation, "samples_hash"), (generation.Manifest, "add_file")]

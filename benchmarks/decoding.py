@@ -95,7 +95,7 @@ def decode(family: str, path: str, graphs: int, shared: dict[str, int], repeats:
     import numpy as np
     from pydantic import TypeAdapter
 
-    from graphbench.data.runs import offsets
+    from graphbench.core.ragged import offsets
     from graphbench.domains.co.graphs import GraphParameters, draw_graphs
 
     parameters = TypeAdapter(GraphParameters).validate_python(FAMILIES[family])
@@ -128,7 +128,7 @@ def _batch(ptr: Any, edge_ptr: Any, edges: Any) -> Any:
 
 
 def _timed(task: str, batch: Any, scores: Any, repeats: int, shared: int, **options: Any) -> dict[str, Any]:
-    from graphbench.evaluation.solutions import decode as decoded
+    from graphbench.tasks.solve.evaluator import decode as decoded
 
     seconds = []
     for _ in range(repeats + 1):

@@ -110,8 +110,8 @@ def _split(dataset: str, split: str) -> dict[str, Any]:
 def draw(dataset: str, split: str, graphs: int) -> dict[str, Any]:
     """Return the CPU time of drawing the first ``graphs`` samples of a split, shard by shard, kernels compiled."""
     from graphbench import card
-    from graphbench.data.domain import find_generator
-    from graphbench.data.generation import draw_samples
+    from graphbench.data.build.generation import draw_samples
+    from graphbench.data.components.domain import find_generator
 
     chosen = card(dataset).graphs
     generator = find_generator(chosen.generator)

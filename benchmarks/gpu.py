@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common import SCRATCH, Row, finished_record, measure_and_report, row_or_failure
 
 if TYPE_CHECKING:
-    from graphbench.evaluation.results import RunRecord
+    from graphbench.records.results import RunRecord
 
 DATASETS = ("algoreas/mst_easy", "algoreas/bridges_easy", "algoreas/topological_sort_easy")
 MODELS = ("gin", "gt")
@@ -79,7 +79,7 @@ def train_all(options: argparse.Namespace) -> Iterator[Row]:
 def _score_row(options: argparse.Namespace, dataset: str, model: str, seed: int, out: list[RunRecord]) -> Row:
     """Train unless a record exists, append the record to ``out``, and return the row of the test score."""
     from graphbench import card
-    from graphbench.reports.published import published_score
+    from graphbench.records.published import published_score
     from graphbench.tasks.evaluator import Evaluator
 
     chosen = card(dataset)
@@ -117,7 +117,7 @@ def _time_row(record: RunRecord) -> Row:
 def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord | None:
     """Return the record of this very run, if there is one."""
     from graphbench import card
-    from graphbench.evaluation.results import load_records, results_dir
+    from graphbench.records.results import load_records, results_dir
     from graphbench.training.config import load_config
 
     folder = options.results or results_dir()
@@ -135,7 +135,7 @@ def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) 
 
 def _train(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord:
     import graphbench
-    from graphbench.evaluation.results import save_record
+    from graphbench.records.results import save_record
 
     started = time.perf_counter()
     result = graphbench.train(

@@ -40,7 +40,7 @@ def build(limit: int | None) -> dict[str, Any]:
     """Build the splits of the dataset, then the labels of its tasks, on two workers; return the seconds of each."""
     from graphbench import card
     from graphbench.catalog.cards import CORE_SPLITS
-    from graphbench.data.generation import draw_samples, ensure_split
+    from graphbench.data.build.generation import draw_samples, ensure_split
 
     graphs = card(DATASET).graphs
     tasks = {f"labels {spec.labels}": card(f"{DATASET}:{name}") for name, spec in card(DATASET).tasks.items()}

@@ -97,7 +97,7 @@ def generators(family: str, count: int, peer_count: int) -> dict[str, Any]:
 def dataset_formulas(root: str, limit: int | None) -> list[Any]:
     """Return the formulas of the test split; the split is drawn if the folder does not hold it."""
     from graphbench import Loader, card
-    from graphbench.data.shards import stored_samples
+    from graphbench.data.store.shards import stored_samples
     from graphbench.domains.sat.formulas import formula_of
 
     dataset = Loader(DATASET, root=root, limit=limit, progress=False, unlabelled=SPLIT).load(SPLIT)[SPLIT]
@@ -171,8 +171,8 @@ def label_outcomes(root: str, limit: int) -> dict[str, Any]:
     Recorded tables of the dataset are taken if there are any; else the first formulas of the test split are labelled.
     """
     from graphbench import card
-    from graphbench.data.label_tables import find_tables
-    from graphbench.data.labels import labeller_of
+    from graphbench.data.build.label_tables import find_tables
+    from graphbench.data.store.labels import labeller_of
     from graphbench.domains.sat.solvers import SOLVERS, run_solver
 
     chosen = card(f"{DATASET}:select")

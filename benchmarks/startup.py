@@ -108,8 +108,8 @@ def first_draw(dataset: str) -> dict[str, Any]:
 
     chosen = card(dataset)
     started, cpu = time.perf_counter(), time.process_time()
-    from graphbench.data.generation import draw_samples
-    from graphbench.data.hashing import structure_hashes
+    from graphbench.data.arrays.hashing import structure_hashes
+    from graphbench.data.build.generation import draw_samples
 
     structure_hashes(draw_samples(chosen, "train", range(8)))
     return {"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}
@@ -121,7 +121,7 @@ def first_build(dataset: str) -> dict[str, Any]:
 
     chosen = card(dataset)
     started, cpu = time.perf_counter(), time.process_time()
-    from graphbench.data.generation import ensure_split
+    from graphbench.data.build.generation import ensure_split
 
     with scratch_folder() as root:
         ensure_split(chosen, "val", root, 64, workers=2, progress=False)

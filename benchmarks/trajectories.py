@@ -42,8 +42,8 @@ def step(processor: str, port: bool, repeats: int) -> dict[str, float]:
     import torch
 
     from graphbench import card
-    from graphbench.data.generation import draw_samples
-    from graphbench.data.trajectory_batch import batch_of_samples
+    from graphbench.data.batches.trajectory_batch import batch_of_samples
+    from graphbench.data.build.generation import draw_samples
     from graphbench.models.base import TaskFeatures
     from graphbench.models.trajectory.config import TrajectoryModelConfig
     from graphbench.models.trajectory.model import TrajectoryModel

@@ -13,19 +13,19 @@ from graphbench.core.lazy import lazy_exports
 if TYPE_CHECKING:
     from graphbench.catalog.names import card, list_datasets
     from graphbench.catalog.resources import register_data
-    from graphbench.data.domain import Domain, register
+    from graphbench.data.components.domain import Domain, register
     from graphbench.evaluation.metrics.registry import register_metric
-    from graphbench.evaluation.results_table import results
     from graphbench.evaluation.score import Score
     from graphbench.loader import Loader, Splits
     from graphbench.models.processors import register_processor
+    from graphbench.records.results_table import results
     from graphbench.tasks.evaluator import Evaluator
     from graphbench.tasks.registry import register_task
     from graphbench.training.run import train
     from graphbench.tuning.optimizer import Optimizer
 
 _LAZY = {
-    "Domain": "graphbench.data.domain",
+    "Domain": "graphbench.data.components.domain",
     "Loader": "graphbench.loader",
     "Splits": "graphbench.loader",
     "Evaluator": "graphbench.tasks.evaluator",
@@ -35,8 +35,8 @@ _LAZY = {
     "register_task": "graphbench.tasks.registry",
     "card": "graphbench.catalog.names",
     "list_datasets": "graphbench.catalog.names",
-    "results": "graphbench.evaluation.results_table",
-    "register": "graphbench.data.domain",
+    "results": "graphbench.records.results_table",
+    "register": "graphbench.data.components.domain",
     "register_data": "graphbench.catalog.resources",
     "register_metric": "graphbench.evaluation.metrics.registry",
     "register_processor": "graphbench.models.processors",

@@ -13,17 +13,17 @@ from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
 from graphbench.core.errors import CardError
-from graphbench.data.generation import ensure_split
-from graphbench.data.limits import apply_limit
-from graphbench.data.source_choice import GENERATED, sourced_card
-from graphbench.data.sources import Reader
-from graphbench.data.store import default_root
-from graphbench.data.workers import require_one_place, worker_count
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.build.limits import apply_limit
+from graphbench.data.build.workers import require_one_place, worker_count
+from graphbench.data.components.file_sources import Reader
+from graphbench.data.components.source_choice import GENERATED, sourced_card
+from graphbench.data.store.files import default_root
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 
 @dataclass
@@ -247,7 +247,7 @@ class Loader:
         return splits
 
     def _open(self, card: Card, limits: Mapping[str, int], split: str, *, labels: bool = True) -> GraphDataset:
-        from graphbench.data.dataset import GraphDataset
+        from graphbench.data.batches.dataset import GraphDataset
 
         limit = limits.get(split)
         if not labels:

@@ -22,11 +22,11 @@ from graphbench.catalog import names, resources
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.families import load_family
 from graphbench.catalog.resources import baselines_dir
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import read_record
-from graphbench.reports.published import published
+from graphbench.records.published import published
+from graphbench.records.results import read_record
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -43,13 +43,13 @@ Read = Callable[[Path], object]
 
 
 def _torch(path: Path) -> object:
-    from graphbench.data.torch_files import read_torch_file
+    from graphbench.data.sources.torch_files import read_torch_file
 
     return read_torch_file(path)
 
 
 def _mapped(path: Path) -> object:
-    from graphbench.data.torch_files import read_torch_file
+    from graphbench.data.sources.torch_files import read_torch_file
 
     return read_torch_file(path, mapped=True)
 
@@ -67,7 +67,7 @@ def _texts(path: Path) -> object:
 
 
 def _labels(path: Path) -> object:
-    from graphbench.data.label_tables import read_tables
+    from graphbench.data.build.label_tables import read_tables
 
     return read_tables(path)
 
@@ -115,14 +115,14 @@ def _card(path: Path) -> object:
 
 
 def _published(path: Path) -> object:
-    from graphbench.reports.published import read_published
+    from graphbench.records.published import read_published
 
     return read_published(path)
 
 
 def _description(path: Path) -> object:
     from graphbench.core.errors import ResultError
-    from graphbench.reports.submissions.description import read_description
+    from graphbench.leaderboard.submissions.description import read_description
 
     try:
         return read_description(path)
@@ -131,19 +131,19 @@ def _description(path: Path) -> object:
 
 
 def _record(path: Path) -> object:
-    from graphbench.evaluation.results import read_record
+    from graphbench.records.results import read_record
 
     return read_record(path)
 
 
 def _manifest(path: Path) -> object:
-    from graphbench.data.store import Manifest
+    from graphbench.data.store.files import Manifest
 
     return Manifest(path.parent).read()
 
 
 def _store(path: Path) -> object:
-    from graphbench.data.store import map_arrays
+    from graphbench.data.store.files import map_arrays
 
     return {name: array.sum() for name, array in map_arrays(path).items()}
 
@@ -191,7 +191,7 @@ def _tarball(path: Path) -> object:
 
 
 def _download(path: Path) -> object:
-    from graphbench.data.downloads import Download, _unpack
+    from graphbench.data.sources.downloads import Download, _unpack
 
     target = Path(tempfile.mkdtemp(dir=path.parent))
     _unpack(Download(f"https://example.org/{path.name}", path.stat().st_size, "0" * 64), path, target)
@@ -312,7 +312,7 @@ def good_space(folder: Path) -> Path:
 
 
 def good_store(folder: Path) -> Path:
-    from graphbench.data.store import write_arrays
+    from graphbench.data.store.files import write_arrays
 
     write_arrays(folder / "s.h5", {"x": np.arange(60, dtype=np.float32).reshape(20, 3), "y": np.arange(7)})
     return folder / "s.h5"

@@ -13,8 +13,8 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from graphbench.core.errors import ArgumentError, CardError, GenerationError, UnknownDataset
-from graphbench.data import generation
-from graphbench.data.dataset import GraphDataset
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build import generation
 from graphbench.loader import Loader, Splits
 
 # The listing of the paper, as printed in the documentation; then what the documentation promises about it.

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[str, str, Callable[[], Any]]] = {  # what -> blocked modu
     "language model": (
         "transformers",
         "text",
-        lambda: importlib.import_module("graphbench.evaluation.language_models").CausalModel.from_pretrained("any"),
+        lambda: importlib.import_module("graphbench.tasks.text.completers").CausalModel.from_pretrained("any"),
     ),
     "pretrained encoder": (
         "transformers",

@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 import graphbench
-from graphbench.data.samples import Generator, Samples
+from graphbench.data.arrays.samples import Generator, Samples
 
 
 class Parameters(BaseModel):
@@ -127,7 +127,7 @@ def test_a_module_named_in_the_environment_brings_datasets_and_models(package):
 
 def test_the_cards_of_a_plugin_count_among_the_versions_that_workers_must_have(package):
     code = (
-        "import json; from graphbench.data.workers import SAMPLES, version_measure; "
+        "import json; from graphbench.data.build.workers import SAMPLES, version_measure; "
         "print(json.dumps(dict(version_measure(SAMPLES)())))"
     )
     here = json.loads(run(package, code, "toys_benchmark")[0])
@@ -377,7 +377,7 @@ def test_the_command_line_trains_a_baseline_with_a_processor_of_a_module(package
 
 
 READER = """
-from graphbench.data.sources import file_source
+from graphbench.data.components.file_sources import file_source
 from toys_benchmark.domain import Parameters, generate
 import graphbench
 import numpy as np

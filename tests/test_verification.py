@@ -11,11 +11,11 @@ import graphbench
 from graphbench.catalog.cards import Measured
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, GenerationError, VerificationError
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.hashing import samples_hash
-from graphbench.data.samples import Samples
-from graphbench.data.store import Manifest, map_arrays, write_arrays
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.files import Manifest, map_arrays, write_arrays
 from graphbench.domains.algoreas import generators
 from graphbench.testing import check_dataset
 from graphbench.verification import check_card, verify

@@ -11,10 +11,10 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError
-from graphbench.data.generation import ensure_split
-from graphbench.data.hashing import samples_hash
-from graphbench.data.layout import label_folder
-from graphbench.data.store import Manifest, map_arrays, write_arrays
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.files import Manifest, map_arrays, write_arrays
+from graphbench.data.store.layout import label_folder
 from graphbench.domains.co import labellers
 from graphbench.verification import check_card, verify
 from graphbench.verification.measuring import measure, update_measured

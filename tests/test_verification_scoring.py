@@ -7,7 +7,7 @@ import pytest
 
 import graphbench
 from graphbench.catalog.sections import Measured, MeasuredScores
-from graphbench.data.generation import draw_samples, ensure_split
+from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.tasks.registry import task_of
 from graphbench.verification.measuring import measure
 from graphbench.verification.scoring import Counts, measured_task, usual_count

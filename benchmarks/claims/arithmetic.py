@@ -207,7 +207,7 @@ def class_averages(printed: Mapping[str, Mapping[str, float]]) -> Outcome:
         printed: Class -> model -> printed average in percent.
     """
     from graphbench.catalog.names import list_datasets
-    from graphbench.reports.published import collections
+    from graphbench.records.published import collections
 
     (table,) = parts_of_table("clrs", 2)
     classes = collections()["clrs30"].classes

@@ -18,7 +18,7 @@ from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
 from graphbench.catalog.features import Location, Stage
 from graphbench.catalog.names import list_datasets
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def deviations_of_classes(seeds: int, without_seeds: str) -> Outcome:
         seeds: Seeds behind a number of table 2.
         without_seeds: The model whose numbers follow from the means alone.
     """
-    from graphbench.reports.published import collections
+    from graphbench.records.published import collections
 
     (table,) = parts_of_table("clrs", 2)
     classes, problems, deviations, others, ratios = collections()["clrs30"].classes, [], 0, 0, []
@@ -175,7 +175,7 @@ def averages_of_one_model(low: float, high: float) -> Outcome:
         low: The lower one, of the paper that introduced the model.
         high: The higher one, of later reruns.
     """
-    from graphbench.reports.published import collections
+    from graphbench.records.published import collections
 
     known = [a for a in collections()["clrs30"].averages if a.model == "triplet_gmpnn"]
     return Outcome(

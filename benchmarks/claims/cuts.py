@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 
 from benchmarks.claims.registry import Outcome, check
-from graphbench.reports.published import published
+from graphbench.records.published import published
 
 
 def _odd_walk(near: dict[int, set[int]], root: int, longest: int) -> list[int] | None:
@@ -71,7 +71,7 @@ def cuts_of_attached_graphs(graphs: int = 30) -> Outcome:
         graphs: Number of graphs.
     """
     from graphbench import card
-    from graphbench.data.labels import labeller_of
+    from graphbench.data.store.labels import labeller_of
     from graphbench.domains.co.solving import SOLVERS
 
     labels = card("co/ba_small:max_cut")

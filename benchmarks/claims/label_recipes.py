@@ -13,7 +13,7 @@ import numpy as np
 import graphbench
 from benchmarks.claims.recipe import DIFFICULTIES, graphs, link_all, link_each
 from benchmarks.claims.registry import Outcome, check
-from graphbench.reports.published import published
+from graphbench.records.published import published
 
 _GRAPHS = 300
 Arc = tuple[int, int]
@@ -184,7 +184,7 @@ def graphs_of_table_2_are_connected(task: str) -> Outcome:
 @check
 def largest_matching_labels() -> Outcome:
     """Labels of the matching task at 512 nodes, for which table 18 prints OOT, and a proof that some are right."""
-    from graphbench.data.generation import draw_samples
+    from graphbench.data.build.generation import draw_samples
 
     card = graphbench.card("algoreas/max_matching_medium")
     draw_samples(card, "n512", [0])  # loads the kernels

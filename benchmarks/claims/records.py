@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.common import RESULTS
 from graphbench.catalog.resources import baselines_dir
-from graphbench.evaluation.results import RunRecord, load_records
+from graphbench.records.results import RunRecord, load_records
 
 _HOUR = 3600.0
 

@@ -14,8 +14,8 @@ import graphbench
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import measured, outcome_of
 from graphbench.catalog.resources import datasets_dir
-from graphbench.data.generation import draw_samples
-from graphbench.reports.published import published
+from graphbench.data.build.generation import draw_samples
+from graphbench.records.published import published
 
 _LABELLERS = {"mis": "co.mis", "max_cut": "co.max_cut", "coloring": "co.coloring"}
 _TEST_GRAPHS = 7500  # 15 % of 50,000

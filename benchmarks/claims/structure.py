@@ -21,11 +21,11 @@ import graphbench
 from benchmarks.claims.recipe import DIFFICULTIES
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
-from graphbench.data.generation import draw_samples
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.algoreas.checks import Graph, graphs
-from graphbench.evaluation.rules import rule_predictions
-from graphbench.reports.published import published
+from graphbench.records.published import published
+from graphbench.tasks.predict.rules import rule_predictions
 from graphbench.verification.measuring import arrays_hash
 
 Rule = Callable[[Graph], NDArray[Any]]

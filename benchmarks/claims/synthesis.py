@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import outcome_of
-from graphbench.reports.published import published
+from graphbench.records.published import published
 
 _SHAPES = [(n, m) for n in (6, 7, 8) for m in (1, 2)]
 _ROUNDED = 0.011

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import graphbench
 from benchmarks.claims.registry import Outcome, check
 from graphbench.domains.weather.multimesh import mesh
-from graphbench.reports.published import published
+from graphbench.records.published import published
 
 _PER_DAY = 4
 
@@ -112,7 +112,7 @@ def persistence_by_lag() -> Outcome:
 
     The test stops being true when a record on ERA5 exists, which settles it.
     """
-    from graphbench.evaluation.results import load_records
+    from graphbench.records.results import load_records
 
     card = graphbench.card("weather/sim_64x32")
     floor = card.floor["test"]

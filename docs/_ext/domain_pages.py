@@ -19,7 +19,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import human_bytes
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import SampleSet, measured_references, references_on, whole_split
-from graphbench.reports.published import published
+from graphbench.records.published import published
 
 TEXTS = Path(__file__).resolve().parents[1] / "datasets" / "domains.yaml"
 SPLIT = "test"

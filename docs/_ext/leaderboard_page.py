@@ -17,10 +17,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from graphbench.catalog.names import card
-from graphbench.evaluation.results import load_records
-from graphbench.reports.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
-from graphbench.reports.leaderboard.model import KINDS
-from graphbench.reports.leaderboard.pictures import group_figure
+from graphbench.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
+from graphbench.leaderboard.model import KINDS
+from graphbench.leaderboard.pictures import group_figure
+from graphbench.records.results import load_records
 from graphbench.reports.pages import markdown_safe
 from graphbench.reports.plots import inline_svg
 

@@ -16,15 +16,15 @@ from task_text import all_features, label_statistics, labels_table, task_cards, 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.resources import baselines_dir, read_yaml
-from graphbench.data.domain import find_generator, rules_of
-from graphbench.data.generation import draw_samples
-from graphbench.data.rules import Rule
-from graphbench.evaluation.aggregates import aggregate
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator, rules_of
+from graphbench.data.components.rules import Rule
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.records.aggregates import aggregate
+from graphbench.records.published import PublishedScore, published
 from graphbench.reports.beside import beside
 from graphbench.reports.comparison import notes_on
-from graphbench.reports.published import PublishedScore, published
 from graphbench.tasks.registry import task_class
 
 STATISTICS = "published/statistics"

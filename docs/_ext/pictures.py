@@ -22,7 +22,7 @@ from trajectory_drawing import draw_trajectory
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 
 MOST_NODES, MOST_EDGES = 300, 1_000  # of graphs that are drawn, on average: more cannot be read
 DRAWING = ["pictures.py", "sample_drawing.py", "trajectory_drawing.py"]

@@ -15,8 +15,8 @@ from markdown_text import code, table
 from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.names import card
 from graphbench.catalog.resources import datasets_dir
-from graphbench.evaluation.results_table import as_rows
-from graphbench.reports.published import published_score
+from graphbench.records.published import published_score
+from graphbench.records.results_table import as_rows
 
 
 def sizes(domain: str) -> str:

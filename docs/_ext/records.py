@@ -8,9 +8,9 @@ from functools import cache
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import RunRecord, load_records
-from graphbench.reports.leaderboard.best import BestScore, best
-from graphbench.reports.leaderboard.model import KINDS
+from graphbench.leaderboard.best import BestScore, best
+from graphbench.leaderboard.model import KINDS
+from graphbench.records.results import RunRecord, load_records
 
 
 def records_of(address: str) -> Sequence[RunRecord]:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
 
 MASKS = (Kind.MASK, Kind.MASK_ONE)
 CANDIDATES = 64

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.data.generation import draw_samples
-from graphbench.data.trajectory_batch import batch_of_samples
+from graphbench.data.batches.trajectory_batch import batch_of_samples
+from graphbench.data.build.generation import draw_samples
 
 PANELS = 3
 COLOURS = {Kind.POINTER: "viridis", Kind.CATEGORICAL: "Blues", Kind.SCALAR: "cividis"}

@@ -23,13 +23,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from graphbench.data.packing import unpack
-from graphbench.data.series import pairs_of_runs
+from graphbench.data.arrays.quantisation import unpack
+from graphbench.data.batches.series import pairs_of_runs
 from graphbench.domains.weather import CHANNELS, grid_latitudes, grid_longitudes, latitude_weights, mesh, regrid
 from graphbench.domains.weather.checks import describe_states
-from graphbench.evaluation.climatology import Climatology, climatology_of
-from graphbench.evaluation.linear_forecasts import LinearForecast, fit_linear_forecast
 from graphbench.loader import Loader
+from graphbench.tasks.forecast.climatology import Climatology, climatology_of
+from graphbench.tasks.forecast.linear_baseline import LinearForecast, fit_linear_forecast
 
 FOLDER = Path(__file__).resolve().parents[1] / "_static" / "weather"
 DATASET = "weather/sim_64x32"

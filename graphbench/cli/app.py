@@ -170,8 +170,8 @@ def generate(
     from graphbench.catalog.names import catalog
     from graphbench.cli.generated import generate_one, generated
     from graphbench.core.processes.cluster import connected
-    from graphbench.data.source_choice import sourced_card
-    from graphbench.data.workers import require_one_place
+    from graphbench.data.build.workers import require_one_place
+    from graphbench.data.components.source_choice import sourced_card
 
     require_one_place(workers, None, cluster)
     rows: list[dict[str, Any]] = []
@@ -218,7 +218,7 @@ def verify(
     """
     from graphbench.catalog.names import catalog
     from graphbench.cli import show
-    from graphbench.data.source_choice import sourced_card
+    from graphbench.data.components.source_choice import sourced_card
     from graphbench.verification import update_measured
     from graphbench.verification import verify as run_checks
 

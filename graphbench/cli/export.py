@@ -32,7 +32,7 @@ def export(
     """
     from graphbench.catalog.names import card
     from graphbench.cli.printing import print_json, print_line
-    from graphbench.data.export import export_samples, find_exporter
+    from graphbench.data.components.export import export_samples, find_exporter
     from graphbench.loader import Loader
 
     exporter = find_exporter(card(dataset), form)

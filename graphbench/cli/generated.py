@@ -11,7 +11,7 @@ from graphbench.catalog.cards import Card
 from graphbench.cli.printing import new_table, print_json, print_line, print_table, root_folder
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.core.words import human_bytes
-from graphbench.data.store import Manifest
+from graphbench.data.store.files import Manifest
 
 
 def generate_one(
@@ -23,9 +23,9 @@ def generate_one(
     one that was there already. Of labels with files of their own, ``labels`` is the list of files, one per labeller,
     ``label_seconds`` the processor time that all of them took, and ``failed`` how many graphs have no label.
     """
-    from graphbench.data.generation import ensure_split
-    from graphbench.data.limits import apply_limit
-    from graphbench.data.opened import find_labels, hash_of_first
+    from graphbench.data.build.generation import ensure_split
+    from graphbench.data.build.limits import apply_limit
+    from graphbench.data.store.split_files import find_labels, hash_of_first
 
     _check_names(card)
     card, most = apply_limit(card, limit)

@@ -43,7 +43,7 @@ def leaderboard(
     suite are those of ranks and of normalised scores.
     """
     from graphbench.cli.runs import leaderboard_records
-    from graphbench.reports.leaderboard import build_leaderboard, leaderboard_of, to_json
+    from graphbench.leaderboard import build_leaderboard, leaderboard_of, to_json
 
     found = leaderboard_records(selector, records or [], baselines=baselines)
     if as_json:
@@ -95,7 +95,7 @@ def results(
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.printing import print_json
     from graphbench.cli.runs import is_chosen
-    from graphbench.evaluation.results_table import COLUMNS, PRIMARY, as_rows
+    from graphbench.records.results_table import COLUMNS, PRIMARY, as_rows
 
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json are two forms; choose one")

@@ -42,7 +42,7 @@ def portfolio(
     PAR10 of its virtual best solver.
     """
     from graphbench.cli.printing import print_json
-    from graphbench.evaluation.portfolios import best_portfolios, knee
+    from graphbench.tasks.select.portfolios import best_portfolios, knee
 
     if tables:
         names, costs = _costs_of_tables(dataset, tables)
@@ -95,7 +95,7 @@ def _costs_of_split(dataset: str, split: str, options: dict[str, Any]) -> tuple[
 
 def _costs_of_tables(dataset: str, files: list[Path]) -> tuple[tuple[str, ...], NDArray[Any]]:
     from graphbench.catalog.names import card
-    from graphbench.data.label_tables import read_tables, tabulated_labels
+    from graphbench.data.build.label_tables import read_tables, tabulated_labels
 
     own = card(dataset)
     task = _select_task(own)
@@ -104,7 +104,7 @@ def _costs_of_tables(dataset: str, files: list[Path]) -> tuple[tuple[str, ...], 
 
 def _select_task(card: Any) -> Any:
     from graphbench.tasks.registry import task_of
-    from graphbench.tasks.select import SelectTask
+    from graphbench.tasks.select.task import SelectTask
 
     task = task_of(card)
     if not isinstance(task, SelectTask):

@@ -9,10 +9,10 @@ from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
-    from graphbench.reports.own_models import Stated
+    from graphbench.records.own_models import Stated
     from graphbench.tasks.base import Task
 
 
@@ -53,8 +53,8 @@ def score_predictions(
         found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
         return found, None
-    from graphbench.evaluation.results import save_record
-    from graphbench.reports.own_models import record_of_scores
+    from graphbench.records.own_models import record_of_scores
+    from graphbench.records.results import save_record
 
     record = record_of_scores({name: data[name] for name in files}, found, stated)
     return found, save_record(record, records)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from graphbench.cli.output import answer_stream, echo
 from graphbench.core.untrusted import shown
-from graphbench.data.store import default_root
+from graphbench.data.store.files import default_root
 
 _WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
 _GAP = 2  # spaces between columns

@@ -12,7 +12,7 @@ from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphbench.evaluation.results import RunRecord
+    from graphbench.records.results import RunRecord
     from graphbench.training.run import RunResult
 
 
@@ -41,7 +41,7 @@ def train_seeds(
         folder: Folder of the files.
         options: Further arguments of :func:`graphbench.training.run.train`.
     """
-    from graphbench.evaluation.results import save_record
+    from graphbench.records.results import save_record
     from graphbench.training.run import train
 
     single = catalog().is_single(datasets)
@@ -69,7 +69,7 @@ def _with_files(
     dataset: str, model: str | None, source: str, folder: Path | None, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the options of a run on published files: the loaded data, in place of what says where others are."""
-    from graphbench.data.source_choice import sourced_card
+    from graphbench.data.components.source_choice import sourced_card
     from graphbench.loader import Loader
     from graphbench.tasks.registry import task_of
     from graphbench.training.config import load_config
@@ -93,7 +93,7 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
 
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
     """Build the report of the records of the chosen datasets; an id alone stands for all its tasks and views."""
-    from graphbench.evaluation.results import load_records
+    from graphbench.records.results import load_records
     from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
@@ -113,7 +113,7 @@ def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path],
         ResultError: If there is none.
     """
     from graphbench.core.errors import ResultError
-    from graphbench.evaluation.results import load_records, results_dir
+    from graphbench.records.results import load_records, results_dir
 
     places = list(dict.fromkeys([*folders, *([results_dir()] if baselines or not folders else [])]))
     chosen = set(list_datasets(selector)) if selector else None

@@ -19,8 +19,8 @@ from graphbench.cli.printing import console, new_table, print_json, print_line, 
 from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
-from graphbench.data.domain import rules_of
-from graphbench.data.store import Manifest
+from graphbench.data.components.domain import rules_of
+from graphbench.data.store.files import Manifest
 from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
     """Return split -> facts of the largest finished file on this machine; ``labels``, if the task has own ones, too."""
     if not (root / card.id).is_dir():  # nothing is there, and no generator need be imported to know it
         return {}
-    from graphbench.data.layout import dataset_folder, label_folder
+    from graphbench.data.store.layout import dataset_folder, label_folder
 
     try:
         folder = dataset_folder(card, root)
@@ -136,8 +136,8 @@ def _generated(files: Mapping[str, Mapping[str, Any]]) -> str:
 
 def card(name: str, root: Path | None, as_json: bool, data_seed: int = 0, **files: Any) -> None:
     """Print one card, after checking that it fits its generator and metrics; ``files`` as for ``sourced_card``."""
-    from graphbench.data.source_choice import sourced_card
-    from graphbench.reports.published import published
+    from graphbench.data.components.source_choice import sourced_card
+    from graphbench.records.published import published
     from graphbench.verification import check_card
 
     c = sourced_card(card_of(name).with_data_seed(data_seed), **files, root=root)
@@ -255,7 +255,7 @@ def _splits(c: Card, files: Mapping[str, Mapping[str, Any]]) -> Table:
     statistics = c.measured.statistics if c.measured else {}
     shared = None
     if c.series is not None:
-        from graphbench.data.shared_graph import graph_of_series
+        from graphbench.data.components.series_topology import graph_of_series
 
         shared = graph_of_series(c)
     for name, spec in c.all_splits.items():

@@ -12,8 +12,8 @@ from graphbench.cli.printing import console, new_table, print_json, print_line, 
 from graphbench.cli.show_scores import score_text
 from graphbench.core.untrusted import shown
 from graphbench.core.words import counted
-from graphbench.evaluation.aggregates import Stat
-from graphbench.reports.submissions import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
+from graphbench.leaderboard.submissions import Finding, Level, SubmissionReport, SubmittedDataset, Verdict
+from graphbench.records.aggregates import Stat
 
 _MOST_DATASETS = 10
 _MOST_LINES = 6  # findings of one level

@@ -32,7 +32,7 @@ def init_command(
 ) -> None:
     """Begin a submission: write `submission.yaml` with every key explained, and say where predictions go."""
     from graphbench.cli.printing import print_line
-    from graphbench.reports.submissions import start_submission
+    from graphbench.leaderboard.submissions import start_submission
 
     path, places = start_submission(
         folder, model, dataset or [], authors=author or [], licence=licence, description=description
@@ -68,7 +68,7 @@ def check_command(
     unpickled, and links are not followed. The exit code is 0 if every dataset is accepted, otherwise 1.
     """
     from graphbench.cli import show_submission
-    from graphbench.reports.submissions import check_submission
+    from graphbench.leaderboard.submissions import check_submission
 
     report = check_submission(folder, root=root, generate=generate, workers=workers, records=records)
     show_submission.report(report, as_json)

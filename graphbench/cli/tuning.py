@@ -17,7 +17,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.core.untrusted import shown
 
 if TYPE_CHECKING:
-    from graphbench.reports.tuning.history import History
+    from graphbench.tuning.history import History
 
 _INDENT = 18  # columns before the values of the last lines
 
@@ -163,10 +163,10 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
         report: Write the report; the incumbent's file is written in any case.
         settings: As for :meth:`graphbench.tuning.optimizer.Optimizer.for_dataset`.
     """
-    from graphbench.reports.tuning.history import read_history
-    from graphbench.reports.tuning.report import write_incumbent
+    from graphbench.tuning.history import read_history
     from graphbench.tuning.live import LiveDisplay
     from graphbench.tuning.optimizer import REPORT, Optimizer
+    from graphbench.tuning.report.report import write_incumbent
 
     optimizer = Optimizer.for_dataset(dataset, model=model, **settings)
     with LiveDisplay() as display:
@@ -181,10 +181,10 @@ def search(dataset: str, model: str | None, *, report: bool, **settings: Any) ->
 
 def summary(history: History, folder: Path, page: Path | None, root: Path | None) -> dict[str, Any]:
     """Return the result of a run: scores, counts, the files, and the command that trains the incumbent."""
-    from graphbench.reports.tuning.history import RESULT
-    from graphbench.reports.tuning.report import FILE
-    from graphbench.reports.tuning.sentences import warnings_of
+    from graphbench.tuning.history import RESULT
     from graphbench.tuning.optimizer import REPORT
+    from graphbench.tuning.report.report import FILE
+    from graphbench.tuning.report.sentences import warnings_of
 
     here = Path.cwd()
     folder = folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -230,7 +230,7 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return the names and values of the lines that are printed at the end of a run."""
-    from graphbench.reports.tuning.parameters import value_text
+    from graphbench.tuning.report.parameters import value_text
 
     fidelity = history.fidelity
     best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}
@@ -289,9 +289,9 @@ def _is_run(dataset: str) -> bool:
 
 
 def _write_report_again(folder: Path, as_json: bool) -> None:
-    from graphbench.reports.tuning.history import read_history
-    from graphbench.reports.tuning.report import write_report
+    from graphbench.tuning.history import read_history
     from graphbench.tuning.optimizer import REPORT
+    from graphbench.tuning.report.report import write_report
 
     page = write_report(read_history(folder).result, folder / REPORT)
     echo(json.dumps({"report": str(page)}) if as_json else f"wrote {page}")

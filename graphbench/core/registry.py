@@ -30,7 +30,8 @@ class Registry(Mapping[str, T]):
     Args:
         kind: Name of the kind in messages, e.g. ``metric``.
         error: Class of the error that :meth:`find` raises.
-        built_in: Returns name -> ``module:NAME`` of objects of this package that are imported when first needed.
+        built_in: Returns name -> ``module:NAME`` of objects of this package that are imported when first needed, or
+            ``module:NAME[key]`` of the values of a dictionary.
         typed: Whether people type the names, which must then be printable; False for paths.
     """
 
@@ -92,8 +93,10 @@ class Registry(Mapping[str, T]):
         if name not in self._entries:
             module, _, attribute = self.built_in().get(name, "").partition(":")
             if module:
-                found: T = getattr(import_module(module), attribute)
-                return found
+                attribute, _, key = attribute.removesuffix("]").partition("[")
+                found: Any = getattr(import_module(module), attribute)
+                thing: T = found[key] if key else found
+                return thing
             load_plugins()
         return self._entries[name][0]
 

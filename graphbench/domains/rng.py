@@ -34,7 +34,7 @@ def seed(key: np.uint64, index: int, attempt: int, stream: int) -> NDArray[np.ui
     """Return the state ``uint64[4]`` of the generator of one sample.
 
     Args:
-        key: Key of the split, from ``graphbench.data.seeds.stream_key``.
+        key: Key of the split, from ``graphbench.data.arrays.seeds.stream_key``.
         index: Position of the sample in its split.
         attempt: 0 for the first draw, 1, 2, ... for redraws of a duplicate.
         stream: Separates independent uses within a sample (0 structure, 1 features, ...).

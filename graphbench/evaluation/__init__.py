@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from graphbench.evaluation.portfolios import best_portfolios, knee
-    from graphbench.evaluation.selection import closed_gap, par
-    from graphbench.evaluation.weather import weather_scores
+    from graphbench.tasks.forecast.weatherbench import weather_scores
+    from graphbench.tasks.select.evaluator import closed_gap, par
+    from graphbench.tasks.select.portfolios import best_portfolios, knee
 
 _LAZY = {
-    "best_portfolios": "graphbench.evaluation.portfolios",
-    "closed_gap": "graphbench.evaluation.selection",
-    "knee": "graphbench.evaluation.portfolios",
-    "par": "graphbench.evaluation.selection",
-    "weather_scores": "graphbench.evaluation.weather",
+    "best_portfolios": "graphbench.tasks.select.portfolios",
+    "closed_gap": "graphbench.tasks.select.evaluator",
+    "knee": "graphbench.tasks.select.portfolios",
+    "par": "graphbench.tasks.select.evaluator",
+    "weather_scores": "graphbench.tasks.forecast.weatherbench",
 }
 
 __all__ = ["best_portfolios", "closed_gap", "knee", "par", "weather_scores"]

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.data.sample_ids import SampleIds, ids_of, joined
+from graphbench.data.batches.sample_ids import SampleIds, ids_of, joined
 from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refuse_unlabelled
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
+from graphbench.evaluation.metrics.bootstrap import replicates, start_tallies
 from graphbench.evaluation.metrics.items import Items
-from graphbench.evaluation.metrics.tally import replicates, start_tallies
 from graphbench.evaluation.parts import Parts, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
@@ -129,7 +129,7 @@ class BaseEvaluator(ABC):
         """Forget all updates, and from here on compute bootstrap replicates of the primary metric as well.
 
         ``Score.replicates`` of :meth:`compute` has them. Those of two evaluators with the same seed, which are given
-        the same samples in the same order, are paired: see :mod:`graphbench.evaluation.metrics.tally`.
+        the same samples in the same order, are paired: see :mod:`graphbench.evaluation.metrics.bootstrap`.
 
         Args:
             seed: A whole number from 0 on.

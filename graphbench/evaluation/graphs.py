@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
-from graphbench.data.domain import find_labeller
+from graphbench.data.components.domain import find_labeller
 
 
 def is_graphs(value: Any) -> bool:

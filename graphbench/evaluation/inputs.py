@@ -16,7 +16,7 @@ from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.casting import overflowing
 from graphbench.core.errors import EvaluationError
 from graphbench.core.foreign import class_name, text_of
-from graphbench.data.answers import exact_match
+from graphbench.data.arrays.answers import exact_match
 from graphbench.evaluation.metrics.items import Items
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import owner_in_words
-from graphbench.data.sample_ids import SampleIds
+from graphbench.data.batches.sample_ids import SampleIds
 from graphbench.evaluation.metrics import METRICS, range_problem
 
 

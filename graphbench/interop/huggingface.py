@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.errors import ArgumentError, MissingDependency
 from graphbench.core.files import atomic_path
-from graphbench.data.runs import offsets
-from graphbench.data.samples import Samples
-from graphbench.data.sources import Reader
-from graphbench.data.texts import Texts
+from graphbench.core.ragged import offsets
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.components.file_sources import Reader
 from graphbench.interop.cards import card_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import datasets
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 _ROWS = 1 << 16  # most graphs of a part of a table
 _PART = 1 << 27  # values of the widest column of a part, or one graph
@@ -138,8 +138,8 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
     Raises:
         ArgumentError: See :func:`to_hf`.
     """
-    from graphbench.data.domain import view_of
-    from graphbench.data.views import viewed
+    from graphbench.data.components.domain import view_of
+    from graphbench.data.components.representations import viewed
 
     card = split.card
     if split.is_changed:

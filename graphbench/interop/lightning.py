@@ -12,7 +12,7 @@ from typing import Any
 from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, MissingDependency
-from graphbench.data.dataset import GraphDataset
+from graphbench.data.batches.dataset import GraphDataset
 from graphbench.loader import Loader, Splits
 
 try:

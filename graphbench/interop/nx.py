@@ -83,7 +83,7 @@ def from_networkx(graph: networkx.Graph, of: Any) -> Data:
     import torch
     from torch_geometric.data import Data
 
-    from graphbench.data.batching import standard_fields
+    from graphbench.data.batches.batching import standard_fields
 
     card = card_of(of)
     count = graph.number_of_nodes()

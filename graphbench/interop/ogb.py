@@ -20,7 +20,7 @@ from torch_geometric.data import Data, Dataset
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.features import Kind
 from graphbench.core.errors import ArgumentError, EvaluationError
-from graphbench.data.runs import offsets
+from graphbench.core.ragged import offsets
 from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.score import Score
 from graphbench.interop.cards import card_of

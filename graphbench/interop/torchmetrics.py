@@ -15,7 +15,7 @@ from torch import Tensor, distributed
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError, MissingDependency
-from graphbench.data.sample_ids import ids_of, joined
+from graphbench.data.batches.sample_ids import ids_of, joined
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.score import Score
 from graphbench.tasks.evaluator import Evaluator

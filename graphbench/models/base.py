@@ -21,7 +21,7 @@ from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 MOST_GRAPHS = 1024
 _ITEMS = 2**17  # nodes and directed edges of a batch: each holds a few vectors of the hidden width

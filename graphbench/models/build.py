@@ -26,7 +26,7 @@ from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 

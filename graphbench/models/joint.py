@@ -17,7 +17,7 @@ from graphbench.models.processor_registry import processor_class
 from graphbench.models.processors import Context, Processor
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 
 class JointModel(TaskModel):

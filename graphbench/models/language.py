@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError, GraphBenchError
-from graphbench.data.answers import room_for
-from graphbench.data.text_batch import NOT_SCORED, TextBatch
+from graphbench.data.arrays.answers import room_for
+from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.base import TaskModel
 from graphbench.models.language_config import TextModelConfig
 from graphbench.models.layers import Dropout
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 PAD = 0
 STOP = "\n\n"  # a reference ends with an empty line

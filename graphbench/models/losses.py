@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.text_batch import NOT_SCORED, TextBatch
+from graphbench.data.batches.text_batch import NOT_SCORED, TextBatch
 from graphbench.models.encoders import feature_values
 from graphbench.models.graphs import Layout, segment_argmax, segment_log_softmax
 from graphbench.models.trajectory.losses import trace_loss_weights, trace_losses

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphbench.evaluation.aggregates import Aggregate
 from graphbench.evaluation.references import (
     SampleSet,
     SplitReferences,
@@ -17,7 +16,8 @@ from graphbench.evaluation.references import (
     samples_text,
     whole_split,
 )
-from graphbench.evaluation.results import RunRecord
+from graphbench.records.aggregates import Aggregate
+from graphbench.records.results import RunRecord
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:

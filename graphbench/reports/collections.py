@@ -11,13 +11,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphbench.catalog.names import catalog
-from graphbench.evaluation.aggregates import Aggregate
 from graphbench.evaluation.metrics import METRICS
-from graphbench.evaluation.results import PARTLY_SCORED
+from graphbench.records.aggregates import Aggregate
+from graphbench.records.published import Collection, collections, published
+from graphbench.records.results import PARTLY_SCORED
 from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.pages import ABSENT, Grid
-from graphbench.reports.published import Collection, collections, published
 from graphbench.reports.tables import number, score_text, stat_text
 
 Score = tuple[float, float | None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from graphbench.evaluation.aggregates import Aggregate
-from graphbench.reports.published import PublishedScore, published, published_score
+from graphbench.records.aggregates import Aggregate
+from graphbench.records.published import PublishedScore, published, published_score
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphbench.evaluation.aggregates import Aggregate
+from graphbench.records.aggregates import Aggregate
 
 
 class Labels:

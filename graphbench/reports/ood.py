@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ResultError
-from graphbench.data.domain import find_domain
-from graphbench.evaluation.aggregates import Aggregate, aggregate
-from graphbench.evaluation.floors import best_of
+from graphbench.data.components.domain import find_domain
 from graphbench.evaluation.groups import split_and_size
-from graphbench.evaluation.results import RunRecord
+from graphbench.evaluation.trivial import best_of
+from graphbench.records.aggregates import Aggregate, aggregate
+from graphbench.records.published import PublishedScore
+from graphbench.records.results import RunRecord
 from graphbench.reports.beside import shared_references
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood_plots import OODRow, Reference, Series, SizeAxis, kinds_figure, size_figure
 from graphbench.reports.plots import PUBLISHED, SOLVER, TRIVIAL
-from graphbench.reports.published import PublishedScore
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphbench.catalog.cards import Card
-from graphbench.evaluation.aggregates import Aggregate
 from graphbench.evaluation.groups import split_and_size
+from graphbench.records.aggregates import Aggregate
+from graphbench.records.published import published
 from graphbench.reports.beside import Beside, beside
 from graphbench.reports.labels import Labels
 from graphbench.reports.pages import ABSENT, Grid
-from graphbench.reports.published import published
 from graphbench.reports.tables import metric_head, noted, number, stat_text
 
 _TEST = "test"

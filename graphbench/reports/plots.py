@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from graphbench.evaluation.aggregates import Aggregate
+    from graphbench.records.aggregates import Aggregate
 
 # Distinct for colour-blind readers (after Okabe and Ito) and legible on white and on dark grey.
 COLOURS = (

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphbench.catalog.sections import SplitSpec
-from graphbench.data.source_choice import source_with_protocol
-from graphbench.data.sources import FileSource
-from graphbench.evaluation.aggregates import Aggregate
+from graphbench.data.components.file_sources import FileSource
+from graphbench.data.components.source_choice import source_with_protocol
+from graphbench.records.aggregates import Aggregate
 from graphbench.reports.pages import ABSENT, Grid
 
 if TYPE_CHECKING:

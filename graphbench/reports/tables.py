@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from graphbench.core.words import counted, duration
-from graphbench.data.domain import rules_of
-from graphbench.evaluation.aggregates import Aggregate, Stat
-from graphbench.evaluation.floors import best_of
+from graphbench.data.components.domain import rules_of
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import SplitReferences
-from graphbench.evaluation.results import OWN_MODEL, PARTLY_SCORED
 from graphbench.evaluation.shares import class_shares, share_names
+from graphbench.evaluation.trivial import best_of
+from graphbench.records.aggregates import Aggregate, Stat
+from graphbench.records.published import PublishedScore, published
+from graphbench.records.results import OWN_MODEL, PARTLY_SCORED
 from graphbench.reports.beside import APART, Beside, beside
 from graphbench.reports.comparison import (
     architecture,
@@ -28,13 +29,12 @@ from graphbench.reports.comparison import (
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.ood import ood_metric, ood_splits, ood_table, split_nodes
 from graphbench.reports.pages import ABSENT, Grid
-from graphbench.reports.published import PublishedScore, published
 from graphbench.reports.published_files import anchor_of, heading_of
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.rules import Rule
+    from graphbench.data.components.rules import Rule
 
 SOLVERS = (
     "A solver is a reference program with knowledge of the task, such as an exact algorithm or a table of rules "

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
-    from graphbench.data.samples import Samples
+    from graphbench.data.arrays.samples import Samples
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.evaluator import BaseEvaluator
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
@@ -200,7 +200,7 @@ class Task(ABC):
             root: Folder of the datasets; None for the default one.
         """
         if self.reads_training and not self.facts:
-            from graphbench.data.finished import finished_split
+            from graphbench.data.batches.finished import finished_split
 
             train = finished_split(self.card, "train", root)
             if train is not None:
@@ -282,7 +282,7 @@ class Task(ABC):
 
         Of a series, features of nodes have rows at the nodes with stored values alone.
         """
-        from graphbench.data.series import with_stored_rows
+        from graphbench.data.batches.series import with_stored_rows
 
         batch = next(iter(train.batches(min(_NORMALISATION_SAMPLES, len(train)))))
         return with_stored_rows(self.card, train, batch)
@@ -453,7 +453,7 @@ class Task(ABC):
             split: The split, with its labels.
             scores: What floating-point predictions are.
         """
-        from graphbench.evaluation.metrics.tally import replicate_seed
+        from graphbench.evaluation.metrics.bootstrap import replicate_seed
 
         evaluator = self.evaluator(scores=scores, expected_graphs=len(split))
         evaluator.draw_replicates(replicate_seed(self.card.address, split.split))

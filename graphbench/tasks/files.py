@@ -16,11 +16,11 @@ from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import atomic_path, write_text
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES
-from graphbench.evaluation.class_names import NO_CLASS, answered_classes
+from graphbench.tasks.predict.class_names import NO_CLASS, answered_classes
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from graphbench.tasks.base import Task
 
 _BUILT_IN = {
-    "predict": "graphbench.tasks.predict:PredictTask",
-    "trace": "graphbench.tasks.trace:TraceTask",
-    "solve": "graphbench.tasks.solve:SolveTask",
-    "select": "graphbench.tasks.select:SelectTask",
-    "forecast": "graphbench.tasks.forecast:ForecastTask",
-    "generate": "graphbench.tasks.generate:GenerateTask",
-    "text": "graphbench.tasks.text:TextTask",
+    "predict": "graphbench.tasks.predict.task:PredictTask",
+    "trace": "graphbench.tasks.trace.task:TraceTask",
+    "solve": "graphbench.tasks.solve.task:SolveTask",
+    "select": "graphbench.tasks.select.task:SelectTask",
+    "forecast": "graphbench.tasks.forecast.task:ForecastTask",
+    "generate": "graphbench.tasks.generate.task:GenerateTask",
+    "text": "graphbench.tasks.text.task:TextTask",
 }
 _TASKS: Registry[type[Task]] = Registry("type of task", CardError, lambda: _BUILT_IN)
 

@@ -13,7 +13,7 @@ from graphbench.training.distributed import World
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
     from graphbench.tasks.base import Task
     from graphbench.training.interrupts import StopRequest

@@ -14,7 +14,7 @@ from torch import nn
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CheckpointError, ConfigError, EvaluationError
-from graphbench.data.dataset import GraphDataset
+from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.score import Score
 from graphbench.loader import Splits
 from graphbench.models.base import TaskModel

@@ -19,9 +19,9 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import CheckpointError, ConfigError, ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.sources import Code, changed_code, code_of
-from graphbench.evaluation.results import read_record
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.tabular.estimators import estimator_parameters
+from graphbench.records.results import read_record
 from graphbench.training.config import RunConfig, without_influence
 from graphbench.training.folders import CONFIG, RESTART, read_facts, record_path, short
 from graphbench.training.overrides import flat

@@ -17,14 +17,14 @@ from graphbench.catalog.features import Location, Stage
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
-from graphbench.data.batching import FlatGraphs, make_batch
+from graphbench.data.batches.batching import FlatGraphs, make_batch
 from graphbench.domains.rng import below, seed
 from graphbench.training.settings import NeighbourSettings
 
 if TYPE_CHECKING:
     from torch_geometric.data import Batch
 
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 Ints = NDArray[np.int64]
 

@@ -14,10 +14,10 @@ from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
-from graphbench.data.limits import limited_parameter
-from graphbench.evaluation.machine import hardware
-from graphbench.evaluation.results import Budget, RunRecord, read_record, replicates_of
+from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.score import Score
+from graphbench.records.machine import hardware
+from graphbench.records.results import Budget, RunRecord, read_record, replicates_of
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
 from graphbench.training.folders import record_path
@@ -25,7 +25,7 @@ from graphbench.training.learners.base import FitSummary, Learner
 from graphbench.training.recording import commit_of_checkout
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
 

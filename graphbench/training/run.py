@@ -13,11 +13,11 @@ from graphbench.core.errors import ConfigError, DecodingError
 from graphbench.core.files import write_json
 from graphbench.core.progress import note, progress_bar
 from graphbench.core.words import duration
-from graphbench.evaluation.results import RunRecord, save_record
 from graphbench.evaluation.score import Score
 from graphbench.loader import Loader, Splits
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import architecture
+from graphbench.records.results import RunRecord, save_record
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config

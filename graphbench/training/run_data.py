@@ -12,10 +12,10 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import ArgumentError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
-from graphbench.data.layout import data_fingerprint
-from graphbench.data.source_choice import GENERATED, find_source, source_name, source_of
-from graphbench.evaluation.results import read_record
+from graphbench.data.components.source_choice import GENERATED, find_source, source_name, source_of
+from graphbench.data.store.layout import data_fingerprint
 from graphbench.loader import Loader, Splits
+from graphbench.records.results import read_record
 from graphbench.training.folders import read_facts
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from torch import nn
 
 from graphbench.core.errors import EvaluationError
 from graphbench.core.progress import progress_bar
-from graphbench.evaluation.metrics.tally import replicate_seed
+from graphbench.evaluation.metrics.bootstrap import replicate_seed
 from graphbench.models.base import TaskModel, largest_batch
 from graphbench.tasks.base import FurtherBatches, Task, named_scores
 from graphbench.training.failures import is_out_of_memory, out_of_memory
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.training.context import TaskRun
     from graphbench.training.settings import TrainingConfig

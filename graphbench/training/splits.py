@@ -11,7 +11,7 @@ from graphbench.core.errors import ConfigError
 from graphbench.training.config import RunConfig
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.loader import Splits
     from graphbench.tasks.base import Task
 

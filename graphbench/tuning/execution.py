@@ -25,8 +25,8 @@ from graphbench.core.processes.pool import (
     WorkerLost,
     error_line,
 )
-from graphbench.data.workers import EVERYTHING, version_measure
-from graphbench.reports.tuning.trials import Status
+from graphbench.data.build.workers import EVERYTHING, version_measure
+from graphbench.tuning.trial import Status
 from graphbench.tuning.worker import Job, Outcome, TrainingMethod, run_job
 
 LOGS = "logs"

@@ -34,7 +34,7 @@ from smac.model.random_forest.random_forest import RandomForest
 from smac.runhistory import StatusType, TrialInfo
 from smac.runhistory.dataclasses import TrialKey
 
-from graphbench.reports.tuning.budgets import bracket_sizes
+from graphbench.tuning.budgets import bracket_sizes
 from graphbench.tuning.smac_internals import InitialDesign, Maximizer, Selector, StepwiseHyperband
 
 _UNLIMITED = 2**31 - 1  # trials, as far as SMAC knows

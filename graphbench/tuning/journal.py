@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 from graphbench.core.errors import TuningError
 from graphbench.core.files import clear_errors, file_lock, is_there, open_no_link, parse_json
-from graphbench.reports.tuning.trials import Trial
 from graphbench.tuning.search import Search
+from graphbench.tuning.trial import Trial
 from graphbench.tuning.trials import Asked
 
 logger = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.core.afterwards import never_fatal
 from graphbench.core.words import counted, human_number
-from graphbench.reports.tuning.history import busy_seconds, rungs_of
-from graphbench.reports.tuning.parameters import config_text
-from graphbench.reports.tuning.sentences import title_of
-from graphbench.reports.tuning.trials import Measure, Trial, incumbent_of
 from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
+from graphbench.tuning.history import busy_seconds, rungs_of
+from graphbench.tuning.report.parameters import config_text
+from graphbench.tuning.report.sentences import title_of
+from graphbench.tuning.trial import Measure, Trial, incumbent_of
 from graphbench.tuning.trials import Asked
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from graphbench.core.errors import TuningError
 from graphbench.core.files import remove_work_folder
-from graphbench.reports.tuning.trials import Status, Trial, incumbent_of
 from graphbench.training.interrupts import deferred_signals
 from graphbench.tuning.execution import LOGS, Execution
 from graphbench.tuning.journal import EventKind, Journal, Progress, finished_event
+from graphbench.tuning.trial import Status, Trial, incumbent_of
 from graphbench.tuning.trials import Asked, Observer
 from graphbench.tuning.worker import Job, Outcome
 

@@ -16,9 +16,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.words import counted
-from graphbench.data.store import default_root
+from graphbench.data.store.files import default_root
 from graphbench.evaluation.metrics.registry import METRICS
-from graphbench.reports.tuning.trials import cost_of
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig, load_config, parse_overrides
 from graphbench.training.fidelity import SAMPLES, STEPS, Fidelity
@@ -27,6 +26,7 @@ from graphbench.training.overrides import flat
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import defaults_from
 from graphbench.tuning.space_file import SET_BY_THE_SEARCH, with_space_file
+from graphbench.tuning.trial import cost_of
 from graphbench.tuning.trials import TrialResult
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class DatasetMethod:
     @property
     def description(self) -> dict[str, Any]:
         """What identifies a search, in JSON values: data, card, model configuration, overrides, limits."""
-        from graphbench.data.layout import data_fingerprint
+        from graphbench.data.store.layout import data_fingerprint
         from graphbench.training.identity import card_meaning
 
         plain = load_config(self.dataset, self.model, family=self.card.family)

@@ -16,11 +16,8 @@ from graphbench.core.files import write_json
 from graphbench.core.foreign import described
 from graphbench.core.processes.pool import Limits
 from graphbench.core.words import counted
-from graphbench.reports.tuning.history import RESULT, History
-from graphbench.reports.tuning.report import write_report
-from graphbench.reports.tuning.sentences import warnings_of
-from graphbench.reports.tuning.trials import Trial, incumbent_of
 from graphbench.tuning.execution import LOGS, make_execution
+from graphbench.tuning.history import RESULT, History
 from graphbench.tuning.journal import EventKind, Journal, Progress, open_journal, resume
 from graphbench.tuning.loop import TRIALS, Loop, Stop
 from graphbench.tuning.method import search_of_dataset
@@ -30,9 +27,12 @@ from graphbench.tuning.records import (
     result_record,
     settings_record,
 )
+from graphbench.tuning.report.report import write_report
+from graphbench.tuning.report.sentences import warnings_of
 from graphbench.tuning.search import make_search
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import to_plain
+from graphbench.tuning.trial import Trial, incumbent_of
 from graphbench.tuning.trials import Observer, TrialResult
 from graphbench.tuning.worker import Job, TrainingMethod, call, optional_arguments, require_training_method
 

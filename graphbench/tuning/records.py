@@ -11,15 +11,15 @@ from typing import Any
 from graphbench._version import __version__
 from graphbench.core.errors import ConfigError
 from graphbench.core.sources import changed_code, code_of
-from graphbench.evaluation.machine import hardware
-from graphbench.reports.tuning.budgets import ladder, trials_until_largest
-from graphbench.reports.tuning.history import DEFAULT_ID, SCHEMA
-from graphbench.reports.tuning.sentences import title_of
-from graphbench.reports.tuning.trials import Trial, incumbent_of
+from graphbench.records.machine import hardware
 from graphbench.training.fidelity import STEPS
+from graphbench.tuning.budgets import ladder, trials_until_largest
+from graphbench.tuning.history import DEFAULT_ID, SCHEMA
 from graphbench.tuning.journal import EventKind, Journal, utc_now
+from graphbench.tuning.report.sentences import title_of
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space import describe
+from graphbench.tuning.trial import Trial, incumbent_of
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from graphbench.core.errors import ConfigError
-from graphbench.reports.tuning.trials import Trial
 from graphbench.tuning.settings import Method
 from graphbench.tuning.space import to_plain
+from graphbench.tuning.trial import Trial
 from graphbench.tuning.trials import Asked
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.validation import explain
-from graphbench.reports.tuning.budgets import ladder
+from graphbench.tuning.budgets import ladder
 from graphbench.tuning.space import describe, space_from
 from graphbench.tuning.space_file import with_space_file
 

@@ -18,10 +18,10 @@ from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.core.validation import Place, explain
 from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
-from graphbench.reports.tuning.budgets import ladder
 from graphbench.training.config import RunConfig, load_config
 from graphbench.training.fidelity import STEPS
 from graphbench.training.learners.base import fidelity_of
+from graphbench.tuning.budgets import ladder
 from graphbench.tuning.space import Source, build_space, values_of
 from graphbench.tuning.space_models import Conditions, Constant, Forbidden, Hyperparameters, IntRange, listed
 

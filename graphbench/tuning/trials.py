@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphbench.reports.tuning.trials import Trial
+from graphbench.tuning.trial import Trial
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from graphbench.core.files import await_files, make_work_folder
 from graphbench.core.foreign import causes, class_name, described, text_of, traceback_of
 from graphbench.core.plugins import load_targets
 from graphbench.core.processes.worker import retire_worker
-from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.journal import utc_now
+from graphbench.tuning.trial import Status
 from graphbench.tuning.trials import TrialResult
 
 TrainingMethod = Callable[..., Any]

@@ -10,7 +10,7 @@ import numpy as np
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.foreign import described
-from graphbench.data.checks import CheckFailed, CheckSkipped, Row
+from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row
 from graphbench.evaluation.shares import means_text
 from graphbench.verification.measuring import Statistics
 

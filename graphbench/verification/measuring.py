@@ -16,15 +16,15 @@ from graphbench.catalog.families import measured_path
 from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import write_json
 from graphbench.core.progress import Progress, progress_bar
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import add_labels, draw_samples, ensure_split
-from graphbench.data.hashing import samples_hash
-from graphbench.data.labels import labeller_of
-from graphbench.data.packing import unpacked
-from graphbench.data.samples import Generator, Labeller, Samples
-from graphbench.data.shared_graph import graph_of_series
-from graphbench.data.store import default_root
-from graphbench.data.texts import stored_arrays
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.data.arrays.quantisation import unpacked
+from graphbench.data.arrays.samples import Generator, Labeller, Samples
+from graphbench.data.arrays.texts import stored_arrays
+from graphbench.data.build.generation import add_labels, draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.components.series_topology import graph_of_series
+from graphbench.data.store.files import default_root
+from graphbench.data.store.labels import labeller_of
 from graphbench.tasks.registry import task_of
 from graphbench.verification.scoring import measured_task
 
@@ -156,7 +156,7 @@ def _data_folder(generator: Generator, views: Sequence[Card], root: str | Path |
 
 def _stored_samples(card: Card, root: Path, progress: bool | None) -> dict[str, Samples]:
     """Return split -> its samples from the files, which are built where they are missing: a simulation takes long."""
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
     paths = {split: ensure_split(card, split, root, progress=progress) for split in card.all_splits}
     return {split: GraphDataset(card, split, path).samples for split, path in paths.items()}

@@ -11,11 +11,11 @@ import numpy as np
 from graphbench.catalog.cards import Card
 from graphbench.catalog.sections import MeasuredScores, MeasuredTask, Numbers
 from graphbench.core.progress import Progress
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.labels import labeller_of
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.labels import labeller_of
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 

@@ -16,18 +16,18 @@ from graphbench.catalog.sections import Measured
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
 from graphbench.core.progress import progress_bar
-from graphbench.data.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.hashing import sample_hashes
-from graphbench.data.labels import labeller_of
-from graphbench.data.layout import dataset_folder, find_file
-from graphbench.data.packing import unpacked
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.shards import SplitTask, stored_samples
-from graphbench.data.shared_graph import graph_of_series
-from graphbench.data.source_choice import source_of, sourced_card
-from graphbench.data.store import Manifest, default_root
+from graphbench.data.arrays.hashing import sample_hashes
+from graphbench.data.arrays.quantisation import unpacked
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
+from graphbench.data.components.domain import find_generator
+from graphbench.data.components.series_topology import graph_of_series
+from graphbench.data.components.source_choice import source_of, sourced_card
+from graphbench.data.store.files import Manifest, default_root
+from graphbench.data.store.labels import labeller_of
+from graphbench.data.store.layout import dataset_folder, find_file
+from graphbench.data.store.shards import SplitTask, stored_samples
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.labels import LabelChecks

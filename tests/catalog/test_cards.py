@@ -8,7 +8,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family, measured_path, merge
 from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.core.errors import CardError
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 
 SPLITS = {"train": {"count": 3}, "val": {"count": 2}, "test": {"count": 1}}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graphbench.catalog.names import catalog, list_datasets
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 
 TASKS = ("topological_sort", "mst", "bridges", "steiner_tree", "max_clique", "flow", "max_matching")
 DIFFICULTIES = ("easy", "medium", "hard")

@@ -17,7 +17,7 @@ import pytest
 
 import graphbench
 from graphbench.cli import main
-from graphbench.data.store import map_arrays
+from graphbench.data.store.files import map_arrays
 
 from ..warm import run_python
 

@@ -13,12 +13,12 @@ import graphbench
 from graphbench.cli import main
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import EvaluationError, ResultError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.metrics.tally import LEAST_SAMPLES
-from graphbench.evaluation.results import RunRecord, load_records, read_record, save_record
-from graphbench.reports.own_models import Stated, record_of_scores, require_protocol
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
+from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES
+from graphbench.records.aggregates import aggregate
+from graphbench.records.own_models import Stated, record_of_scores, require_protocol
+from graphbench.records.results import RunRecord, load_records, read_record, save_record
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import published_samples

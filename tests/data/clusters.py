@@ -16,7 +16,7 @@ import pytest
 import graphbench.domains
 from graphbench.catalog.cards import Card
 from graphbench.core.processes.cluster import connected
-from graphbench.data.generation import ensure_split
+from graphbench.data.build.generation import ensure_split
 
 PACKAGE = Path(graphbench.domains.__file__).parents[2]
 
@@ -47,7 +47,7 @@ def generate(parameters, key, indices, attempts):
 GENERATORS = {"mst": replace(REAL["mst"], generate=generate)}
 """
 DOMAIN = """
-from graphbench.data.domain import Domain
+from graphbench.data.components.domain import Domain
 
 DOMAIN = Domain("watched", generators="graphbench.domains.watched.generators:GENERATORS")
 """

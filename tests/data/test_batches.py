@@ -12,8 +12,8 @@ from torch_geometric.data import Batch, Data
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import ArgumentError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
 
 COUNT = 53
 SameBatches = Callable[[Batch, Batch], None]
@@ -37,7 +37,7 @@ def trees(root: Path) -> GraphDataset:
 @pytest.fixture
 def numbered(make_card: Callable[..., Card], tmp_path: Path) -> GraphDataset:
     """A dataset whose graph i has i as its label, to see which graphs a batch holds."""
-    from graphbench.data.store import write_arrays
+    from graphbench.data.store.files import write_arrays
 
     arrays = {
         "node_ptr": np.arange(COUNT + 1) * 2,

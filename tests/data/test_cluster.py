@@ -24,9 +24,9 @@ from graphbench.core.processes import dask_pool
 from graphbench.core.processes.cluster import Requirements, check_workers, connect, connected
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.pool import Handle
-from graphbench.data.generation import ensure_split
-from graphbench.data.shards import is_whole
-from graphbench.data.workers import SAMPLES, version_measure, worker_pool
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.build.workers import SAMPLES, version_measure, worker_pool
+from graphbench.data.store.shards import is_whole
 
 from .clusters import Watched, build, wait_until
 

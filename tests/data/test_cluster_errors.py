@@ -20,9 +20,9 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import ClusterError, GenerationError, MissingDependency, StoreError
 from graphbench.core.processes import dask_pool
 from graphbench.core.processes.cluster import connect, connected, run_checked, shared_folder, shipped
-from graphbench.data import workers
-from graphbench.data.generation import ensure_split
-from graphbench.data.workers import SAMPLES, version_measure
+from graphbench.data.build import workers
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.build.workers import SAMPLES, version_measure
 
 from .clusters import Watched, build, silent_listener, started_scheduler, started_worker
 

@@ -17,8 +17,8 @@ from graphbench.core.errors import ClusterError, GenerationError
 from graphbench.core.processes import cluster as cluster_module
 from graphbench.core.processes import pool as pool_module
 from graphbench.core.processes.cluster import connect
-from graphbench.data import generation
-from graphbench.data.generation import ensure_split
+from graphbench.data.build import generation
+from graphbench.data.build.generation import ensure_split
 
 from .clusters import Watched, build, local_cluster, started_cluster, wait_until
 

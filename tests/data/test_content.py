@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 from graphbench.catalog.features import Kind
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError
-from graphbench.data import opened
-from graphbench.data.content import first_graphs_hash
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
-from graphbench.data.store import map_arrays
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.content import first_graphs_hash
+from graphbench.data.store.files import map_arrays
+from graphbench.data.store.files import split_files as opened
 
 Open = Callable[..., GraphDataset]
 

@@ -18,11 +18,11 @@ from torch_geometric.utils import to_networkx
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError
-from graphbench.data.batching import FlatGraphs
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
-from graphbench.data.shards import stored_samples
-from graphbench.data.store import Manifest
+from graphbench.data.batches.batching import FlatGraphs
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.shards import stored_samples
 
 Open = Callable[..., GraphDataset]
 
@@ -158,7 +158,7 @@ class TestConventions:
 
     @pytest.fixture
     def dataset(self, make_card: Callable[..., Card], tmp_path: Path) -> GraphDataset:
-        from graphbench.data.store import write_arrays
+        from graphbench.data.store.files import write_arrays
 
         arrays = {
             "node_ptr": np.array([0, 2, 5]),

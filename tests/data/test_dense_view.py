@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Kind, Location, parse_features
-from graphbench.data.dense_view import ABSENT, EDGES, dense_groups
+from graphbench.data.batches.dense_view import ABSENT, EDGES, dense_groups
 
 SPEC = {
     "a": ["input", "node", "scalar"],

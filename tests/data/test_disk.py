@@ -16,9 +16,10 @@ import pytest
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, write_json
-from graphbench.data import generation, store
-from graphbench.data.generation import ensure_split
-from graphbench.data.store import ArrayFile, write_arrays
+from graphbench.data.build import generation
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.files import ArrayFile, write_arrays
+from graphbench.data.store.files import files as store
 
 MakeCard = Callable[..., Card]
 Usage = namedtuple("Usage", ["total", "used", "free"])

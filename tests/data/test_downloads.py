@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from graphbench.core.errors import ChecksumMismatch, StoreError
-from graphbench.data import downloads
-from graphbench.data.downloads import Download, download_folder, fetch
-from graphbench.data.zenodo import ZenodoFiles
+from graphbench.data.components.file_sources import downloads
+from graphbench.data.sources.downloads import Download, download_folder, fetch
+from graphbench.data.sources.zenodo import ZenodoFiles
 
 CONTENT = bytes(range(256)) * 40
 

@@ -13,13 +13,13 @@ import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import CardError
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.layout import dataset_folder
-from graphbench.data.seeds import redrawn_seed, stream_key
-from graphbench.data.store import Manifest
-from graphbench.data.stream import TrajectoryStream
+from graphbench.data.arrays.seeds import redrawn_seed, stream_key
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.layout import dataset_folder
 from graphbench.domains.clrs import sample
+from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify
 from graphbench.verification.measuring import arrays_hash
 

@@ -18,17 +18,17 @@ import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import ArgumentError, CardError, GenerationError
-from graphbench.data import generation, shards
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.layout import dataset_folder, library_versions
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import sample_generator, stream_key
-from graphbench.data.shards import stored_samples
-from graphbench.data.store import Manifest
-from graphbench.data.stream import TrajectoryStream
-from graphbench.data.structure import graph_problem
+from graphbench.data.arrays.graph_checks import graph_problem
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import sample_generator, stream_key
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build import generation
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.files import Manifest, shards
+from graphbench.data.store.layout import dataset_folder, library_versions
+from graphbench.data.store.shards import stored_samples
+from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify
 
 Facts = Callable[[Path], dict[str, Any]]
@@ -331,7 +331,7 @@ def swapped(edges: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda s: None, ["algoreas.mst returned NoneType, not graphbench.data.samples.Samples"]),
+        (lambda s: None, ["algoreas.mst returned NoneType, not graphbench.data.arrays.samples.Samples"]),
         (lambda s: replace(s, num_nodes=s.num_nodes[:-1], num_edges=s.num_edges[:-1]), ["[7]", "8 graphs are asked"]),
         (lambda s: replace(s, num_nodes=s.num_nodes.tolist()), ["num_nodes has the type list", "array of integers"]),
         (lambda s: replace(s, num_nodes=s.num_nodes * 0), ["graph 0 has num_nodes 0", "every graph has a node"]),
@@ -424,7 +424,7 @@ def test_a_split_may_have_more_shards_than_a_process_may_open_files(tmp_path: Pa
 import resource, sys
 from pathlib import Path
 import graphbench
-from graphbench.data.generation import ensure_split
+from graphbench.data.build.generation import ensure_split
 for name in sys.argv[2:]:  # modules and kernels are loaded
     ensure_split(graphbench.card(name), "val", Path(sys.argv[1]) / "warm", 4, workers=1, shard_size=1)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

@@ -13,13 +13,13 @@ import torch
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import StoreError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_labeller
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.labels import with_labels
-from graphbench.data.layout import label_folder
-from graphbench.data.samples import Samples
-from graphbench.data.shards import stored_samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_labeller
+from graphbench.data.store.labels import with_labels
+from graphbench.data.store.layout import label_folder
+from graphbench.data.store.shards import stored_samples
 from graphbench.domains.co import labellers
 from graphbench.verification.scoring import measured_task
 

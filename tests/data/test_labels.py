@@ -18,16 +18,16 @@ from torch_geometric.utils import to_networkx
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CardError, GraphBenchError, MissingDependency, StoreError
-from graphbench.data import generation
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_labeller
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.labels import label_samples, with_labels
-from graphbench.data.layout import data_fingerprint, label_folder
-from graphbench.data.samples import Samples
-from graphbench.data.seeds import label_number, stream_key
-from graphbench.data.shards import stored_samples
-from graphbench.data.store import Manifest
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.seeds import label_number, stream_key
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build import generation
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_labeller
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.labels import label_samples, with_labels
+from graphbench.data.store.layout import data_fingerprint, label_folder
+from graphbench.data.store.shards import stored_samples
 from graphbench.domains.co import labellers
 from graphbench.tasks.registry import task_of
 

@@ -11,11 +11,11 @@ import pytest
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import SolverError
-from graphbench.data.domain import find_labeller
-from graphbench.data.generation import draw_samples
-from graphbench.data.labels import label_samples, with_labels
-from graphbench.data.samples import Samples
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_labeller
+from graphbench.data.store.labels import label_samples, with_labels
 from graphbench.domains.co import labellers
 from graphbench.verification.measuring import labels_hash
 

@@ -9,7 +9,7 @@ import pytest
 import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError
-from graphbench.data.limits import apply_limit
+from graphbench.data.build.limits import apply_limit
 from graphbench.domains.algoreas import generators
 
 

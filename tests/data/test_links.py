@@ -9,10 +9,10 @@ import pytest
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, file_lock, open_no_link, remove_work_folder, replace_text, write_text
-from graphbench.data.downloads import Download, fetch
-from graphbench.data.generation import ensure_split
-from graphbench.data.layout import dataset_folder, work_folder
-from graphbench.data.store import Manifest
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.sources.downloads import Download, fetch
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.layout import dataset_folder, work_folder
 
 STRANGER = 12345  # a user id
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
@@ -163,7 +163,7 @@ def test_a_download_into_a_link_is_refused(tmp_path: Path, victim: Path) -> None
     download = Download("http://localhost:1/file.txt", 4, "0" * 64)
     folder = tmp_path / "root" / ".downloads"
     folder.mkdir(parents=True)
-    from graphbench.data.downloads import download_folder
+    from graphbench.data.sources.downloads import download_folder
 
     target = download_folder("toys.files", [download], tmp_path / "root")
     target.with_name(f".{target.name}.part").symlink_to(victim)

@@ -17,11 +17,11 @@ from graphbench import card as load_card
 from graphbench.catalog.cards import Card
 from graphbench.core import files
 from graphbench.core.errors import GenerationError
-from graphbench.data import generation
-from graphbench.data.generation import ensure_split
-from graphbench.data.layout import work_folder
-from graphbench.data.shards import SplitTask, build_shard, is_whole
-from graphbench.data.store import Manifest, map_arrays, write_arrays
+from graphbench.data.build import generation
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.files import Manifest, map_arrays, write_arrays
+from graphbench.data.store.layout import work_folder
+from graphbench.data.store.shards import SplitTask, build_shard, is_whole
 
 Facts = Callable[[Path], dict[str, Any]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -30,7 +30,7 @@ BUILD = """
 import json, logging, os, sys, time
 from pathlib import Path
 from graphbench.catalog.families import load_family
-from graphbench.data import generation
+from graphbench.data.build import generation
 
 logging.basicConfig(level="WARNING")
 card, root, workers, shard_size = load_family(Path(sys.argv[1]))[0], Path(sys.argv[2]), *map(int, sys.argv[3:5])
@@ -323,7 +323,7 @@ GENERATORS = {"mst": replace(REAL["mst"], generate=generate)}
 """
 
 DOMAIN = """
-from graphbench.data.domain import Domain
+from graphbench.data.components.domain import Domain
 
 DOMAIN = Domain("crash", generators="graphbench.domains.crash.generators:GENERATORS")
 """

@@ -12,14 +12,14 @@ import pytest
 import graphbench
 from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import ChecksumMismatch, StoreError
-from graphbench.data import store
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
-from graphbench.data.layout import dataset_folder
-from graphbench.data.store import Manifest
-from graphbench.evaluation.results import RunRecord
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.files import files as store
+from graphbench.data.store.layout import dataset_folder
+from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.loader import Splits
-from graphbench.reports.submissions.data import CanonicalData
+from graphbench.records.results import RunRecord
 
 ID = "algoreas/bridges_easy"
 LABELLED = "co/rb_small:mis"

@@ -18,15 +18,14 @@ from torch_geometric.loader import DataLoader
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import CardError, EvaluationError, GenerationError, StoreError
-from graphbench.data import shards
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import ensure_split
-from graphbench.data.runs import offsets
-from graphbench.data.samples import Samples
-from graphbench.data.store import Manifest
-from graphbench.data.texts import Texts
-from graphbench.evaluation.floors import most_frequent_answer, trivial_scores
+from graphbench.core.ragged import offsets
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.files import Manifest, shards
+from graphbench.evaluation.trivial import most_frequent_answer, trivial_scores
 from graphbench.tasks.evaluator import Evaluator
 
 STRINGS = st.lists(st.text(max_size=8), min_size=1, max_size=9)

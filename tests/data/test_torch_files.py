@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.core.errors import StoreError
-from graphbench.data.torch_files import read_torch_file
+from graphbench.data.sources.torch_files import read_torch_file
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
 

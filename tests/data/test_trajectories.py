@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.data.trajectories import Changes, HintLayout, Trajectories
+from graphbench.data.arrays.trajectories import Changes, HintLayout, Trajectories
 
 HINTS = (
     Feature("color", Stage.HINT, Location.NODE, Kind.CATEGORICAL, 3),

@@ -7,9 +7,9 @@ import torch
 from graphbench import card
 from graphbench.catalog.features import Stage
 from graphbench.core.errors import ConfigError, GraphBenchError
-from graphbench.data.generation import draw_samples
-from graphbench.data.trajectory_batch import batch_of_samples
-from graphbench.data.trajectory_inputs import InputRule, random_positions
+from graphbench.data.batches.trajectory_batch import batch_of_samples
+from graphbench.data.batches.trajectory_inputs import InputRule, random_positions
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.clrs.names import NAMES
 
 CONSTANT = {

@@ -16,13 +16,13 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, parse_features
 from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import CardError, GenerationError
-from graphbench.data import shards
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.samples import Samples
-from graphbench.data.shards import stored_samples
-from graphbench.data.trajectory_batch import batch_of_samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.batches.trajectory_batch import batch_of_samples
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.files import shards
+from graphbench.data.store.shards import stored_samples
 from graphbench.tasks.registry import task_of
 
 FEATURES = {

@@ -6,7 +6,7 @@ import pytest
 
 from graphbench.catalog.cards import Card, Measured
 from graphbench.catalog.families import load_family
-from graphbench.evaluation.results import Budget, RunRecord
+from graphbench.records.results import Budget, RunRecord
 
 CARD = """
 version: 2

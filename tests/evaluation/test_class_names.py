@@ -4,7 +4,7 @@ from sklearn.metrics import f1_score
 
 from graphbench.catalog.names import card
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.class_names import answered_classes, class_numbers, score_answers
+from graphbench.tasks.predict.class_names import answered_classes, class_numbers, score_answers
 
 
 def test_names_become_the_numbers_of_the_card():

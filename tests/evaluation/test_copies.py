@@ -5,8 +5,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.copies import copied_runs
+from graphbench.records.aggregates import aggregate
+from graphbench.records.copies import copied_runs
 
 from .conftest import make_record
 

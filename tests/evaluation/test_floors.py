@@ -6,8 +6,8 @@ import torch
 
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.floors import best_floor, trivial_scores
 from graphbench.evaluation.references import whole_split
+from graphbench.evaluation.trivial import best_floor, trivial_scores
 
 MASK = Feature.parse("in_tree", ["output", "edge", "mask"])
 CLASS = Feature.parse("colour", ["output", "node", "categorical(3)"])

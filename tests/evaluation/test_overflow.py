@@ -9,9 +9,9 @@ import torch
 import graphbench
 from graphbench.catalog.features import parse_features
 from graphbench.core.errors import EvaluationError, GenerationError
-from graphbench.data.compacting import compact
+from graphbench.data.store.casting import compact
 from graphbench.evaluation.inputs import ScoreScale, checked_items
-from graphbench.evaluation.outputs import checked_outputs
+from graphbench.tasks.trace.outputs import checked_outputs
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -80,7 +80,7 @@ def test_changes_of_weather():
 def test_generated_scalars_are_not_stored_as_infinity(make_card):
     from dataclasses import replace
 
-    from graphbench.data.domain import find_generator
+    from graphbench.data.components.domain import find_generator
 
     card = make_card()
     maker = find_generator(card.generator)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, EvaluationError
-from graphbench.data.label_tables import LabelTable, TableHead, write_tables
+from graphbench.data.build.label_tables import LabelTable, TableHead, write_tables
 from graphbench.evaluation import best_portfolios, knee
 
 

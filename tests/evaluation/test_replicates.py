@@ -11,16 +11,16 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import parse_features
-from graphbench.data.text_batch import TextBatch
+from graphbench.data.batches.text_batch import TextBatch
 from graphbench.evaluation.evaluator import FeatureEvaluator
-from graphbench.evaluation.forecasts import ForecastEvaluator
-from graphbench.evaluation.metrics.tally import LEAST_SAMPLES, REPLICATES, poisson_weights
-from graphbench.evaluation.selection import SelectionEvaluator
+from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, REPLICATES, poisson_weights
 from graphbench.evaluation.several import OutputsEvaluator
-from graphbench.evaluation.solutions import SolutionEvaluator
-from graphbench.evaluation.texts import TextEvaluator
-from graphbench.evaluation.traces import TraceEvaluator
 from graphbench.tasks.evaluator import Evaluator
+from graphbench.tasks.forecast.evaluator import ForecastEvaluator
+from graphbench.tasks.select.evaluator import SelectionEvaluator
+from graphbench.tasks.solve.evaluator import SolutionEvaluator
+from graphbench.tasks.text.evaluator import TextEvaluator
+from graphbench.tasks.trace.evaluator import TraceEvaluator
 
 SEED, GRAPHS = 2026, 30
 SOME = (0, 7, REPLICATES - 1)
@@ -237,8 +237,8 @@ def test_where_there_are_no_replicates():
 def test_replicates_of_generated_answers():
     evaluator = Evaluator("chip_design/aig")
     assert evaluator.primary_sums(evaluator.start())
-    from graphbench.evaluation.metrics.judged import JudgedSums
-    from graphbench.evaluation.metrics.tally import replicates, start_tallies
+    from graphbench.evaluation.metrics.bootstrap import replicates, start_tallies
+    from graphbench.tasks.generate.metrics import JudgedSums
 
     class Judged:
         reasons, texts, groups = np.zeros(GRAPHS, int), ("",), np.array(["a"] * GRAPHS)

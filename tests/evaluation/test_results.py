@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from graphbench.core.errors import ArgumentError, ResultError
-from graphbench.evaluation.aggregates import Stat, aggregate
-from graphbench.evaluation.machine import hardware
-from graphbench.evaluation.results import Budget, RunRecord, load_records, read_record, results_dir, save_record
+from graphbench.records.aggregates import Stat, aggregate
+from graphbench.records.machine import hardware
+from graphbench.records.results import Budget, RunRecord, load_records, read_record, results_dir, save_record
 
 from .conftest import make_record
 

@@ -13,8 +13,8 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import MissingDependency, ResultError
-from graphbench.evaluation.results import save_record
-from graphbench.evaluation.results_table import COLUMNS, as_rows, results
+from graphbench.records.results import save_record
+from graphbench.records.results_table import COLUMNS, as_rows, results
 
 from .conftest import make_record
 

@@ -4,12 +4,12 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import CardError, EvaluationError
-from graphbench.data.text_batch import TextBatch
+from graphbench.data.batches.text_batch import TextBatch
 from graphbench.evaluation.groups import by_size, split_and_size
 from graphbench.tasks.base import named_scores
-from graphbench.tasks.prompts import Prompts
 from graphbench.tasks.registry import task_of
-from graphbench.tasks.text import TextTask
+from graphbench.tasks.text.prompts import Prompts
+from graphbench.tasks.text.task import TextTask
 
 ID = "clrs_text/minimum"
 

@@ -11,8 +11,8 @@ from graphbench import card
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.clrs.names import NAMES
-from graphbench.evaluation.traces import TraceEvaluator, trivial_outputs
 from graphbench.tasks.evaluator import Evaluator
+from graphbench.tasks.trace.evaluator import TraceEvaluator, trivial_outputs
 
 GOLDEN = np.load(Path(__file__).parents[1] / "domains" / "clrs" / "golden" / "eval.npz")
 

@@ -6,7 +6,7 @@ import torch
 
 import graphbench
 from graphbench.core.errors import ArgumentError
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.texts import Texts
 from graphbench.interop import huggingface
 
 pytest.importorskip("datasets.features", reason="pip install 'graphbench[hf]'")  # our folder datasets/ has none

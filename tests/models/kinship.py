@@ -11,11 +11,11 @@ from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.catalog.features import Feature, parse_features
-from graphbench.data.batching import FlatGraphs, make_batch
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.hashing import samples_hash
-from graphbench.data.store import Manifest, map_arrays, write_arrays
-from graphbench.data.texts import Texts, stored_arrays
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.data.arrays.texts import Texts, stored_arrays
+from graphbench.data.batches.batching import FlatGraphs, make_batch
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.store.files import Manifest, map_arrays, write_arrays
 from graphbench.loader import Splits
 from graphbench.models.build import ModelConfig, StoryModelConfig, build_model
 from graphbench.models.story.model import completed

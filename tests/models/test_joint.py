@@ -12,8 +12,8 @@ from torch_geometric.data import Batch
 from graphbench import card
 from graphbench.catalog.features import Location, parse_features
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.data.generation import draw_samples
-from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout

@@ -6,7 +6,7 @@ import torch
 from pydantic import ValidationError
 
 from graphbench.catalog.features import parse_features
-from graphbench.data.text_batch import TextBatch
+from graphbench.data.batches.text_batch import TextBatch
 from graphbench.models.language import (
     PAD,
     VOCABULARY,

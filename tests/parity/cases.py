@@ -116,7 +116,7 @@ SEARCH: dict[str, Any] = {
 
 def machine() -> dict[str, str]:
     """Return what decides whether the bits of two machines can be compared."""
-    from graphbench.evaluation.machine import cpu_name
+    from graphbench.records.machine import cpu_name
 
     return {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability(), "cpu": str(cpu_name())}
 

@@ -10,14 +10,14 @@ import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import baselines_dir
 from graphbench.catalog.sections import Measured, MeasuredScores, MeasuredTask
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.floors import best_floor
 from graphbench.evaluation.references import SampleSet, measured_references, references_on, samples_text, whole_split
-from graphbench.evaluation.results import load_records
+from graphbench.evaluation.trivial import best_floor
+from graphbench.leaderboard import leaderboard_of
+from graphbench.leaderboard.model import to_json
+from graphbench.leaderboard.texts import away_grid
+from graphbench.records.aggregates import aggregate
+from graphbench.records.results import load_records
 from graphbench.reports.beside import beside, samples_of, shared_references
-from graphbench.reports.leaderboard import leaderboard_of
-from graphbench.reports.leaderboard.model import to_json
-from graphbench.reports.leaderboard.texts import away_grid
 from graphbench.reports.ood import plot_ood
 from graphbench.reports.parts import output_grid
 from graphbench.reports.report import build_report

@@ -6,10 +6,10 @@ import pytest
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import Budget
+from graphbench.records.aggregates import aggregate
+from graphbench.records.published import read_published
+from graphbench.records.results import Budget
 from graphbench.reports.collections import published_scores, summaries, win_tie_loss
-from graphbench.reports.published import read_published
 from graphbench.reports.report import build_report
 
 from .conftest import make_record

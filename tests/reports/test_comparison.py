@@ -3,11 +3,11 @@
 import pytest
 
 from graphbench.catalog.names import card
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import Budget
+from graphbench.records.aggregates import aggregate
+from graphbench.records.published import PublishedScore, published
+from graphbench.records.results import Budget
 from graphbench.reports import comparison
 from graphbench.reports.comparison import compared_with, notes_on, reference_scores, same_splits, scores_on_test
-from graphbench.reports.published import PublishedScore, published
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, overview_rows, published_notes, score_rows
 
@@ -52,7 +52,7 @@ def test_a_split_with_scores_of_its_own_keeps_them(monkeypatch):
     own = PublishedScore(dataset=puzzles.id, split="test", model="gat", metric="accuracy", value=0.125, paper="P")
     both = [*published(puzzles.id), own]
     monkeypatch.setattr(comparison, "published", lambda dataset: both)
-    monkeypatch.setattr("graphbench.reports.published.published", lambda dataset: both)
+    monkeypatch.setattr("graphbench.records.published.published", lambda dataset: both)
     (runs,) = aggregate([record(puzzles.id)])
     assert compared_with(runs, puzzles, "test", "accuracy").value == 0.125
     assert [score.value for score in scores_on_test(puzzles, puzzles.id) if score.model == "gat"] == [0.125]

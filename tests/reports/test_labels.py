@@ -2,13 +2,13 @@
 
 import re
 
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import Budget
+from graphbench.records.aggregates import aggregate
+from graphbench.records.published import published, read_published
+from graphbench.records.results import Budget
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import ood_table, plot_ood
 from graphbench.reports.plots import curve_figure
-from graphbench.reports.published import published, read_published
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import overview_rows, score_rows
 

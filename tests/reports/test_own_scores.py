@@ -15,10 +15,10 @@ from torch_geometric.transforms import Constant
 import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ResultError
-from graphbench.data.sample_ids import ids_of
-from graphbench.evaluation.metrics.tally import LEAST_SAMPLES
-from graphbench.evaluation.results import RunRecord, load_records
-from graphbench.reports.own_models import published_budget
+from graphbench.data.batches.sample_ids import ids_of
+from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES
+from graphbench.records.own_models import published_budget
+from graphbench.records.results import RunRecord, load_records
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_model

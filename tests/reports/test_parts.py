@@ -6,7 +6,7 @@ import pytest
 
 import graphbench
 from graphbench.catalog.sections import Measured, MeasuredTask
-from graphbench.evaluation.aggregates import aggregate
+from graphbench.records.aggregates import aggregate
 from graphbench.reports.pages import ABSENT
 from graphbench.reports.parts import output_grid, part_grid
 from graphbench.reports.report import build_report

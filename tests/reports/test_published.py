@@ -7,7 +7,7 @@ import pytest
 
 from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
-from graphbench.reports.published import published, published_score, read_published
+from graphbench.records.published import published, published_score, read_published
 
 FAMILIES = {
     "MST": "mst",

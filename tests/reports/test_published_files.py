@@ -3,7 +3,7 @@
 import pytest
 
 from graphbench.catalog.names import card as card_of
-from graphbench.evaluation.aggregates import aggregate
+from graphbench.records.aggregates import aggregate
 from graphbench.reports.ood import plot_ood, size_axis
 from graphbench.reports.published_files import card_of_files, heading_of, scored_rows
 from graphbench.reports.report import build_report

@@ -5,9 +5,9 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import Budget
-from graphbench.reports.published import published
+from graphbench.records.aggregates import aggregate
+from graphbench.records.published import published
+from graphbench.records.results import Budget
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, score_rows
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 import graphbench
-from graphbench.evaluation.aggregates import aggregate
-from graphbench.evaluation.results import Budget, RunRecord
+from graphbench.records.aggregates import aggregate
+from graphbench.records.results import Budget, RunRecord
 from graphbench.reports.ood import ood_splits, ood_table, plot_ood
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphbench.tasks.prompts import Corpus, Prompts
+from graphbench.tasks.text.prompts import Corpus, Prompts
 
 
 def made_up(lengths, reference="a\n\n"):

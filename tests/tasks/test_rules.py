@@ -11,12 +11,12 @@ import pytest
 import graphbench
 from graphbench.catalog.features import Feature
 from graphbench.core.errors import CardError, EvaluationError
-from graphbench.data.domain import rules_of, unregister
-from graphbench.data.generation import draw_samples
-from graphbench.data.rules import Rule
-from graphbench.evaluation.floors import LABEL_PREDICTORS, best_floor, trivial_scores
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import rules_of, unregister
+from graphbench.data.components.rules import Rule
 from graphbench.evaluation.references import whole_split
-from graphbench.evaluation.rules import rule_predictions
+from graphbench.evaluation.trivial import LABEL_PREDICTORS, best_floor, trivial_scores
+from graphbench.tasks.predict.rules import rule_predictions
 from graphbench.tasks.registry import task_of
 
 SEEN: list[Any] = []

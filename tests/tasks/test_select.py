@@ -18,11 +18,11 @@ from graphbench.catalog.sections import Measured
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import CardError, ConfigError, EvaluationError, ResultError
 from graphbench.domains.co import labellers
-from graphbench.evaluation.results import RunRecord, read_record
-from graphbench.evaluation.selection import closed_gap
+from graphbench.records.results import RunRecord, read_record
 from graphbench.reports.report import build_report
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.tasks.registry import task_of
+from graphbench.tasks.select.evaluator import closed_gap
 from graphbench.training.evaluate import evaluate_model, evaluate_run, write_run_predictions
 from graphbench.training.run import train
 from graphbench.verification import check_card

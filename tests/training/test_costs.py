@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from graphbench.catalog.names import catalog
-from graphbench.evaluation.results import is_deterministic, load_records, read_record
 from graphbench.loader import Loader
 from graphbench.models.base import TaskModel
 from graphbench.models.tabular.estimators import draws_nothing, register_estimator, threads_of
-from graphbench.tasks import solve
+from graphbench.records.results import is_deterministic, load_records, read_record
 from graphbench.tasks.base import in_memory
 from graphbench.tasks.registry import task_of
+from graphbench.tasks.solve.task import task as solve
 from graphbench.training import checkpoint, scoring
 from graphbench.training.context import TaskRun
 from graphbench.training.recording import processor_seconds

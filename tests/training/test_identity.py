@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from graphbench.catalog.cards import Metrics
 from graphbench.catalog.sections import TaskSpec
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors import Processed, Processor
+from graphbench.records.results import read_record
 from graphbench.training import evaluate as evaluation
 from graphbench.training import loop
 from graphbench.training.evaluate import evaluate_run

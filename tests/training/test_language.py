@@ -10,16 +10,16 @@ import torch
 
 import graphbench
 from graphbench.core.errors import ConfigError, TrainingError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.generation import ensure_split
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.build.generation import ensure_split
 from graphbench.domains.clrs_text import exact_match
 from graphbench.domains.clrs_text.language import evaluate_language_model
-from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextGenerator, TextModel, decode, encode
 from graphbench.models.language_config import TextModelConfig
-from graphbench.tasks.prompts import Corpus, Prompts
+from graphbench.records.results import read_record
 from graphbench.tasks.registry import task_of
+from graphbench.tasks.text.prompts import Corpus, Prompts
 from graphbench.training import checkpoint
 from graphbench.training.config import load_config
 from graphbench.training.distributed import World

@@ -8,11 +8,11 @@ from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import ConfigError, DecodingError
-from graphbench.evaluation.solutions import SolutionEvaluator
 from graphbench.loader import Loader
 from graphbench.models.losses import losses
 from graphbench.models.surrogates import independent_set_loss
 from graphbench.tasks.registry import task_of
+from graphbench.tasks.solve.evaluator import SolutionEvaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
 from graphbench.training.run import train
 

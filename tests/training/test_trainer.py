@@ -17,9 +17,9 @@ from graphbench.core.errors import (
     TrainingError,
     UnknownDataset,
 )
-from graphbench.evaluation.results import read_record
 from graphbench.loader import Splits
 from graphbench.models import losses
+from graphbench.records.results import read_record
 from graphbench.tasks.registry import task_of
 from graphbench.training import checkpoint, loop
 from graphbench.training import run as driver

@@ -10,9 +10,9 @@ from typing import Any
 
 from ConfigSpace import Categorical, ConfigurationSpace, EqualsCondition, Float, Integer
 
-from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.journal import JOURNAL, Event, parse_events
 from graphbench.tuning.search import Search
+from graphbench.tuning.trial import Status, Trial
 from graphbench.tuning.trials import Asked, TrialResult
 from graphbench.tuning.worker import Job, Outcome, run_job
 

@@ -18,9 +18,9 @@ from graphbench.core.processes import cluster, dask_pool
 from graphbench.core.processes.cluster import Requirements
 from graphbench.core.processes.dask_pool import DaskPool
 from graphbench.core.processes.pool import MAX_TRIES, Handle, Limits
-from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.execution import Execution, make_execution
 from graphbench.tuning.optimizer import Optimizer
+from graphbench.tuning.trial import Status
 from graphbench.tuning.worker import Job, Outcome
 
 from .runs import continuing, essence, read_journal, settings

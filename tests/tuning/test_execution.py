@@ -14,8 +14,8 @@ import pytest
 from graphbench.core.errors import TuningError
 from graphbench.core.processes.local import LocalPool, memory_of
 from graphbench.core.processes.pool import MAX_TRIES, Limits
-from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.execution import LOGS, Execution, make_execution, trial_function
+from graphbench.tuning.trial import Status
 from graphbench.tuning.trials import TrialResult
 from graphbench.tuning.worker import Job, Outcome
 

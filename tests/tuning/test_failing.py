@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from graphbench.core.errors import ConfigError, StoreError, TuningError
-from graphbench.reports.tuning.trials import Status
 from graphbench.tuning.journal import JOURNAL, EventKind
 from graphbench.tuning.optimizer import Best, Optimizer
+from graphbench.tuning.trial import Status
 from graphbench.tuning.trials import TrialResult
 
 from .runs import continuing, essence, read_journal, settings

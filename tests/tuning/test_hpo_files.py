@@ -14,8 +14,8 @@ from graphbench.catalog.names import catalog
 from graphbench.catalog.resources import data_dir
 from graphbench.core.errors import ConfigError
 from graphbench.models.tabular.estimators import make_estimator
-from graphbench.reports.tuning.budgets import trials_until_largest
 from graphbench.training.config import RunConfig, list_configs, load_config
+from graphbench.tuning.budgets import trials_until_largest
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.space import defaults_from, describe, to_plain
 from graphbench.tuning.space_file import TuningFile, list_spaces, load_tuning_file

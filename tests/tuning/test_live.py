@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.live import LiveDisplay, clock
 from graphbench.tuning.records import settings_record
 from graphbench.tuning.settings import OptimizationArgs
+from graphbench.tuning.trial import Status, Trial
 from graphbench.tuning.trials import Asked, Observer
 
 from ..reports.tuning.synthetic import make_trials

@@ -17,11 +17,11 @@ import yaml
 
 from graphbench import loader
 from graphbench.core.errors import ConfigError, UnknownDataset, UnknownModel
-from graphbench.data import generation
-from graphbench.reports.tuning.trials import Status, cost_of
+from graphbench.data.build import generation
 from graphbench.training import checkpoint, loop
 from graphbench.training.run import train
 from graphbench.tuning.method import DatasetMethod
+from graphbench.tuning.trial import Status, cost_of
 from graphbench.tuning.worker import Job, run_job
 
 GRAPH = {

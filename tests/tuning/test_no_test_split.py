@@ -12,7 +12,7 @@ import pytest
 
 import graphbench
 from graphbench import Loader
-from graphbench.data import generation
+from graphbench.data.build import generation
 from graphbench.tuning.method import DatasetMethod, _opened
 
 # Every process that finds this module writes down each path it opens: memory maps of splits are opened by Python.

@@ -15,11 +15,11 @@ from smac.runhistory import StatusType
 
 import graphbench
 from graphbench.core.errors import ConfigError, TuningError
-from graphbench.reports.tuning.history import History
-from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.tuning.execution import LOGS
+from graphbench.tuning.history import History
 from graphbench.tuning.journal import JOURNAL, open_journal, resume
 from graphbench.tuning.optimizer import Best, Optimizer
+from graphbench.tuning.trial import Status, Trial
 from graphbench.tuning.trials import Asked, TrialResult
 
 from .runs import SPACE, continuing, essence, read_journal, settings

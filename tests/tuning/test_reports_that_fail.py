@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from graphbench.cli import main
-from graphbench.reports.tuning.history import read_history
-from graphbench.reports.tuning.importance import importance
+from graphbench.tuning.history import read_history
 from graphbench.tuning.live import LiveDisplay
 from graphbench.tuning.optimizer import Optimizer
+from graphbench.tuning.report.importance import importance
 
 from ..warm import run_python
 
-REPORT = "graphbench.reports.tuning.report"
+REPORT = "graphbench.tuning.report.report"
 STEPS = ("importance", "parallel_figure", "best_figure", "importance_figure", "budget_figure", "write_text")
 FULL = OSError(errno.ENOSPC, "No space left on device")
 ERRORS = [
@@ -141,7 +141,7 @@ def test_the_command_line_ends_well_and_says_how_to_write_the_report(tmp_path: P
     code = """
 import sys
 from graphbench.cli import main
-from graphbench.reports.tuning import report
+from graphbench.tuning.report import report
 
 def fail(history):
     raise TypeError("no picture")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from graphbench.reports.tuning.trials import Trial
 from graphbench.tuning.journal import JOURNAL, EventKind, Progress, open_journal, resume
 from graphbench.tuning.loop import Loop, Stop
 from graphbench.tuning.search import Search, make_search
 from graphbench.tuning.settings import Method
+from graphbench.tuning.trial import Trial
 
 from .runs import RUNGS, InProcess, continuing, essence, read_journal, settings
 

@@ -15,11 +15,11 @@ from ConfigSpace import Categorical, ConfigurationSpace, Float
 from ConfigSpace.hyperparameters import NormalFloatHyperparameter
 from smac.intensifier.hyperband_utils import determine_HB
 
-from graphbench.reports.tuning.budgets import bracket_sizes, ladder
-from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.budgets import bracket_sizes, ladder
 from graphbench.tuning.search import make_search
 from graphbench.tuning.settings import Method
 from graphbench.tuning.space import to_plain
+from graphbench.tuning.trial import Status, Trial
 
 from .runs import RUNGS, conditional_space, finished, run_search, smooth_cost
 

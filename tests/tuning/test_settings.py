@@ -16,7 +16,7 @@ from ConfigSpace import ConfigurationSpace
 from smac.intensifier.successive_halving import SuccessiveHalving
 
 from graphbench.core.errors import ConfigError
-from graphbench.reports.tuning.budgets import ladder
+from graphbench.tuning.budgets import ladder
 from graphbench.tuning.settings import OptimizationArgs
 from graphbench.tuning.space_file import load_tuning_file
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from graphbench.core.errors import TuningError
-from graphbench.reports.tuning.trials import Status, Trial, incumbent_of
+from graphbench.tuning.trial import Status, Trial, incumbent_of
 
 TRIAL = Trial(
     number=3,

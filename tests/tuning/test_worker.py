@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import ConfigError, TrainingError
-from graphbench.reports.tuning.trials import Status
 from graphbench.tuning import worker
 from graphbench.tuning.execution import trial_function
+from graphbench.tuning.trial import Status
 from graphbench.tuning.trials import TrialResult
 from graphbench.tuning.worker import Job, optional_arguments, reason_of, require_training_method, run_job, status_of
 

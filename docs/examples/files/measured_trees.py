@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 import graphbench
-from graphbench.data.domain import Domain
-from graphbench.data.downloads import Download
-from graphbench.data.samples import Samples
-from graphbench.data.sources import file_source
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.domain import Domain
+from graphbench.data.components.file_sources import file_source
+from graphbench.data.sources.downloads import Download
 
 
 def read_trees(folder: Path) -> dict[str, Samples]:

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 
 _CLIQUE_NODES = (
     64  # larger graphs: networkx would take hours on dense ones, so maximality is checked instead of maximum

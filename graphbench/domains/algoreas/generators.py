@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from graphbench.data.samples import CompileJob, Generator, Samples
+from graphbench.data.arrays.samples import CompileJob, Generator, Samples
 from graphbench.domains.algoreas import checks
 from graphbench.domains.algoreas.graph_models import check_models, pack_mixture, pack_models
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.rules import Rule
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.rules import Rule
 
 Predictions = Mapping[str, NDArray[Any]]
 

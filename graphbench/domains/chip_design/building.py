@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.builders import Builder, Choices
+from graphbench.data.components.environments import Builder, Choices
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.construction import Constructions
 from graphbench.domains.chip_design.construction_choices import CANDIDATES, FEATURES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphbench.catalog.features import Location
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 
 
 def check_samples(parameters: Any, samples: Samples) -> list[str]:

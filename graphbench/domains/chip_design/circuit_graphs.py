@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.chip_design.aig_kernels import Ints, Literals
 from graphbench.domains.chip_design.graph_kernels import GATES, graphs_of_circuits
 

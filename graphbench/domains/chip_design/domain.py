@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphbench.data.domain import Domain
+from graphbench.data.components.domain import Domain
 
 DOMAIN = Domain(
     "chip_design",

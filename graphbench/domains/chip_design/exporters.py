@@ -8,8 +8,8 @@ from pathlib import Path
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError
-from graphbench.data.exporters import Exporter
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.exporters import Exporter
 from graphbench.domains.chip_design.graphs import TABLE, decoded
 from graphbench.domains.chip_design.labellers import REFERENCE
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from graphbench.data.runs import offsets
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.texts import Texts
+from graphbench.core.ragged import offsets
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.texts import Texts
 from graphbench.domains.chip_design.checks import check_samples
 from graphbench.domains.chip_design.functions import FAMILIES, draw_arithmetic, draw_biased, draw_uniform
 from graphbench.domains.chip_design.graphs import TABLE, circuits_as_samples, circuits_of, tables_of

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import CircuitError
-from graphbench.data.samples import Samples
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.aig_kernels import Words
 from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples

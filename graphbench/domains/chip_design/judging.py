@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.judges import Judge, Judgement
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.verifiers import Judge, Judgement
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.graphs import TABLE, decoded, tables_of, tables_of_texts
 from graphbench.domains.chip_design.labellers import ANDS, REFERENCE

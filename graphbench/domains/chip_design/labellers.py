@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from graphbench.core.errors import CircuitError, SolverError
-from graphbench.data.samples import Labeller, Samples
+from graphbench.data.arrays.samples import Labeller, Samples
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.checks import python_values
 from graphbench.domains.chip_design.graphs import TABLE, decoded, encoded

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.data.runs import offsets
+from graphbench.core.ragged import offsets
 from graphbench.domains.chip_design.aig import Circuits
 from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words, add_and, hash_slots, words_per_output
 

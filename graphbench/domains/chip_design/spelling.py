@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import CircuitError
-from graphbench.data.builders import Spelling
+from graphbench.data.components.environments import Spelling
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.graphs import TABLE, decoded
 from graphbench.domains.chip_design.labellers import REFERENCE

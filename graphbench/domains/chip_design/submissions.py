@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import CircuitError
-from graphbench.data.judges import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES
+from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES
 from graphbench.domains.chip_design.aig import RUN, Aig, Circuits
 from graphbench.domains.chip_design.circuit_graphs import GATE, INVERTED, run_as_samples
 from graphbench.domains.chip_design.graph_kernels import FAULTS, GATES, circuits_of_graphs

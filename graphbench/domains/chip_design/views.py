@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from graphbench.core.errors import CircuitError
-from graphbench.data.samples import Samples
-from graphbench.data.views import View
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.representations import View
 from graphbench.domains.chip_design.aig import Circuits
 from graphbench.domains.chip_design.graphs import TABLE, circuits_as_samples, circuits_of, decoded
 from graphbench.domains.chip_design.labellers import REFERENCE

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.circuits.converters import Operation
 from graphbench.domains.circuits.devices import Circuit
 from graphbench.domains.circuits.graphs import circuit_of, operation_of

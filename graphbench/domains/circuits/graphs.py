@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError
 from graphbench.core.kernels import kernel
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.circuits.converters import Elements, Operation
 from graphbench.domains.circuits.devices import PORTS, TYPES, Circuit, Device, net_names, read_devices
 from graphbench.domains.circuits.topology import Ints, canonical_form

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from graphbench.core.errors import SolverError
-from graphbench.data.samples import CompileJob, Labeller, Samples
+from graphbench.data.arrays.samples import CompileJob, Labeller, Samples
 from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
 from graphbench.domains.circuits.converters import Operation, steady_table
 from graphbench.domains.circuits.devices import read_devices

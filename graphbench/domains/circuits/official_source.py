@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ArgumentError, StoreError
-from graphbench.data.checks import Row
-from graphbench.data.samples import Samples
-from graphbench.data.sources import FileParameters, FileSource, file_source
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.checks import Row
+from graphbench.data.components.file_sources import FileParameters, FileSource, file_source
 from graphbench.domains.circuits.converters import Operation, steady_table
 from graphbench.domains.circuits.devices import Circuit, read_devices
 from graphbench.domains.circuits.graphs import circuits_as_samples

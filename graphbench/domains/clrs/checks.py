@@ -15,7 +15,7 @@ from graphbench.catalog.features import Location
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphbench.data.samples import Samples
+    from graphbench.data.arrays.samples import Samples
     from graphbench.domains.clrs.algorithm import Algorithm
 
 Array = NDArray[Any]

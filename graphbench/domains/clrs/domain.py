@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from graphbench.data.domain import Domain
+from graphbench.data.components.domain import Domain
 
 DOMAIN = Domain("clrs", generators="graphbench.domains.clrs.generators:GENERATORS")

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphbench.catalog.features import Feature, Kind
-from graphbench.data.runs import offsets, take_runs
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import redrawn_seed
-from graphbench.data.trajectories import Trajectories
+from graphbench.core.ragged import offsets, take_runs
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import redrawn_seed
+from graphbench.data.arrays.trajectories import Trajectories
 from graphbench.domains.clrs.names import NAMES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.data.trajectories import Changes, HintLayout, Trajectories, cell_shape
+from graphbench.data.arrays.trajectories import Changes, HintLayout, Trajectories, cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.recording import FLOATS, INTS, STEPS, Log, new_lists

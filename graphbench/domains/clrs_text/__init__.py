@@ -1,6 +1,6 @@
 """CLRS-Text: the thirty algorithms of CLRS as prompts for language models (Markeeva et al., 2024)."""
 
-from graphbench.data.answers import answer_of, exact_match
+from graphbench.data.arrays.answers import answer_of, exact_match
 from graphbench.domains.clrs_text.export import export
 from graphbench.domains.clrs_text.rendering import Renderer, render
 from graphbench.domains.clrs_text.sets import Prompt, paper_prompts, paper_protocol, prompts

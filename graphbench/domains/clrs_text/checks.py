@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Kind, Location
-from graphbench.data.answers import final_answer
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.answers import final_answer
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
 from graphbench.domains.clrs.checks import CHECKS
 from graphbench.domains.clrs.generators import RENAMED

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import redrawn_seed
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import redrawn_seed
+from graphbench.data.arrays.texts import Texts
 from graphbench.domains.clrs.names import NAMES
 
 

@@ -1,6 +1,6 @@
 """Evaluation of language models on prompts: answers kept in a file, exact match, accuracy against problem size.
 
-A model is a :class:`Completer`: :class:`graphbench.evaluation.language_models.CausalModel` wraps any causal model of
+A model is a :class:`Completer`: :class:`graphbench.tasks.text.completers.CausalModel` wraps any causal model of
 ``transformers``, :class:`graphbench.models.language.TextGenerator` the small transformer of this package, and a
 function that calls a service is ten lines.
 """
@@ -22,13 +22,13 @@ from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
-from graphbench.data.answers import exact_match, room_for
-from graphbench.data.domain import find_generator
+from graphbench.data.arrays.answers import exact_match, room_for
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs_text.generators import PromptParameters
 from graphbench.domains.clrs_text.sets import Prompt, prompts
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 _FORMAT = 1
 _MOST_LINE = 1 << 24  # bytes of an answer, with its prompt's key
@@ -177,7 +177,7 @@ def evaluate_language_model(
             damaged or in use by another process, or the model does not return one text per prompt.
         StoreError: If the file cannot be written.
     """
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
     asked = dataset_prompts(questions) if isinstance(questions, GraphDataset) else list(questions)
     if not asked:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Kind
-from graphbench.data.trajectories import cell_shape
+from graphbench.data.arrays.trajectories import cell_shape
 from graphbench.domains.clrs.algorithm import Algorithm, find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError
 from graphbench.domains.clrs.distributions import truncate

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.data.trajectories import Trajectories
+from graphbench.data.arrays.trajectories import Trajectories
 
 Array = NDArray[Any]
 CELL = "#"

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.data.runs import offsets, take_runs
-from graphbench.data.samples import Samples
-from graphbench.data.texts import Texts
+from graphbench.core.ragged import offsets, take_runs
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
 from graphbench.domains.rng import next_u64, seed
 
 Array = NDArray[Any]

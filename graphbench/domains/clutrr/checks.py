@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.noise import ROLES
 from graphbench.domains.clutrr.puzzle_checks import story_problems

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.reading import path_and_facts
 from graphbench.domains.clutrr.relations import NEUTRAL, WORDS

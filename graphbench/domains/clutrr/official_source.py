@@ -17,11 +17,11 @@ from graphbench.catalog.cards import Card, SplitSpec
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import StoreError
-from graphbench.data.checks import Row
-from graphbench.data.runs import offsets
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.sources import FileSource, refuse_other_draws
-from graphbench.data.store import file_sha256
+from graphbench.core.ragged import offsets
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.components.checks import Row
+from graphbench.data.components.file_sources import FileSource, refuse_other_draws
+from graphbench.data.store.files import file_sha256
 from graphbench.domains.clutrr.arrays import PuzzlesWithStories, chosen_samples
 from graphbench.domains.clutrr.official import (
     Finding,

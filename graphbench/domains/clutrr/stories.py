@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.data.runs import offsets
+from graphbench.core.ragged import offsets
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, NUM_RELATIONS, NUM_WORDS, WORDS
 from graphbench.domains.clutrr.templates import (
     MOST_FACTS,

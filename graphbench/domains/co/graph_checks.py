@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.co.graphs import BAParameters, ERParameters, GraphParameters, RBParameters
 
 _SIGMAS = 7.0

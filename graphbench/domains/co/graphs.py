@@ -124,7 +124,7 @@ def draw_graphs(
 
     Args:
         parameters: What to draw.
-        key: Key of the split, from ``graphbench.data.seeds.stream_key``.
+        key: Key of the split, from ``graphbench.data.arrays.seeds.stream_key``.
         indices: ``int64[S]`` positions in the split.
         attempts: ``int64[S]``, 0 for a first draw, 1, 2, ... for redraws of a duplicate.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Labeller, Samples
+from graphbench.data.arrays.samples import Labeller, Samples
 from graphbench.domains.co.cut_elimination import LANES
 from graphbench.domains.co.graph_checks import graphs_of
 from graphbench.domains.co.problems import PROBLEMS

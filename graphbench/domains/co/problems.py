@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import DecodingError
-from graphbench.data.problems import Problem
+from graphbench.data.components.problems import Problem
 from graphbench.domains.co.decoding import check_options, decode_colourings, decode_cuts, decode_independent_sets
 from graphbench.domains.co.decoding_checks import colour_counts, cut_sizes, set_sizes
 from graphbench.domains.co.decoding_graphs import UndirectedGraphs

@@ -14,9 +14,9 @@ from graphbench.catalog.cards import Card, SplitSpec
 from graphbench.catalog.sections import TaskSpec
 from graphbench.core.errors import CardError, FormulaError, StoreError
 from graphbench.core.files import clear_errors
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.sources import FileSource
-from graphbench.data.store import file_sha256
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.components.file_sources import FileSource
+from graphbench.data.store.files import file_sha256
 from graphbench.domains.sat.aslib_files import COSTS, DESCRIPTION, FEATURE_STATUS, FOLDS, RUNS, read_scenario
 from graphbench.domains.sat.aslib_files import FEATURES as VALUES
 from graphbench.domains.sat.cnf import Cnf

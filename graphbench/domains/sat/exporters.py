@@ -10,9 +10,9 @@ import numpy as np
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.core.errors import ArgumentError
-from graphbench.data.domain import find_labeller
-from graphbench.data.exporters import Exporter
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.exporters import Exporter
 from graphbench.domains.sat.aslib_files import write_scenario
 from graphbench.domains.sat.feature_labellers import COLUMNS
 from graphbench.domains.sat.formula_files import write_formulas

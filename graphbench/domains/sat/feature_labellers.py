@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from graphbench.core.errors import SolverError
-from graphbench.data.samples import Labeller, Samples
+from graphbench.data.arrays.samples import Labeller, Samples
 from graphbench.domains.sat.feature_groups import FEATURE_GROUPS, SOLVED, STRUCTURAL_GROUPS, feature_report
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import find_solver

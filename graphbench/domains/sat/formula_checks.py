@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 
 
 def check_formulas(parameters: Any, samples: Samples) -> list[str]:

@@ -17,9 +17,9 @@ from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import FormulaError
 from graphbench.core.files import clear_errors
-from graphbench.data.samples import Samples
-from graphbench.data.sources import FileSource, file_source
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.components.file_sources import FileSource, file_source
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.dimacs import read_dimacs
 from graphbench.domains.sat.formulas import FAMILY, formulas_as_samples

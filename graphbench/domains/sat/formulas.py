@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location
 from graphbench.core.kernels import kernel
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.sat.cnf import Cnf
 
 IS_CLAUSE, NEGATED, FAMILY = "is_clause", "negated", "family"

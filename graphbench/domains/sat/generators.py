@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphbench.core.errors import GenerationError
-from graphbench.data.samples import Generator, Samples
+from graphbench.data.arrays.samples import Generator, Samples
 from graphbench.domains.rng import seed, uniform
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formula_checks import check_formulas

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
-from graphbench.data.runs import offsets
+from graphbench.core.ragged import offsets
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.graph_kernels import (
     Relation,

@@ -288,7 +288,7 @@ def draw_instance(parameters: FormulaParameters, key: np.uint64, index: int, att
 
     Args:
         parameters: Family and ranges.
-        key: Key of the split, from ``graphbench.data.seeds.stream_key``.
+        key: Key of the split, from ``graphbench.data.arrays.seeds.stream_key``.
         index: Position in the split.
         attempt: 0 for the first draw, 1, 2, ... for redraws of a duplicate.
 

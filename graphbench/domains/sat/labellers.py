@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.core.errors import SolverError
-from graphbench.data.samples import Labeller, Outcome, Recorded, Samples
+from graphbench.data.arrays.samples import Labeller, Outcome, Recorded, Samples
 from graphbench.domains.sat.feature_labellers import FEATURE_LABELLERS
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver

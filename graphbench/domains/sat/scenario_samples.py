@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import StoreError
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import sample_generator
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import sample_generator
+from graphbench.data.arrays.texts import Texts
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formulas import FAMILY, IS_CLAUSE, NEGATED, formulas_as_samples
 from graphbench.domains.sat.scenarios import LEAST_SECONDS, PENALTY, Floats, Scenario

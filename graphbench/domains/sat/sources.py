@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphbench.data.sources import FileSource
+from graphbench.data.components.file_sources import FileSource
 from graphbench.domains.sat.aslib_source import ASLIB
 from graphbench.domains.sat.formula_files import FILES
 

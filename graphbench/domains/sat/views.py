@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphbench.data.samples import Samples
-from graphbench.data.views import View
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.representations import View
 from graphbench.domains.sat.formulas import IS_CLAUSE, NEGATED, formulas_of
 from graphbench.domains.sat.graphs import CLAUSE, FormulaGraphs, GraphKind, graphs_of_formulas
 

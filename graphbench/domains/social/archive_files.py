@@ -18,7 +18,7 @@ from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
 from graphbench.core.packed import open_packed
 from graphbench.core.words import human_bytes
-from graphbench.data.downloads import BoundedTarInfo, path_problem
+from graphbench.data.sources.downloads import BoundedTarInfo, path_problem
 
 POSTS = ("user_posts.tar.gz", "posts.tar.gz")
 GRAPHS = "graphs.tar.gz"

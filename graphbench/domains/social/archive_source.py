@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.checks import Row
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.sources import FileParameters, FileSource, file_source
-from graphbench.data.zenodo import ZenodoFiles
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.components.checks import Row
+from graphbench.data.components.file_sources import FileParameters, FileSource, file_source
+from graphbench.data.sources.zenodo import ZenodoFiles
 from graphbench.domains.social.archive_files import GRAPHS, POSTS
 from graphbench.domains.social.archive_tables import (
     facts,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError
 from graphbench.core.files import clear_errors
-from graphbench.data.domain import find_generator
-from graphbench.data.exporters import Exporter
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.domain import find_generator
+from graphbench.data.components.exporters import Exporter
 from graphbench.domains.social.archive_files import GRAPHS, POSTS
 from graphbench.domains.social.generators import SnapshotParameters, network
 from graphbench.domains.social.simulator import Network

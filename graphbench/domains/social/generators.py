@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphbench.core.errors import ArgumentError, GenerationError
-from graphbench.data.samples import CompileJob, Generator, Samples
-from graphbench.data.seeds import redrawn_seed
+from graphbench.data.arrays.samples import CompileJob, Generator, Samples
+from graphbench.data.arrays.seeds import redrawn_seed
 from graphbench.domains.social.archive_source import ARCHIVE
 from graphbench.domains.social.checks import check_snapshot
 from graphbench.domains.social.persistence import persistence_scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.social.tables import COUNTS
 
 Floats = NDArray[np.float64]

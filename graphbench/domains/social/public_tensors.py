@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import StoreError
-from graphbench.data.samples import Samples
-from graphbench.data.torch_files import read_torch_file
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.sources.torch_files import read_torch_file
 from graphbench.domains.social.archive_tables import interactions_by_part, prepare_interactions
 from graphbench.domains.social.simulator_tables import DATES
 from graphbench.domains.social.tables import COUNTS, end_of_day

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.social.snapshots import Snapshot
 from graphbench.domains.social.tables import COUNTS
 

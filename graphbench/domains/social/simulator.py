@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.arguments import whole_number
-from graphbench.data.runs import offsets
-from graphbench.data.seeds import stream_key
+from graphbench.core.ragged import offsets
+from graphbench.data.arrays.seeds import stream_key
 from graphbench.domains.social.calibration import Calibration
 from graphbench.domains.social.content_kernels import content_rows
 from graphbench.domains.social.simulator_kernels import active_posts, follow, write_posts

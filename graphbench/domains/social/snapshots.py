@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
-from graphbench.data.runs import offsets
+from graphbench.core.ragged import offsets
 from graphbench.domains.social.snapshot_kernels import add_rows, count_posts, each_once, kept_pairs, medians
 from graphbench.domains.social.tables import COUNTS, KINDS, Contents, Interactions, Posts
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.weather.channels import CHANNELS
 from graphbench.domains.weather.grids import grid_latitudes
 from graphbench.domains.weather.times import clock

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ArgumentError
-from graphbench.data.exporters import Exporter
-from graphbench.data.packing import unpack
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.quantisation import unpack
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.exporters import Exporter
 from graphbench.domains.weather.zarr_files import write_store
 
 

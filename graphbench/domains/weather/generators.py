@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from graphbench.core.errors import StoreError
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import label_number
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import label_number
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, environment, simulate
 from graphbench.domains.weather.times import clock, hours_since_epoch

@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.sections import SplitSpec
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.sources import FileSource, refuse_other_draws
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.components.file_sources import FileSource, refuse_other_draws
 from graphbench.domains.weather.channels import CHANNELS
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import YearParameters, refuse_generation, states_as_samples

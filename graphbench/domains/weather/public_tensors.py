@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import StoreError
-from graphbench.data.torch_files import read_torch_file
+from graphbench.data.sources.torch_files import read_torch_file
 from graphbench.domains.weather.channels import CHANNELS, channel_names
 from graphbench.domains.weather.checks import range_of
 from graphbench.domains.weather.times import dates

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphbench.data.samples import Samples
-from graphbench.data.structures import Structure
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.topologies import Structure
 from graphbench.domains.weather.multimesh import mesh, node_features
 
 MESH_EDGE, GRID_TO_MESH, MESH_TO_GRID = range(3)

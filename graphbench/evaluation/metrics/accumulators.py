@@ -11,8 +11,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.evaluation.metrics.bootstrap import Floats, Tally, tallied
 from graphbench.evaluation.metrics.items import Items
-from graphbench.evaluation.metrics.tally import Floats, Tally, tallied
 
 
 class Accumulator(Protocol):

@@ -8,52 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import about_broken, calling_module
 from graphbench.core.registry import Registry
-from graphbench.evaluation.metrics.accumulators import (
-    BinaryCounts,
-    Confusion,
-    ErrorSums,
-    GraphF1Sum,
-    GraphRightCounts,
-    OutputSums,
-    Pairs,
-    RightCounts,
-)
-from graphbench.evaluation.metrics.judged import JudgedSums, mean_of
-from graphbench.evaluation.metrics.selection import (
-    SelectionSums,
-    mean_closed_gap,
-    mean_cost,
-    mean_regret,
-    share_best,
-)
-from graphbench.evaluation.metrics.solutions import (
-    SolutionSums,
-    mean_bound_ratio,
-    mean_gap,
-    mean_objective,
-    mean_ratio,
-    seconds_per_graph,
-    share_matched,
-)
-from graphbench.evaluation.metrics.weather import WeatherSums, mean_acc, mean_relative_mse
 
-_BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
-_DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
-_CLASSES = frozenset({Kind.CATEGORICAL})
-_REAL = frozenset({Kind.SCALAR})
-_TEXT = frozenset({Kind.TEXT})
 _ROUNDING = 1e-9
-_SOLUTION: frozenset[Kind] = frozenset()  # scores solutions of problems, not predictions of a feature
-_CHOICE: frozenset[Kind] = frozenset()  # scores the choice of an algorithm, not predictions of a feature
-_FORECAST: frozenset[Kind] = frozenset()  # scores fields on a grid
-_ANSWER: frozenset[Kind] = frozenset()  # scores whole structures that a judge has read
+NO_FEATURE: frozenset[Kind] = frozenset()
+"""The feature types of metrics that score something else than predictions of a feature, such as solutions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,247 +50,18 @@ class Metric:
     repeatable: bool = True
 
 
-def _f1(counts: BinaryCounts) -> float:
-    marked = 2 * counts.true_positive + counts.false_positive + counts.false_negative
-    return _ratio(2 * counts.true_positive, marked)
+# module -> names of the metrics that its METRICS has; a module is imported when one of its metrics is first needed
+_NAMES = {
+    "graphbench.evaluation.metrics.of_features": "score accuracy accuracy_per_graph f1 f1_per_graph precision recall macro_f1 exact_match mae mse rmse r2 rse spearman",
+    "graphbench.tasks.solve.metrics": "set_size cut_size num_colors ratio gap matched bound_ratio seconds_per_graph",
+    "graphbench.tasks.select.metrics": "closed_gap par10 best_share regret",
+    "graphbench.tasks.generate.metrics": "quality valid correct mean_ands mean_depth",
+    "graphbench.tasks.forecast.metrics": "relative_mse acc",
+}
+_BUILT_IN = {name: f"{module}:METRICS[{name}]" for module, names in _NAMES.items() for name in names.split()}
 
-
-def _precision(counts: BinaryCounts) -> float:
-    return _ratio(counts.true_positive, counts.true_positive + counts.false_positive)
-
-
-def _recall(counts: BinaryCounts) -> float:
-    return _ratio(counts.true_positive, counts.true_positive + counts.false_negative)
-
-
-def _share_right(counts: RightCounts | GraphRightCounts) -> float:
-    return _ratio(counts.right, counts.total)
-
-
-def _output_score(sums: OutputSums) -> float:
-    return sums.value
-
-
-def _graph_f1(sums: GraphF1Sum) -> float:
-    return _ratio(sums.sum, sums.total)
-
-
-def _macro_f1(confusion: Confusion) -> float:
-    counts = confusion.counts
-    marked = counts.sum(axis=0) + counts.sum(axis=1)
-    seen = marked > 0
-    return float(np.mean(2 * np.diag(counts)[seen] / marked[seen]))
-
-
-def _mae(sums: ErrorSums) -> float:
-    return float(sums.absolute.mean() / sums.rows)
-
-
-def _mse(sums: ErrorSums) -> float:
-    return float(sums.squared.mean() / sums.rows)
-
-
-def _rmse(sums: ErrorSums) -> float:
-    return math.sqrt(_mse(sums))
-
-
-def _rse(sums: ErrorSums) -> float:
-    _refuse_constant_targets("rse", sums.lowest, sums.highest)
-    return float(np.mean(sums.squared / sums.deviation))
-
-
-def _r2(sums: ErrorSums) -> float:
-    _refuse_constant_targets("r2", sums.lowest, sums.highest)
-    return float(np.mean(1.0 - sums.squared / sums.deviation))
-
-
-def _spearman(pairs: Pairs) -> float:
-    truth, predicted = pairs.truth, pairs.predicted
-    _refuse_constant_targets("spearman", truth.min(axis=0), truth.max(axis=0))
-    columns = [_correlation(_ranks(truth[:, j]), _ranks(predicted[:, j])) for j in range(truth.shape[1])]
-    return float(np.mean(columns))
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
-def _refuse_constant_targets(name: str, lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> None:
-    constant = np.flatnonzero(lowest == highest)
-    if constant.size:
-        column = int(constant[0])
-        raise EvaluationError(
-            f"{name} is undefined: all targets of column {column} equal {lowest[column]:g}; "
-            "score more items or use mae or mse"
-        )
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the rank of every value, ties sharing the mean of their places; float64 ``[items]``."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (last - (count - 1) / 2.0)[place]
-
-
-def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    a, b = first - first.mean(), second - second.mean()
-    scale = math.sqrt(float(a @ a) * float(b @ b))
-    return float(a @ b) / scale if scale > 0 else 0.0
-
-
-_ALL = (
-    Metric(
-        "score", True, 0, 1,
-        "Mean over an algorithm's outputs: F1 of masks (1 if nothing is or is predicted positive), share of positions "
-        "predicted exactly of all others; masked positions are left out.",
-        _DISCRETE, OutputSums, _output_score,
-    ),
-    Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
-    Metric(
-        "accuracy_per_graph", True, 0, 1, "Share of graphs all of whose items are predicted exactly.",
-        _DISCRETE, GraphRightCounts, _share_right, needs_graphs=True,
-    ),
-    Metric(
-        "f1", True, 0, 1,
-        "F1 of the positive class, pooled over the items of all graphs; 0 if nothing is or is predicted positive.",
-        _BINARY, BinaryCounts, _f1,
-    ),
-    Metric(
-        "f1_per_graph", True, 0, 1,
-        "Mean over graphs of each graph's own F1; a graph with no positives, none predicted, counts 1.",
-        _BINARY, GraphF1Sum, _graph_f1, needs_graphs=True,
-    ),
-    Metric(
-        "precision", True, 0, 1, "Share of the predicted positives that are positive; 0 if none is predicted.",
-        _BINARY, BinaryCounts, _precision,
-    ),
-    Metric(
-        "recall", True, 0, 1, "Share of the positives that are predicted; 0 if there is none.",
-        _BINARY, BinaryCounts, _recall,
-    ),
-    Metric(
-        "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",
-        _CLASSES, Confusion, _macro_f1,
-    ),
-    Metric(
-        "exact_match", True, 0, 1,
-        "Share of texts whose last array-like object is the reference's, character for character.",
-        _TEXT, RightCounts, _share_right,
-    ),
-    Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
-    Metric(
-        "mse", False, 0, math.inf,
-        "Mean squared error over all values; of forecasts the sum over variables of that over all levels of each.",
-        _REAL, ErrorSums, _mse, squared=True,
-    ),
-    Metric(
-        "rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse, squared=True
-    ),
-    Metric(
-        "r2", True, -math.inf, 1,
-        "Coefficient of determination, 1 - RSE, averaged over columns; undefined for constant targets.",
-        _REAL, ErrorSums, _r2, squared=True,
-    ),
-    Metric(
-        "rse", False, 0, math.inf,
-        "Relative squared error: squared errors over squared deviations of the targets from their mean, averaged over "
-        "columns; undefined for constant targets.",
-        _REAL, ErrorSums, _rse, squared=True,
-    ),
-    Metric(
-        "spearman", True, -1, 1,
-        "Spearman's rank correlation, ties sharing their mean rank, averaged over columns; 0 for constant predictions, "
-        "undefined for constant targets.",
-        _REAL, Pairs, _spearman,
-    ),
-    Metric(
-        "set_size", True, 0, math.inf, "Mean number of nodes of an independent set.",
-        _SOLUTION, SolutionSums, mean_objective,
-    ),
-    Metric(
-        "cut_size", True, 0, math.inf, "Mean number of edges between the two sides.",
-        _SOLUTION, SolutionSums, mean_objective,
-    ),
-    Metric(
-        "num_colors", False, 0, math.inf, "Mean number of colours of a proper colouring.",
-        _SOLUTION, SolutionSums, mean_objective,
-    ),
-    Metric(
-        "ratio", True, 0, math.inf,
-        "Mean over graphs of the objective over the best known one; its inverse where small objectives are better.",
-        _SOLUTION, SolutionSums, mean_ratio,
-    ),
-    Metric(
-        "gap", False, -math.inf, math.inf,
-        "Mean over graphs of how far the objective is from the best known one, in parts of that; below 0 where better.",
-        _SOLUTION, SolutionSums, mean_gap,
-    ),
-    Metric(
-        "matched", True, 0, 1, "Share of graphs whose objective is the best known one, or better.",
-        _SOLUTION, SolutionSums, share_matched,
-    ),
-    Metric(
-        "bound_ratio", True, 0, 1,
-        "Mean over graphs of the objective over its proved bound; its inverse where small objectives are better.",
-        _SOLUTION, SolutionSums, mean_bound_ratio,
-    ),
-    Metric(
-        "seconds_per_graph", False, 0, math.inf, "Mean seconds spent on a graph; never the same twice.",
-        _SOLUTION, SolutionSums, seconds_per_graph, repeatable=False,
-    ),
-    Metric(
-        "closed_gap", True, -math.inf, 1,
-        "Share closed of the gap in mean cost between the best single algorithm on the training split (0) and the best "
-        "one of each instance (1); where these are equal, 0, or below 0 for what costs more.",
-        _CHOICE, SelectionSums, mean_closed_gap,
-    ),
-    Metric(
-        "par10", False, 0, math.inf,
-        "Mean cost of the chosen algorithms, overhead included; unsolved instances cost ten times the cutoff.",
-        _CHOICE, SelectionSums, mean_cost,
-    ),
-    Metric(
-        "best_share", True, 0, 1, "Share of instances on which a cheapest algorithm was chosen; ties count.",
-        _CHOICE, SelectionSums, share_best,
-    ),
-    Metric(
-        "regret", False, 0, math.inf, "Mean of what the chosen algorithms cost beyond the cheapest, overhead included.",
-        _CHOICE, SelectionSums, mean_regret,
-    ),
-    Metric(
-        "quality", True, 0, math.inf,
-        "Mean over answers of what each is worth beside the reference's 100; a wrong answer is worth 0.",
-        _ANSWER, JudgedSums, mean_of("quality"),
-    ),
-    Metric(
-        "valid", True, 0, 1, "Share of answers that are well-formed, right or not.",
-        _ANSWER, JudgedSums, mean_of("valid"),
-    ),
-    Metric("correct", True, 0, 1, "Share of answers that are right.", _ANSWER, JudgedSums, mean_of("correct")),
-    Metric(
-        "mean_ands", False, 0, math.inf, "Mean number of ANDs of the circuits that are right.",
-        _ANSWER, JudgedSums, mean_of("mean_ands"),
-    ),
-    Metric(
-        "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
-        _ANSWER, JudgedSums, mean_of("mean_depth"),
-    ),
-    Metric(
-        "relative_mse", False, 0, math.inf,
-        "Mean over channels of the mean squared error over that of persistence, which is 1.",
-        _FORECAST, WeatherSums, mean_relative_mse, squared=True,
-    ),
-    Metric(
-        "acc", True, -1, 1,
-        "Mean over channels of the anomaly correlation: of forecast and truth minus the climatology of training, "
-        "weighted by area, averaged over times.",
-        _FORECAST, WeatherSums, mean_acc,
-    ),
-)  # fmt: skip
-
-METRICS: Registry[Metric] = Registry("metric", EvaluationError)
-for _entry in _ALL:
-    METRICS.add(_entry.name, _entry, __name__)
+METRICS: Registry[Metric] = Registry("metric", EvaluationError, lambda: _BUILT_IN)
+"""Name -> metric."""
 
 
 def register_metric(metric: Metric) -> Metric:

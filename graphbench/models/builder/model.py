@@ -1,6 +1,6 @@
 """Models that generate structures by choices.
 
-A builder of the domain (:mod:`graphbench.data.builders`) proposes options and keeps every structure right; a
+A builder of the domain (:mod:`graphbench.data.components.environments`) proposes options and keeps every structure right; a
 transformer chooses among them, one choice after the other, each conditioned on all that has been built. It is trained
 by imitation: structures of the training split are built by a teacher that tries every option in play-outs, and the
 model learns which options turned out cheap (rollout policies: Bertsekas, Tsitsiklis and Wu, 1997). Generation
@@ -21,14 +21,14 @@ from torch import Tensor
 
 from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.builders import Building, Choices
-from graphbench.data.domain import find_builder
+from graphbench.data.components.domain import find_builder
+from graphbench.data.components.environments import Building, Choices
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import BuilderModelConfig
 from graphbench.models.builder.network import Chooser
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 _TOGETHER = 256  # structures that are built at once
 _SAMPLES_AT_ONCE = 64

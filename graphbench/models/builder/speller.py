@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.domain import find_spelling
+from graphbench.data.components.domain import find_spelling
 from graphbench.models.base import TaskFeatures, TaskModel
 from graphbench.models.builder.config import SpellerModelConfig
 from graphbench.models.builder.network import INITIAL_SCALE, Layer
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 _NOTHING = 0  # the token that no sequence has
 _MOST_GOALS = 1024

@@ -28,7 +28,7 @@ def dense(feature: Feature, value: Tensor, nodes: int) -> Tensor:
     Returns:
         Scalars and masks as they are; a mask_one ``[..., n]``, classes ``[..., k]`` and pointers ``[..., n]`` one-hot.
         A masked class is -1 in the last place and 0 elsewhere, as in the reference; that of a pair that is no edge
-        (``graphbench.data.dense_view.ABSENT``) is 0 everywhere.
+        (``graphbench.data.batches.dense_view.ABSENT``) is 0 everywhere.
     """
     if feature.kind in (Kind.SCALAR, Kind.MASK):
         return value.float()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.dense_view import EDGES, DenseGroup, dense_groups
+from graphbench.data.batches.dense_view import EDGES, DenseGroup, dense_groups
 from graphbench.models.base import TaskFeatures, predicted_features
 from graphbench.models.decoders import check_output
 from graphbench.models.encoders import Standardiser, as_rows, feature_values

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphbench.catalog.features import Feature, Kind, Stage, select
-from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch
 from graphbench.models.base import Predicted
 from graphbench.models.trajectory.decoders import head_of
 from graphbench.models.trajectory.sinkhorn import cyclic_form

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from graphbench.catalog.features import Kind, Location, Stage, select
 from graphbench.core.errors import ConfigError
-from graphbench.data.trajectory_batch import TrajectoryBatch
-from graphbench.data.trajectory_inputs import InputRule
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch
+from graphbench.data.batches.trajectory_inputs import InputRule
 from graphbench.models.base import Predicted, TaskFeatures, TaskModel, module_key, of_task
 from graphbench.models.processors import Processor, processor_class, require_shape
 from graphbench.models.trajectory.adapter import SparseAdapter
@@ -25,7 +25,7 @@ from graphbench.models.trajectory.losses import trace_losses
 from graphbench.models.trajectory.processors import DenseProcessor, Step
 
 if TYPE_CHECKING:
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
 
 _PAIRS = 2**14  # pairs of nodes of a batch: each holds a few vectors of the hidden width, which fit the cache
 _STEP_CELLS = 2**24  # cells of all hints of a batch over time

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from graphbench.catalog.cards import Card
-    from graphbench.data.dataset import GraphDataset
+    from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.tasks.base import Task
     from graphbench.training.config import RunConfig

@@ -11,7 +11,7 @@ import torch
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.progress import progress_bar
-from graphbench.data.dataset import GraphDataset
+from graphbench.data.batches.dataset import GraphDataset
 from graphbench.evaluation.score import Score
 from graphbench.models.base import TaskFeatures
 from graphbench.models.build import count_parameters

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphbench
-from graphbench.data.domain import rules_of
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.domain import rules_of
 from graphbench.domains.algoreas import rules
 
 SEEDS = st.integers(0, 10**6)

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 
 import graphbench
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.chip_design import Aig, equivalent
 from graphbench.domains.chip_design.exporters import EXPORTERS
 from graphbench.domains.chip_design.graphs import circuits_of, encoded

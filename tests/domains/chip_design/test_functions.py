@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from graphbench.core.errors import CircuitError
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.domains.chip_design.aig import Aig, Circuits, equivalent
 from graphbench.domains.chip_design.functions import FAMILIES, draw_arithmetic
 from graphbench.domains.chip_design.generators import GENERATORS, TableParameters, draw_tables

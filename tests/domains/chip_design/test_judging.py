@@ -8,8 +8,8 @@ from torch_geometric.data import Batch
 
 import graphbench
 from graphbench.core.errors import CircuitError, MissingDependency
-from graphbench.data.domain import find_judge
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_judge
 from graphbench.domains.chip_design import synthesis
 from graphbench.domains.chip_design.graphs import circuits_of, decoded
 from graphbench.domains.chip_design.judging import PROGRAMS, circuits_by

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphbench.core.errors import CircuitError, EvaluationError
-from graphbench.data.domain import find_judge
+from graphbench.data.components.domain import find_judge
 from graphbench.domains.chip_design.aig import Aig, Circuits
 from graphbench.domains.chip_design.checks import python_values
 from graphbench.domains.chip_design.generators import TableParameters, draw_tables
@@ -21,7 +21,7 @@ from graphbench.domains.chip_design.scoring import and_ratio, score_circuits
 from graphbench.domains.chip_design.shannon import circuits_of_tables
 from graphbench.domains.chip_design.submissions import REASONS, Submission
 from graphbench.domains.chip_design.truth_tables import to_words
-from graphbench.evaluation.generated import answers_of
+from graphbench.tasks.generate.evaluator import answers_of
 
 SHAPES = ((6, 1), (6, 2), (5, 2), (7, 1))
 

@@ -7,7 +7,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.circuits import read_simulated_circuits, sample_to_devices, steady_state
 from graphbench.domains.circuits.generators import GENERATORS, ConverterParameters
 from graphbench.domains.circuits.graphs import circuit_of, operation_of

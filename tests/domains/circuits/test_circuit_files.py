@@ -9,8 +9,8 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import StoreError
-from graphbench.data.export import export_samples, find_exporter
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.export import export_samples, find_exporter
 from graphbench.domains.circuits import read_simulated_circuits, run_spice, sample_to_devices, steady_state
 from graphbench.domains.circuits.devices import TYPES, net_names
 from graphbench.domains.circuits.drawing import draw_topologies

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import graphbench
 from graphbench.core.errors import ArgumentError, SolverError
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.circuits import run_spice, steady_state, to_spice, transient, waveforms
 from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
 from graphbench.domains.circuits.converters import Operation

@@ -9,15 +9,15 @@ from graphbench import card
 from graphbench.catalog.features import Kind, Stage
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, GraphBenchError
-from graphbench.data.dataset import GraphDataset
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples, ensure_split
-from graphbench.data.stream import TrajectoryStream
-from graphbench.data.trajectory_batch import batch_of_samples
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.batches.trajectory_batch import batch_of_samples
+from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs import sample, trace
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.generators import RENAMED
 from graphbench.domains.clrs.names import NAMES
+from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification.measuring import arrays_hash
 
 MULTIPLIERS = {

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from graphbench.data.answers import final_answer
+from graphbench.data.arrays.answers import final_answer
 from graphbench.domains.clrs_text import answer_of, exact_match
 
 

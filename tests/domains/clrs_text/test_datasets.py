@@ -8,9 +8,9 @@ import pytest
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import CardError
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs.algorithm import find_algorithm
 from graphbench.domains.clrs.names import NAMES
 from graphbench.domains.clrs_text import prompts

@@ -18,8 +18,8 @@ from graphbench.domains.clrs_text.language import (
     read_answers,
     size_scores,
 )
-from graphbench.evaluation.language_models import CausalModel
 from graphbench.reports.accuracy import accuracy_figure
+from graphbench.tasks.text.completers import CausalModel
 
 
 class Oracle:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.features import Kind
-from graphbench.data.trajectories import Changes, Trajectories
+from graphbench.data.arrays.trajectories import Changes, Trajectories
 from graphbench.domains.clrs import sample
 from graphbench.domains.clrs.algorithm import UnknownAlgorithm, find_algorithm
 from graphbench.domains.clrs.arguments import ArgumentError

@@ -11,10 +11,10 @@ import pytest
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.seeds import stream_key
-from graphbench.data.texts import Texts
+from graphbench.data.arrays.seeds import stream_key
+from graphbench.data.arrays.texts import Texts
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clutrr.checks import StoredQuestions, check_stories, solver_scores
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.official_rows import COLUMNS

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.names import card
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.seeds import redrawn_seed
+from graphbench.data.arrays.seeds import redrawn_seed
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clutrr.checks import check_stories
 from graphbench.domains.clutrr.clauses import held_out
 from graphbench.domains.clutrr.relations import WORDS

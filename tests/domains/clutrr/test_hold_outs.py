@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.names import card
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.clutrr.hold_outs import check_hold_outs, frames_of, sentence_frames_of
 from graphbench.verification import verify
 

@@ -8,7 +8,7 @@ from graphbench import Loader
 from graphbench.catalog.names import card as card_of
 from graphbench.cli.show import verification
 from graphbench.core.errors import StoreError
-from graphbench.data.source_choice import sourced_card
+from graphbench.data.components.source_choice import sourced_card
 from graphbench.verification import verify
 
 from .test_official import PEOPLE, cells, write

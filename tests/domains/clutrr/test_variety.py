@@ -7,7 +7,7 @@ import pytest
 
 from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains import clutrr
 from graphbench.domains.clutrr.relations import WORDS
 from graphbench.domains.clutrr.templates import templates_of

@@ -13,7 +13,7 @@ import json, sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from graphbench import card
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.co.solving import SOLVERS
 
 def compiled():

@@ -10,10 +10,10 @@ import pytest
 
 import graphbench
 from graphbench.catalog.names import catalog, list_datasets
-from graphbench.data.domain import find_generator
-from graphbench.data.generation import draw_samples
-from graphbench.data.labels import labeller_of
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator
+from graphbench.data.store.labels import labeller_of
 from graphbench.domains.co.labellers import LABELLERS
 from graphbench.domains.co.solving import SOLVERS
 from graphbench.verification import check_card

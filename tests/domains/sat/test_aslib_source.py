@@ -11,16 +11,16 @@ import pytest
 import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import CardError, FormulaError, StoreError
-from graphbench.data.generation import ensure_split
-from graphbench.data.shards import stored_samples
-from graphbench.data.source_choice import source_with_protocol
+from graphbench.data.build.generation import ensure_split
+from graphbench.data.components.source_choice import source_with_protocol
+from graphbench.data.store.shards import stored_samples
 from graphbench.domains.sat import Cnf
 from graphbench.domains.sat.aslib_files import write_scenario
 from graphbench.domains.sat.aslib_source import split_rows
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.scenario_samples import output_names
 from graphbench.domains.sat.scenarios import Scenario
-from graphbench.evaluation.selection import closed_gap
+from graphbench.tasks.select.evaluator import closed_gap
 from graphbench.training.config import list_configs, load_config
 
 

@@ -10,8 +10,8 @@ import pytest
 import graphbench
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, StoreError
-from graphbench.data.export import export_samples, find_exporter
-from graphbench.data.samples import Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.export import export_samples, find_exporter
 from graphbench.domains.sat import Cnf, read_dimacs
 from graphbench.domains.sat.aslib_files import read_scenario
 from graphbench.domains.sat.exporters import scenario_of

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, GenerationError, SolverError
-from graphbench.data.domain import find_generator, find_labeller
-from graphbench.data.generation import draw_samples
-from graphbench.data.samples import Samples
-from graphbench.data.shards import stored_samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.components.domain import find_generator, find_labeller
+from graphbench.data.store.shards import stored_samples
 from graphbench.domains.sat import Cnf, graph
 from graphbench.domains.sat.feature_groups import FEATURE_GROUPS, SOLVED, features
 from graphbench.domains.sat.feature_labellers import columns_of

@@ -10,7 +10,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import FormulaError, StoreError
-from graphbench.data.shards import stored_samples
+from graphbench.data.store.shards import stored_samples
 from graphbench.domains.sat import Cnf
 from graphbench.domains.sat.dimacs import read_dimacs
 from graphbench.domains.sat.formula_files import (
@@ -53,7 +53,7 @@ def test_sub_folders_are_splits(splits_folder, tmp_path):
     card = loader._cards["sat/small"].graphs
     assert {name: spec.count for name, spec in card.all_splits.items()} == {"train": 4, "val": 1, "test": 2, "far": 1}
     assert card.protocol == "files" and "family" not in {f.name for f in card.features}
-    from graphbench.data.generation import ensure_split
+    from graphbench.data.build.generation import ensure_split
 
     stored = stored_samples(card, ensure_split(card, "train", tmp_path / "root", workers=1))
     assert stored.values["name"].strings() == ["a.cnf.gz", "b.cnf", "c.cnf.xz", "d.cnf.bz2"]

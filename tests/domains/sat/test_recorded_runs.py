@@ -8,9 +8,9 @@ import pytest
 
 from graphbench import card
 from graphbench.core.errors import StoreError
-from graphbench.data.label_export import import_tables
-from graphbench.data.label_tables import LabelTable, read_tables, table_head, write_tables
-from graphbench.data.labels import labeller_of
+from graphbench.data.build.label_export import import_tables
+from graphbench.data.build.label_tables import LabelTable, read_tables, table_head, write_tables
+from graphbench.data.store.labels import labeller_of
 
 KEY = "0123456789abcdef" * 2
 CUTOFF = 2_000_000_000

@@ -10,8 +10,8 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import CardError, GraphBenchError
-from graphbench.data.generation import draw_samples
-from graphbench.data.limits import apply_limit
+from graphbench.data.build.generation import draw_samples
+from graphbench.data.build.limits import apply_limit
 from graphbench.domains.social import Interactions, end_of_day, simulate, simulator
 from graphbench.domains.social.calibration import Calibration
 from graphbench.domains.social.checks import check_snapshot

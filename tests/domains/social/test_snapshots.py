@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import graphbench
 from graphbench.core.errors import ArgumentError
-from graphbench.data.domain import find_generator
+from graphbench.data.components.domain import find_generator
 from graphbench.domains.social import Contents, Interactions, Posts, end_of_day, read_snapshot, snapshot
 from graphbench.domains.social.snapshots import snapshot_of_parts
 

@@ -102,7 +102,7 @@ def test_the_simulation_resembles_it(fields):
 
 def test_persistence_of_twelve_hours_is_worse_than_that_of_table_19(fields, messages):
     """Two to four times: the table's persistence looks like that of six hours."""
-    from graphbench.reports.published import published
+    from graphbench.records.published import published
 
     table = {s.metric: s.value for s in published("weather/era5_64x32") if s.model == "persistence"}
     for name, level in (("temperature", 850), ("geopotential", 500)):

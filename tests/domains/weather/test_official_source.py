@@ -11,7 +11,7 @@ import pytest
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import MissingDependency, StoreError
-from graphbench.data.export import export_samples, find_exporter
+from graphbench.data.components.export import export_samples, find_exporter
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
 from graphbench.domains.weather.chunk_files import names_of_codecs
 from graphbench.domains.weather.zarr_files import open_store, write_store
@@ -265,8 +265,8 @@ def test_files_that_change_are_noticed(card, folder, recorded, tmp_path):
 
 
 def test_an_interrupted_build_goes_on_where_it_stopped(card, folder, tmp_path, monkeypatch):
-    from graphbench.data.generation import ensure_split
-    from graphbench.data.source_choice import sourced_card
+    from graphbench.data.build.generation import ensure_split
+    from graphbench.data.components.source_choice import sourced_card
     from graphbench.domains.weather import zarr_files
 
     own, read = sourced_card(card, "official", folder), []

@@ -8,7 +8,7 @@ import torch
 
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import StoreError
-from graphbench.data.torch_files import read_torch_file
+from graphbench.data.sources.torch_files import read_torch_file
 from graphbench.domains.weather import CHANNELS, LEVELS, public_tensors
 from graphbench.domains.weather.official_source import content_of, stores_of
 from graphbench.loader import Loader

@@ -9,7 +9,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import CardError, MissingDependency
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.weather import generators
 from graphbench.domains.weather.checks import check_states
 from graphbench.domains.weather.generators import GENERATORS, states_as_samples

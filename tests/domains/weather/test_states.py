@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphbench
-from graphbench.data.generation import draw_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.domains.weather import CHANNELS
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import states_as_samples
@@ -83,7 +83,7 @@ def test_the_recorded_states_are_those_of_the_card(recorded):
     states, hours = recorded
     card = graphbench.card("weather/sim_t21")
     drawn = draw_samples(card.graphs, "train", np.arange(2))
-    from graphbench.data.packing import unpacked
+    from graphbench.data.arrays.quantisation import unpacked
 
     cube = np.moveaxis(unpacked(card, drawn).values["state"].reshape(2, 64, 32, 83), -1, 1)
     coarse = regrid(cube, (grid_longitudes(64), grid_latitudes(32)), (grid_longitudes(32), grid_latitudes(16)))

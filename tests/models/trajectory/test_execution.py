@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch
 from graphbench.models.base import TaskFeatures
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.model import TrajectoryModel

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from graphbench import card
 from graphbench.catalog.features import Feature, Kind, Location, Stage
-from graphbench.data.generation import draw_samples
-from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.models.base import TaskFeatures
 from graphbench.models.losses import trace_loss_weights, trace_losses
 from graphbench.models.trajectory.config import TrajectoryModelConfig

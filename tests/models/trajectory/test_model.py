@@ -7,8 +7,8 @@ import torch
 from graphbench import card
 from graphbench.catalog.features import Kind, Location, Stage
 from graphbench.core.errors import ConfigError, UnknownModel
-from graphbench.data.generation import draw_samples
-from graphbench.data.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch, batch_of_samples
+from graphbench.data.build.generation import draw_samples
 from graphbench.models.base import TaskFeatures
 from graphbench.models.processors import processor_names
 from graphbench.models.trajectory.config import TrajectoryModelConfig

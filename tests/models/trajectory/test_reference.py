@@ -16,7 +16,7 @@ from safetensors.torch import load
 
 from graphbench import card
 from graphbench.catalog.features import Kind, Stage
-from graphbench.data.trajectory_batch import TrajectoryBatch
+from graphbench.data.batches.trajectory_batch import TrajectoryBatch
 from graphbench.models.base import TaskFeatures
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.model import TrajectoryModel

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import graphbench
 from graphbench.catalog.sections import MeasuredTask
 from graphbench.evaluation.references import SampleSet
-from graphbench.evaluation.results import Budget
-from graphbench.reports.leaderboard import leaderboard_of, texts
-from graphbench.reports.leaderboard.aggregation import normalised
-from graphbench.reports.leaderboard.references import anchors
+from graphbench.leaderboard import leaderboard_of, texts
+from graphbench.leaderboard.aggregation import normalised
+from graphbench.leaderboard.references import anchors
+from graphbench.records.results import Budget
 
 from .conftest import bootstrapped, make_record
 

@@ -6,8 +6,8 @@ from scipy import stats
 
 from graphbench.catalog.features import parse_features
 from graphbench.evaluation.evaluator import FeatureEvaluator
-from graphbench.evaluation.results import Budget
-from graphbench.reports.leaderboard.boards import graphs_scored, tables_of
+from graphbench.leaderboard.boards import graphs_scored, tables_of
+from graphbench.records.results import Budget
 
 from .conftest import bootstrapped, make_record
 

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from graphbench.core.errors import ResultError
-from graphbench.evaluation.results import Budget, load_records
-from graphbench.reports.leaderboard import best, build_leaderboard, leaderboard_of, to_json
-from graphbench.reports.leaderboard.pictures import scale_of
+from graphbench.leaderboard import best, build_leaderboard, leaderboard_of, to_json
+from graphbench.leaderboard.pictures import scale_of
+from graphbench.records.results import Budget, load_records
 from graphbench.reports.pages import markdown_safe
 
 from ..parsed_page import ParsedPage

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphbench.reports.leaderboard.statistics import (
+from graphbench.leaderboard.statistics import (
     ALPHA,
     Sample,
     clearest_look,
@@ -185,7 +185,7 @@ def test_both_sources_of_chance_count():
 
 def mst_easy(*seeds):
     """Return the two models of the finding: three seeds of one, some seeds of the other, with their replicates."""
-    from graphbench.evaluation.results import load_records
+    from graphbench.records.results import load_records
 
     stored = load_records("algoreas/mst_easy")
     models = []

@@ -13,8 +13,8 @@ import yaml
 
 import graphbench
 from graphbench.catalog import resources
-from graphbench.evaluation.results import RunRecord, _digest, save_record
-from graphbench.reports.submissions import SubmissionReport, check_submission
+from graphbench.leaderboard.submissions import SubmissionReport, check_submission
+from graphbench.records.results import RunRecord, _digest, save_record
 
 from ...conftest import FAMILY, LABELLED, MIS
 

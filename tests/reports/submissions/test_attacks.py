@@ -16,12 +16,12 @@ import yaml
 
 import graphbench
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation.results import load_records
+from graphbench.leaderboard.submissions import Verdict, check_submission
+from graphbench.leaderboard.submissions import folder as folders
+from graphbench.leaderboard.submissions import predictions as limits
+from graphbench.leaderboard.submissions.records import smaller_than_full
+from graphbench.records.results import load_records
 from graphbench.reports.report import build_report
-from graphbench.reports.submissions import Verdict, check_submission
-from graphbench.reports.submissions import folder as folders
-from graphbench.reports.submissions import predictions as limits
-from graphbench.reports.submissions.records import smaller_than_full
 from graphbench.tasks.files import read_texts
 
 from .conftest import SETS, TREES, describe, edited, noisy, place_of, predict, record_of, saved, told
@@ -670,7 +670,7 @@ def test_a_column_of_predictions_is_scored_as_its_numbers_or_refused_by_its_shap
 
 
 def test_scores_below_the_best_trivial_predictor_are_remarked_on(folder, check, targets, monkeypatch):
-    from graphbench.reports.submissions import groups
+    from graphbench.leaderboard.submissions import groups
 
     monkeypatch.setattr(groups, "best_floor", lambda *_, **__: ("all_positive", 0.75))
     np.savez(place_of(folder) / "test.npz", y_pred=~targets("test"))

@@ -10,9 +10,9 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import ResultError, UnknownDataset
-from graphbench.evaluation.results import RunRecord, load_records, read_record, save_record
-from graphbench.reports.submissions import Verdict, check_submission, start_submission
-from graphbench.reports.submissions.description import read_description
+from graphbench.leaderboard.submissions import Verdict, check_submission, start_submission
+from graphbench.leaderboard.submissions.description import read_description
+from graphbench.records.results import RunRecord, load_records, read_record, save_record
 
 from .conftest import (
     SETS,
@@ -79,7 +79,7 @@ def test_records_beside_predictions_must_agree_with_them(folder, targets, check)
 
 
 def test_replicates_beside_predictions_must_agree_with_them(folder, targets, check, monkeypatch):
-    monkeypatch.setattr("graphbench.evaluation.metrics.tally.LEAST_SAMPLES", 1)
+    monkeypatch.setattr("graphbench.evaluation.metrics.bootstrap.LEAST_SAMPLES", 1)
     predict(folder, targets, seeds=range(1))
     check(records=folder / "records")
     (path,) = (folder / "records").rglob("*.json")
@@ -180,7 +180,7 @@ def test_a_record_whose_data_are_elsewhere_is_refused_until_they_are_generated(f
 
 
 def test_a_full_budget_has_as_many_samples_as_published_ones(folder, root, check, monkeypatch):
-    monkeypatch.setattr("graphbench.reports.published.published", lambda address: [address])
+    monkeypatch.setattr("graphbench.records.published.published", lambda address: [address])
     monkeypatch.setattr("graphbench.training.config.published_samples", lambda domain, family: 801)
     record = record_of(root, steps=100, batch_size=8)
     for small, accepted in ((False, False), (True, True), (None, True)):

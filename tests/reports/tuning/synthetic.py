@@ -6,7 +6,7 @@ from math import log10
 
 import numpy as np
 
-from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.trial import Status, Trial
 
 BUDGETS = (27, 81, 243, 729)
 SPACE = {

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from graphbench.catalog.names import catalog
-from graphbench.reports.published import published
-from graphbench.reports.tuning.expected import below_floor_text, expected_grid, expected_notes, expected_of
-from graphbench.reports.tuning.history import History
-from graphbench.reports.tuning.plots import best_figure
-from graphbench.reports.tuning.report import incumbent_text, write_report
-from graphbench.reports.tuning.sentences import summary, warnings_of
+from graphbench.records.published import published
+from graphbench.tuning.history import History
+from graphbench.tuning.report.expected import below_floor_text, expected_grid, expected_notes, expected_of
+from graphbench.tuning.report.plots import best_figure
+from graphbench.tuning.report.report import incumbent_text, write_report
+from graphbench.tuning.report.sentences import summary, warnings_of
 
 from .synthetic import make_result, make_trials
 

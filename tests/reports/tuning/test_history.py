@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from graphbench.core.errors import TuningError
-from graphbench.reports.tuning.history import History
-from graphbench.reports.tuning.parameters import active_codes, read_parameters, short_names, value_text
-from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.history import History
+from graphbench.tuning.report.parameters import active_codes, read_parameters, short_names, value_text
 from graphbench.tuning.space import describe, space_from
+from graphbench.tuning.trial import Status, Trial
 
 from .synthetic import CONDITIONS, SPACE, make_result, make_trials
 

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from graphbench.reports.tuning.importance import FEWEST_TRIALS, importance
-from graphbench.reports.tuning.parameters import read_parameters
-from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.report.importance import FEWEST_TRIALS, importance
+from graphbench.tuning.report.parameters import read_parameters
+from graphbench.tuning.trial import Status, Trial
 
 SPACE = {
     "strong": {"type": "float", "range": [1e-4, 1e-1], "log": True, "default": 1e-3},

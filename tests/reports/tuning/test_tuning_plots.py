@@ -6,11 +6,11 @@ import pytest
 from matplotlib.image import imread
 
 from graphbench.reports.plots import INK, PAPER, RED, inline_svg, png_bytes
-from graphbench.reports.tuning.history import History
-from graphbench.reports.tuning.importance import Effect, Importance
-from graphbench.reports.tuning.parallel import parallel_figure
-from graphbench.reports.tuning.plots import best_figure, blend, budget_figure, distinct_texts, importance_figure
-from graphbench.reports.tuning.trials import Status, Trial
+from graphbench.tuning.history import History
+from graphbench.tuning.report.importance import Effect, Importance
+from graphbench.tuning.report.parallel import parallel_figure
+from graphbench.tuning.report.plots import best_figure, blend, budget_figure, distinct_texts, importance_figure
+from graphbench.tuning.trial import Status, Trial
 
 from .synthetic import make_result, make_trials
 

@@ -6,15 +6,15 @@ import pytest
 import yaml
 
 from graphbench.core.errors import TuningError
-from graphbench.reports.tuning.history import History
-from graphbench.reports.tuning.importance import Importance
-from graphbench.reports.tuning.report import incumbent_text, train_command, write_report
-from graphbench.reports.tuning.sentences import comparison_text, importance_notes, search_text, unreached_text
-from graphbench.reports.tuning.tables import best_grid, incumbent_grid, provenance_grid
-from graphbench.reports.tuning.trials import Status, Trial
 from graphbench.training.config import load_config
+from graphbench.tuning.history import History
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.records import largest_budget
+from graphbench.tuning.report.importance import Importance
+from graphbench.tuning.report.report import incumbent_text, train_command, write_report
+from graphbench.tuning.report.sentences import comparison_text, importance_notes, search_text, unreached_text
+from graphbench.tuning.report.tables import best_grid, incumbent_grid, provenance_grid
+from graphbench.tuning.trial import Status, Trial
 
 from ..parsed_page import ParsedPage
 from .synthetic import BUDGETS, DEFAULT, make_result, make_trials

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphbench.data.samples import Generator, Samples
-from graphbench.data.seeds import sample_generator
+from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.seeds import sample_generator
 
 
 class TriangleParameters(BaseModel):

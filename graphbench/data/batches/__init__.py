@@ -1,0 +1,1 @@
+"""Splits as users see them, and the batches that models read."""

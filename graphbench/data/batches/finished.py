@@ -1,0 +1,30 @@
+"""Splits that lie on this machine already, for callers that must not generate any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphbench.catalog.cards import Card
+from graphbench.data.batches.dataset import GraphDataset
+from graphbench.data.store.files import default_root
+from graphbench.data.store.layout import dataset_folder, find_file, label_folder
+
+
+def finished_split(card: Card, split: str, root: str | Path | None = None) -> GraphDataset | None:
+    """Return a whole split with the labels of the card's task; None if a file of it is not on this machine.
+
+    Args:
+        card: The card.
+        split: Name of the split.
+        root: Folder of the datasets; None for the default one.
+
+    Raises:
+        StoreError: If a file was made by other code or cannot be read.
+    """
+    place = default_root() if root is None else Path(root).expanduser()
+    count = card.split(split).count
+    folder = dataset_folder(card, place)
+    name = find_file(card.graphs, split, count, folder)
+    if name is None or not all(find_file(layer, split, count, label_folder(layer, folder)) for layer in card.layers):
+        return None
+    return GraphDataset(card, split, folder / name)

@@ -1,0 +1,1 @@
+"""Generation of splits and of labels, by any number of workers, into finished files."""

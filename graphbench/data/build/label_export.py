@@ -1,0 +1,143 @@
+"""Export recorded outcomes of labels as tables, and import them for other machines and datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.names import catalog
+from graphbench.core.errors import GraphBenchError, StoreError
+from graphbench.core.validation import explain
+from graphbench.data.arrays.samples import Labeller, Samples
+from graphbench.data.build.label_tables import (
+    FOLDER,
+    LabelTable,
+    add_to_folder,
+    find_tables,
+    first_outcome,
+    read_tables,
+    table_head,
+)
+from graphbench.data.components.domain import find_labeller
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.labels import labeller_of
+from graphbench.data.store.layout import dataset_folder, label_folder, library_versions
+from graphbench.data.store.shards import stored_samples
+
+
+def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | None = None) -> tuple[LabelTable, ...]:
+    """Return the outcomes of all labels of datasets that are on this machine, one table per labeller and effort.
+
+    Args:
+        cards: The datasets; of one with tasks, the labels of its task.
+        root: Folder of all datasets.
+        splits: The splits; None for all that are there.
+
+    Raises:
+        StoreError: If no labels of these datasets with recorded outcomes are there.
+    """
+    found: dict[str, LabelTable] = {}
+    addresses = []
+    for card in cards:
+        addresses.append(card.address)
+        for layer in card.layers:
+            if labeller_of(layer).recorded is None:
+                continue
+            for table in _tables_of(layer, dataset_folder(card, root), splits or tuple(card.all_splits)):
+                name = table.head.name
+                found[name] = found[name].with_rows(table) if name in found else table
+    if not found:
+        raise StoreError(
+            f"{root} holds no labels of {', '.join(addresses)} whose outcomes are recorded; "
+            "`graphbench generate` makes them"
+        )
+    return tuple(found.values())
+
+
+def _tables_of(card: Card, folder: Path, splits: Sequence[str]) -> Iterable[LabelTable]:
+    labeller, own = labeller_of(card), label_folder(card, folder)
+    files, graphs = Manifest(own).read()["files"], Manifest(folder).read()["files"]
+    for name, facts in files.items():
+        split = facts.get("split")
+        if split not in splits or name not in graphs:
+            continue
+        drawn = stored_samples(card.graphs, folder / name)
+        rows = {_key(labeller, card, drawn, int(i)): tuple(row) for i, row in facts.get("outcomes", {}).items()}
+        yield LabelTable(
+            table_head(labeller, labeller.parse(card, split), {"libraries": dict(library_versions())}), rows
+        )
+
+
+def _key(labeller: Labeller, card: Card, graphs: Samples, index: int) -> str:
+    assert labeller.recorded is not None
+    return labeller.recorded.key(graphs.part(card.graphs, index, index + 1))
+
+
+def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
+    """Add the tables of a file to those that labels are read from; return labeller, new outcomes and file of each.
+
+    Of each table ``datasets`` holds the addresses whose labels it serves. An outcome that is there already stays. All
+    tables are checked before the first is added.
+
+    Raises:
+        StoreError: If the file holds no tables, a table is of no labeller with recorded outcomes or of another version,
+            an outcome is not possible or gives another label than the one that is known, or the folder cannot be
+            written.
+    """
+    tables = read_tables(path)
+    for table in tables:
+        _require_possible(table, path, root)
+    found = []
+    for table in tables:
+        place = root / FOLDER / table.head.name
+        known = set(read_tables(place)[0].rows) if place.is_file() else set()
+        new = len(set(table.rows) - known)
+        file, datasets = add_to_folder(table, root / FOLDER), _served(table)
+        found.append({"labeller": table.head.labeller, "new": new, "file": str(file), "datasets": datasets})
+    return found
+
+
+def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
+    """Refuse a table that the labeller cannot have written, or that contradicts those that are known."""
+    head, where = table.head, f"{path}, table of {table.head.labeller}"
+    try:
+        labeller = find_labeller(head.labeller)
+        effort = labeller.effort.model_validate(head.effort)
+    except ValidationError as error:
+        raise StoreError(f"{where}: {explain(error, labeller.effort)}") from error
+    except GraphBenchError as error:
+        raise StoreError(f"{where}: {error}") from error
+    recorded = labeller.recorded
+    if recorded is None:
+        raise StoreError(f"{where}: no labels of this labeller are recorded")
+    if (head.version, head.columns) != (labeller.version, recorded.columns):
+        own = f"version {labeller.version} with {', '.join(recorded.columns)}"
+        raise StoreError(f"{where}: it is of version {head.version} with {', '.join(head.columns)}, not of {own}")
+    known = find_tables(labeller, effort, root)
+    for key, row in table.rows.items():
+        outcome = dict(zip(head.columns, row, strict=True))
+        if problem := recorded.problem(effort, key, outcome):
+            raise StoreError(f"{where}, key {key}: {problem}")
+        other = first_outcome(known, key)
+        if other is not None and recorded.label(effort, other) != recorded.label(effort, outcome):
+            raise StoreError(
+                f"{where}, key {key}: the outcome {outcome} contradicts the known one, {other}; the same program "
+                "gives both labels, so one is wrong: compute the label again to find out which"
+            )
+
+
+def _served(table: LabelTable) -> list[str]:
+    """Return the addresses of the datasets one of whose labellers reads a table."""
+    cards = [card.with_task(task) for card in catalog().cards.values() for task in card.tasks]
+    return [card.address for card in cards if any(_reads(layer, table) for layer in card.layers)]
+
+
+def _reads(layer: Card, table: LabelTable) -> bool:
+    labeller = labeller_of(layer)
+    if labeller.name != table.head.labeller:
+        return False
+    return any(table_head(labeller, labeller.parse(layer, split)).name == table.head.name for split in layer.all_splits)

@@ -1,0 +1,41 @@
+"""Datasets written in the formats of other tools, by the exporters that domains register."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import ArgumentError, StoreError
+from graphbench.core.files import clear_errors
+from graphbench.core.suggestions import closest
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.domain import find_domain
+from graphbench.data.components.exporters import Exporter
+
+
+def find_exporter(card: Card, name: str) -> Exporter:
+    """Return the exporter of a dataset's domain with a name, such as ``cnf``.
+
+    Raises:
+        ArgumentError: If there is none.
+    """
+    known: Mapping[str, Exporter] = find_domain(card.domain).parts("exporter")
+    if name not in known:
+        listed = "; ".join(f"{short!r}: {exporter.about}" for short, exporter in known.items())
+        there = f"there are {listed}" if known else f"the domain {card.domain} has none"
+        raise ArgumentError(f"format {name!r} is unknown for {card.address}{closest(name, known)} ({there})")
+    return known[name]
+
+
+def export_samples(exporter: Exporter, card: Card, splits: Mapping[str, Samples], folder: Path) -> Sequence[Path]:
+    """Write the samples of splits to a folder, which must be new or empty; return what was written.
+
+    Raises:
+        StoreError: If the folder holds files, or cannot be written.
+        ArgumentError: If the format cannot hold the dataset.
+    """
+    with clear_errors(folder, "write", "choose another folder"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise StoreError(f"{folder} is there already and not empty; give a new folder, so that no files mix")
+    return exporter.write(card, splits, folder)

@@ -1,0 +1,81 @@
+"""Judges: the functions of a domain that read whole structures, given as answers to samples, and score each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Location
+
+if TYPE_CHECKING:
+    from graphbench.data.arrays.samples import Samples
+
+Array = NDArray[Any]
+
+NODES, EDGES, EDGE_INDEX = "num_nodes", "num_edges", "edge_index"
+"""The fields that graphs given as flat arrays have beside those of the domain: int64 ``[S]``, int64 ``[S]`` and
+integers ``[2, E]``, whose nodes count within each graph. A graph that is missing has no node."""
+MOST_PER_GRAPH = 2**31 - 1
+"""Most nodes, and most edges, of one graph that is given as flat arrays: sums over graphs then fit into int64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What a judge says of the answers to some samples.
+
+    Attributes:
+        values: Metric -> value of every answer, float64 ``[S]``; the metric is their mean. nan where an answer does not
+            count, such as the size of one that is wrong.
+        reasons: integers ``[S]``, why an answer is wrong, by its place in :attr:`texts`; 0 for a right one.
+        texts: The reasons in words; the first is that of right answers, and empty.
+        groups: The part of the samples to which each belongs, ``[S]``, whose scores stand beside the whole; empty where
+            there are no parts.
+        details: Number of an answer -> what is wrong with it, of answers that cannot be read.
+    """
+
+    values: Mapping[str, NDArray[np.float64]]
+    reasons: NDArray[Any]
+    texts: Sequence[str]
+    groups: Sequence[str] = ()
+    details: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge of answers.
+
+    Answers come in any of these forms: a sequence with one item per sample, each a mapping with the arrays of one graph
+    (:data:`EDGE_INDEX` and fields of the domain), the content of a file (bytes), a path, an object of the domain, or
+    None where there is no answer; a mapping with the flat arrays of all graphs (:data:`NODES`, :data:`EDGES`,
+    :data:`EDGE_INDEX` and fields of the domain); or an object of the domain that holds all answers.
+
+    Attributes:
+        name: ``<domain>.<name>``, as cards write it.
+        answers: What answers are called, in the plural.
+        forms: The forms that an answer may have, in words.
+        graph_fields: Field of the graph of an answer -> whether it belongs to nodes or edges.
+        fields: The features of samples that it reads: texts as sequences of strings, others as arrays ``[S]``.
+        metrics: The metrics whose values it gives.
+        endings: Endings of the names of files that hold one answer.
+        judge: ``(fields, answers) -> judgement``. A wrong or malformed answer is counted; it raises no error. Raises a
+            ``GraphBenchError`` if there are not as many answers as samples, or a sample cannot be judged.
+        arrays: ``answers -> flat arrays`` of all graphs, which :attr:`judge` takes.
+        floors: ``samples -> {name: answers}``, those of trivial programs.
+        solvers: ``samples -> {name: answers}``, those of reference programs.
+    """
+
+    name: str
+    answers: str
+    forms: str
+    graph_fields: Mapping[str, Location]
+    fields: tuple[str, ...]
+    metrics: tuple[str, ...]
+    endings: tuple[str, ...]
+    judge: Callable[[Mapping[str, Any], Any], Judgement]
+    arrays: Callable[[Any], Mapping[str, Array]]
+    floors: Callable[[Samples], Mapping[str, Any]] = field(default=lambda samples: {})
+    solvers: Callable[[Samples], Mapping[str, Any]] = field(default=lambda samples: {})

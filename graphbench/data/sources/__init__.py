@@ -1,0 +1,1 @@
+"""Downloads, and readers of the formats of published files."""

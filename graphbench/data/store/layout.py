@@ -1,0 +1,132 @@
+"""The paths of the files of a dataset, and the content of their manifests.
+
+``<root>/<domain>/<name>/v<version>-<fingerprint>/<split>.h5`` holds graphs. Costly labels are in one subfolder per
+labeller, ``labels-<labeller>-<fingerprint>/<split>.h5``; tasks with the same labeller share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from graphbench.catalog.cards import Card, draw_suffix
+from graphbench.core.errors import StoreError
+from graphbench.core.files import is_file
+from graphbench.data.components.domain import find_generator, view_of
+from graphbench.data.store.files import Manifest
+from graphbench.data.store.labels import labeller_of
+
+
+def dataset_folder(card: Card, root: Path) -> Path:
+    """Return ``<root>/<domain>/<name>/v<version>-<fingerprint>``; the fingerprint includes the draw."""
+    fingerprint = find_generator(card.generator).fingerprint(card)
+    return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
+
+
+def label_folder(card: Card, folder: Path) -> Path:
+    """Return the folder of one labeller's labels within that of its graphs: ``labels-<labeller>-<fingerprint>``."""
+    labeller = labeller_of(card)
+    return folder / f"labels-{labeller.name.split('.')[1]}-{card.label_fingerprint(labeller.version)}"
+
+
+def data_fingerprint(card: Card, folder: Path | None = None) -> str:
+    """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, draw and view."""
+    graphs = folder if folder is not None else dataset_folder(card, Path())
+    draw = draw_suffix(card.data_seed)
+    labels = (f"+{label_folder(layer, graphs).name}" for layer in card.layers)
+    view = view_of(card)
+    viewed = "" if view is None else f"@{card.view}-{view.version}"
+    return "".join((graphs.name.removesuffix(draw), *labels, draw, viewed))
+
+
+def work_folder(folder: Path, split: str) -> Path:
+    """Return the folder that holds the shards of an unfinished build."""
+    return folder / f".build-{split}"
+
+
+def file_name(split: str, count: int, full: int) -> str:
+    """Return the file name of a split, complete or its first ``count`` samples."""
+    return f"{split}.h5" if count == full else f"{split}-first{count}.h5"
+
+
+def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
+    """Return the smallest finished file that holds at least ``count`` samples of a split, or None."""
+    finished = [
+        (facts["count"], name)
+        for name, facts in Manifest(folder).read()["files"].items()
+        if facts.get("split") == split and facts["count"] >= count and is_file(folder / name)
+    ]
+    return min(finished)[1] if finished else None
+
+
+def require_data_of(card: Card, folder: Path, expected: Mapping[str, Any] | None = None) -> None:
+    """Refuse a folder whose manifest describes other data than a card: another dataset, version, draw or fingerprint.
+
+    Keys that an older manifest lacks are not compared.
+
+    Args:
+        card: The card of stored graphs, or of one labeller (``Card.layers``).
+        folder: The folder of the graphs, or of the labels.
+        expected: Further entries that the manifest must have, from :func:`about_graphs` or :func:`about_labels`.
+
+    Raises:
+        StoreError: If an entry differs; the message names both values and the folder.
+    """
+    manifest = Manifest(folder).read()
+    if "id" in manifest and card.layer is None:
+        manifest = {"data_seed": 0, **manifest}
+    wanted = {"id": card.id, "version": card.version, "data_seed": card.data_seed}
+    wanted |= {key: value for key, value in (expected or {}).items() if key == "fingerprint"}
+    differing = [
+        f"{key} {manifest[key]!r}, not {value!r}" for key, value in wanted.items() if manifest.get(key, value) != value
+    ]
+    if differing:
+        raise StoreError(
+            f"{folder} holds other data than {card.address}{draw_suffix(card.data_seed)}: its manifest says "
+            f"{', '.join(differing)}; move the folder away or delete it, and the data will be generated"
+        )
+
+
+def about_graphs(card: Card) -> dict[str, Any]:
+    """Return the description of graphs for their manifest."""
+    generator = find_generator(card.generator)
+    return {
+        "id": card.id,
+        "version": card.version,
+        "fingerprint": generator.fingerprint(card),
+        **({"data_seed": card.data_seed} if card.data_seed else {}),
+        "generator": {"name": generator.name, "version": generator.version},
+        "card": card.model_dump(mode="json", exclude={"measured"}),
+        "libraries": library_versions(),
+    }
+
+
+def about_labels(card: Card) -> dict[str, Any]:
+    """Return the description of one labeller's labels for their manifest."""
+    labeller = labeller_of(card)
+    spec = card.labels[labeller.name]
+    return {
+        "id": card.id,
+        "version": card.version,
+        "fingerprint": card.label_fingerprint(labeller.version),
+        **({"data_seed": card.data_seed} if card.data_seed else {}),
+        "labeller": {"name": labeller.name, "version": labeller.version},
+        "labels": spec.model_dump(mode="json"),
+        "libraries": library_versions(),
+    }
+
+
+@lru_cache(maxsize=1)
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of the libraries used for generation."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("graphbench", "numpy", "numba", "h5py"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,145 @@
+"""The files of an open split: that of its graphs, and one of labels for every labeller of its task."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.cards import Card
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.errors import StoreError
+from graphbench.data.arrays.hashing import samples_hash
+from graphbench.data.arrays.texts import stored_names_of
+from graphbench.data.store.content import first_graphs_hash, labelled_hash
+from graphbench.data.store.files import MANIFEST, Manifest, map_arrays
+from graphbench.data.store.labels import has_edge_labels
+from graphbench.data.store.layout import find_file, label_folder, require_data_of
+from graphbench.data.store.shards import arrays_of_split
+
+_LOG = logging.getLogger(__name__)
+_NAMED = 5  # graphs that a message names
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[Path, ...]:
+    """Return the files with the labels of a split's first graphs, one per labeller of the task.
+
+    Raises:
+        StoreError: If labels are missing.
+    """
+    require_data_of(card.graphs, path.parent)
+    if not card.labellers:
+        return ()
+    count = _count(arrays_of_split(card.graphs, path), limit)
+    return tuple(_find_labels(layer, split, path, count) for layer in card.layers)
+
+
+def _find_labels(card: Card, split: str, path: Path, count: int) -> Path:
+    folder = label_folder(card, path.parent)
+    require_data_of(card, folder)
+    name = find_file(card, split, count, folder)
+    if name is None:
+        raise StoreError(
+            f"{folder} lacks the labels of the first {count:,} graphs of {split}; "
+            f"`graphbench generate {card.address}` makes them, or use fewer with limit"
+        )
+    return folder / name
+
+
+def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int | None) -> tuple[int, Arrays]:
+    """Return the number of graphs used, and all arrays, memory-mapped.
+
+    Raises:
+        StoreError: If an array is missing, or the labels belong to other graphs.
+    """
+    arrays = arrays_of_split(card.graphs, path)
+    count = _count(arrays, limit)
+    found = dict(arrays)
+    for layer, label_path in zip(card.layers, label_paths, strict=True):
+        labels = arrays_of_split(layer.only_labels, label_path)
+        shared = ("node_ptr", "edge_ptr") if has_edge_labels(layer) else ("node_ptr",)
+        if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
+            raise StoreError(
+                f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt"
+            )
+        for feature in layer.label_features:
+            for name in stored_names_of(feature):
+                found[name] = labels[name][_rows_of(feature, name, count)]
+    return count, found
+
+
+def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: int) -> str:
+    """Return the content hash of the first graphs of a split, including labels that are in separate files.
+
+    The files are compared with the checksums and hashes of their manifests, see :meth:`~.store.Manifest.check`.
+
+    Raises:
+        ChecksumMismatch: If a file was changed or damaged since it was built.
+        StoreError: If a file is not recorded in its manifest, or the manifest describes other data.
+    """
+    found = _hash_of_first(card.graphs, path, count)
+    for layer, label_path in zip(card.layers, label_paths, strict=True):
+        found = labelled_hash(found, _hash_of_first(layer.only_labels, label_path, count))
+    return found
+
+
+def check_files(paths: Iterable[Path]) -> None:
+    """Compare files with the checksums of their manifests.
+
+    Raises:
+        ChecksumMismatch: If a file was changed or damaged since it was built.
+        StoreError: If a file is not recorded in its manifest.
+    """
+    for path in paths:
+        Manifest(path.parent).check(path.name)
+
+
+def warn_unlabelled(card: Card, split: str, label_paths: Sequence[Path], failed: NDArray[np.int64]) -> None:
+    """Log a warning about graphs without a label, on which a labeller failed."""
+    if len(failed):
+        _LOG.warning(
+            "%d graphs of %s %s have no label, as the labeller failed on them: %s; %s says why",
+            len(failed),
+            card.address,
+            split,
+            first_numbers(failed),
+            " or ".join(str(path.parent / MANIFEST) for path in label_paths),
+        )
+
+
+def first_numbers(graphs: NDArray[np.int64]) -> str:
+    """Return the first few numbers of graphs as text, e.g. ``3, 17, ...``."""
+    return ", ".join(map(str, graphs[:_NAMED].tolist())) + (", ..." if len(graphs) > _NAMED else "")
+
+
+def _rows_of(feature: Feature, name: str, count: int) -> slice:
+    """Return the rows of an array of labels that belong to the first graphs, as files may hold labels of more."""
+    if feature.location is not Location.GRAPH:
+        return slice(None)
+    if feature.kind is Kind.TEXT:  # the characters of all texts, and one offset more than there are texts
+        return slice(None) if name == feature.name else slice(count + 1)
+    return slice(count)
+
+
+def _count(arrays: Arrays, limit: int | None) -> int:
+    count = len(arrays["node_ptr"]) - 1
+    return count if limit is None else min(limit, count)
+
+
+def _hash_of_first(card: Card, path: Path, count: int) -> str:
+    require_data_of(card, path.parent)
+    arrays = map_arrays(path)
+    if count < _count(arrays, None):
+        Manifest(path.parent).check(path.name)
+        return first_graphs_hash(card, arrays, count)
+    return str(Manifest(path.parent).check(path.name, content=_stored_hash)["content"])
+
+
+def _stored_hash(path: Path) -> str:
+    return samples_hash(map_arrays(path))

@@ -1,0 +1,187 @@
+"""Metrics of predicted features: how each is computed from sums that stream."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Kind
+from graphbench.core.errors import EvaluationError
+from graphbench.evaluation.metrics.accumulators import (
+    BinaryCounts,
+    Confusion,
+    ErrorSums,
+    GraphF1Sum,
+    GraphRightCounts,
+    OutputSums,
+    Pairs,
+    RightCounts,
+)
+from graphbench.evaluation.metrics.registry import Metric
+
+_BINARY = frozenset({Kind.MASK, Kind.MASK_ONE})
+_DISCRETE = _BINARY | {Kind.CATEGORICAL, Kind.POINTER, Kind.PERMUTATION}
+_CLASSES = frozenset({Kind.CATEGORICAL})
+_REAL = frozenset({Kind.SCALAR})
+_TEXT = frozenset({Kind.TEXT})
+
+
+def _f1(counts: BinaryCounts) -> float:
+    marked = 2 * counts.true_positive + counts.false_positive + counts.false_negative
+    return _ratio(2 * counts.true_positive, marked)
+
+
+def _precision(counts: BinaryCounts) -> float:
+    return _ratio(counts.true_positive, counts.true_positive + counts.false_positive)
+
+
+def _recall(counts: BinaryCounts) -> float:
+    return _ratio(counts.true_positive, counts.true_positive + counts.false_negative)
+
+
+def _share_right(counts: RightCounts | GraphRightCounts) -> float:
+    return _ratio(counts.right, counts.total)
+
+
+def _output_score(sums: OutputSums) -> float:
+    return sums.value
+
+
+def _graph_f1(sums: GraphF1Sum) -> float:
+    return _ratio(sums.sum, sums.total)
+
+
+def _macro_f1(confusion: Confusion) -> float:
+    counts = confusion.counts
+    marked = counts.sum(axis=0) + counts.sum(axis=1)
+    seen = marked > 0
+    return float(np.mean(2 * np.diag(counts)[seen] / marked[seen]))
+
+
+def _mae(sums: ErrorSums) -> float:
+    return float(sums.absolute.mean() / sums.rows)
+
+
+def _mse(sums: ErrorSums) -> float:
+    return float(sums.squared.mean() / sums.rows)
+
+
+def _rmse(sums: ErrorSums) -> float:
+    return math.sqrt(_mse(sums))
+
+
+def _rse(sums: ErrorSums) -> float:
+    _refuse_constant_targets("rse", sums.lowest, sums.highest)
+    return float(np.mean(sums.squared / sums.deviation))
+
+
+def _r2(sums: ErrorSums) -> float:
+    _refuse_constant_targets("r2", sums.lowest, sums.highest)
+    return float(np.mean(1.0 - sums.squared / sums.deviation))
+
+
+def _spearman(pairs: Pairs) -> float:
+    truth, predicted = pairs.truth, pairs.predicted
+    _refuse_constant_targets("spearman", truth.min(axis=0), truth.max(axis=0))
+    columns = [_correlation(_ranks(truth[:, j]), _ranks(predicted[:, j])) for j in range(truth.shape[1])]
+    return float(np.mean(columns))
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _refuse_constant_targets(name: str, lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> None:
+    constant = np.flatnonzero(lowest == highest)
+    if constant.size:
+        column = int(constant[0])
+        raise EvaluationError(
+            f"{name} is undefined: all targets of column {column} equal {lowest[column]:g}; "
+            "score more items or use mae or mse"
+        )
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rank of every value, ties sharing the mean of their places; float64 ``[items]``."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return (last - (count - 1) / 2.0)[place]
+
+
+def _correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    a, b = first - first.mean(), second - second.mean()
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / scale if scale > 0 else 0.0
+
+
+_METRICS = (
+    Metric(
+        "score", True, 0, 1,
+        "Mean over an algorithm's outputs: F1 of masks (1 if nothing is or is predicted positive), share of positions "
+        "predicted exactly of all others; masked positions are left out.",
+        _DISCRETE, OutputSums, _output_score,
+    ),
+    Metric("accuracy", True, 0, 1, "Share of items predicted exactly.", _DISCRETE, RightCounts, _share_right),
+    Metric(
+        "accuracy_per_graph", True, 0, 1, "Share of graphs all of whose items are predicted exactly.",
+        _DISCRETE, GraphRightCounts, _share_right, needs_graphs=True,
+    ),
+    Metric(
+        "f1", True, 0, 1,
+        "F1 of the positive class, pooled over the items of all graphs; 0 if nothing is or is predicted positive.",
+        _BINARY, BinaryCounts, _f1,
+    ),
+    Metric(
+        "f1_per_graph", True, 0, 1,
+        "Mean over graphs of each graph's own F1; a graph with no positives, none predicted, counts 1.",
+        _BINARY, GraphF1Sum, _graph_f1, needs_graphs=True,
+    ),
+    Metric(
+        "precision", True, 0, 1, "Share of the predicted positives that are positive; 0 if none is predicted.",
+        _BINARY, BinaryCounts, _precision,
+    ),
+    Metric(
+        "recall", True, 0, 1, "Share of the positives that are predicted; 0 if there is none.",
+        _BINARY, BinaryCounts, _recall,
+    ),
+    Metric(
+        "macro_f1", True, 0, 1, "Mean of the classes' F1 scores over the classes that occur in targets or predictions.",
+        _CLASSES, Confusion, _macro_f1,
+    ),
+    Metric(
+        "exact_match", True, 0, 1,
+        "Share of texts whose last array-like object is the reference's, character for character.",
+        _TEXT, RightCounts, _share_right,
+    ),
+    Metric("mae", False, 0, math.inf, "Mean absolute error over all values.", _REAL, ErrorSums, _mae),
+    Metric(
+        "mse", False, 0, math.inf,
+        "Mean squared error over all values; of forecasts the sum over variables of that over all levels of each.",
+        _REAL, ErrorSums, _mse, squared=True,
+    ),
+    Metric(
+        "rmse", False, 0, math.inf, "Square root of the mean squared error.", _REAL, ErrorSums, _rmse, squared=True
+    ),
+    Metric(
+        "r2", True, -math.inf, 1,
+        "Coefficient of determination, 1 - RSE, averaged over columns; undefined for constant targets.",
+        _REAL, ErrorSums, _r2, squared=True,
+    ),
+    Metric(
+        "rse", False, 0, math.inf,
+        "Relative squared error: squared errors over squared deviations of the targets from their mean, averaged over "
+        "columns; undefined for constant targets.",
+        _REAL, ErrorSums, _rse, squared=True,
+    ),
+    Metric(
+        "spearman", True, -1, 1,
+        "Spearman's rank correlation, ties sharing their mean rank, averaged over columns; 0 for constant predictions, "
+        "undefined for constant targets.",
+        _REAL, Pairs, _spearman,
+    ),
+)  # fmt: skip
+
+METRICS = {metric.name: metric for metric in _METRICS}
+"""Name -> metric of predicted features."""

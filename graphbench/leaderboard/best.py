@@ -1,0 +1,102 @@
+"""The best score of every dataset, for pages about datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphbench.leaderboard.boards import tables_of
+from graphbench.leaderboard.model import KINDS, TEST, Board, Data, Kind, Reference, Row
+from graphbench.records.results import RunRecord, load_records
+
+
+@dataclass(frozen=True, slots=True)
+class BestScore:
+    """The best model of a dataset's test split, beside what it is compared with.
+
+    Attributes:
+        dataset: Address of the dataset.
+        protocol: Which data was trained on, where a benchmark has several ways.
+        metric: The primary metric.
+        higher_is_better: Its direction.
+        kind: Kind of budget: ``full`` where a model has one, else ``small``, else ``unstated``.
+        data: The samples that were scored.
+        row: The ranked model with the best mean, its interval, rank and cost; of all models where none is ranked.
+        shared: Number of ranked models that may be the best, as far as tests tell; 1 where none is ranked.
+        references: Trivial predictor, solvers and published scores, best first, those on other samples last.
+    """
+
+    dataset: str
+    protocol: str | None
+    metric: str
+    higher_is_better: bool
+    kind: Kind
+    data: Data
+    row: Row
+    shared: int
+    references: tuple[Reference, ...]
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.row.label
+
+    @property
+    def mean(self) -> float:
+        """Its mean score over the seeds."""
+        return self.row.mean
+
+    @property
+    def trivial(self) -> Reference | None:
+        """The best trivial predictor on the model's samples, or None if none was measured on them."""
+        return next((r for r in self.references if r.kind == "trivial" and not r.apart), None)
+
+    @property
+    def solver(self) -> Reference | None:
+        """The best reference solver on the model's samples, or None if none was measured on them."""
+        return next((r for r in self.references if r.kind == "solver" and not r.apart), None)
+
+
+def best(
+    selector: str | Sequence[str] = "*",
+    root: str | Path | None = None,
+    *,
+    records: Iterable[RunRecord] | None = None,
+) -> dict[str, list[BestScore]]:
+    """Return address -> the best score of every protocol, of datasets that have records of the current version.
+
+    Args:
+        selector: A dataset address or glob, or several; ``"*"`` takes all.
+        root: Folder searched for records, at any depth; ``baselines/results`` when None.
+        records: The records themselves, in place of a folder.
+
+    Raises:
+        ResultError: If the folder does not exist or a record in it is malformed.
+    """
+    chosen = load_records(selector, root) if records is None else records
+    boards: dict[tuple[str, str], Board] = {}
+    kinds = list(KINDS)
+    for board in tables_of(chosen).boards:
+        key = board.dataset, board.protocol or ""
+        if board.split == TEST and board.main:
+            other = boards.get(key)
+            if other is None or kinds.index(board.kind) < kinds.index(other.kind):
+                boards[key] = board
+    found: dict[str, list[BestScore]] = {}
+    for (dataset, _), board in boards.items():
+        shared = sum(row.rank == 1 for row in board.rows)
+        leader = next(row for row in board.rows if row.label == board.best)
+        score = BestScore(
+            dataset=dataset,
+            protocol=board.protocol,
+            metric=board.metric,
+            higher_is_better=board.higher_is_better,
+            kind=board.kind,
+            data=board.data,
+            row=leader,
+            shared=max(1, shared),
+            references=board.references,
+        )
+        found.setdefault(dataset, []).append(score)
+    return found

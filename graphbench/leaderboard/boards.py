@@ -1,0 +1,251 @@
+"""Tables of ranked models from run records: which records share a table, and which of them are one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphbench.core.errors import ResultError
+from graphbench.evaluation.metrics import METRICS, Metric
+from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, Replicable
+from graphbench.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, Row, Unranked, kind_of
+from graphbench.leaderboard.references import anchors, references
+from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
+from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
+from graphbench.records.results import RunRecord
+from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
+from graphbench.reports.labels import Labels
+from graphbench.reports.ood import dataset_card, ood_splits
+from graphbench.reports.published_files import card_of_files, is_of_files
+from graphbench.reports.tables import hardware_text
+from graphbench.tasks.registry import task_of
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+_OWN_SETTINGS = "a configuration of one's own"  # in labels of budgets
+Place = tuple[str, str, str, Kind, Data]
+"""What the records of a table have in common: dataset, protocol, split, kind of budget, samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Runs of one model that were scored on the same samples."""
+
+    runs: Aggregate
+    setup_hash: str
+    records: tuple[RunRecord, ...]
+
+
+@dataclass(slots=True)
+class Tables:
+    """Tables, and what means over datasets need beside them.
+
+    Attributes:
+        boards: The tables.
+        cards: Address -> card of the datasets.
+        unknown: Datasets of records that have no card.
+        refused: Records with numbers that cannot be averaged, in words.
+        samples: (unit, kind, label) -> scores, of tables of the test split that count in means.
+    """
+
+    boards: list[Board]
+    cards: dict[str, Card]
+    unknown: list[str]
+    refused: list[str]
+    samples: dict[tuple[str, Kind, str], Sample]
+
+
+def tables_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Tables:
+    """Return the tables of some records; those of datasets without a card, or with absurd numbers, are left out.
+
+    Args:
+        records: The records.
+        cards: Address -> card; the catalogue's where it has none.
+    """
+    tables = Tables([], {}, [], [], {})
+    sound = []
+    for record in records:
+        if problem := absurd_number(record):
+            tables.refused.append(f"{record.dataset}, {record.model}, seed {record.seed}: {problem}")
+        else:
+            sound.append(record)
+    results = aggregate(sound)
+    for dataset in sorted({runs.dataset for runs in results}):
+        try:
+            own = cards[dataset] if cards is not None and dataset in cards else dataset_card(dataset)
+        except ResultError:
+            tables.unknown.append(dataset)
+        else:
+            tables.cards[dataset] = own
+    groups: dict[tuple[str, bool], list[Aggregate]] = {}
+    for runs in results:
+        if runs.dataset in tables.cards:
+            groups.setdefault((runs.dataset, is_of_files(runs)), []).append(runs)
+    for (dataset, of_files), group in sorted(groups.items()):
+        card = tables.cards[dataset]
+        _add_boards(tables, card_of_files(card, group) if of_files else card, group)
+    return tables
+
+
+def _add_boards(tables: Tables, card: Card, results: Sequence[Aggregate]) -> None:
+    places: dict[Place, list[_Entry]] = {}
+    for runs in results:
+        setup = runs.records[0].setup_hash
+        for split in ood_splits(card, [runs]):
+            for data, records in _by_data(runs, card, split).items():
+                place = (runs.dataset, runs.protocol or "", split, kind_of(records[0]), data)
+                places.setdefault(place, []).append(_Entry(runs, setup, tuple(records)))
+    mains = _mains(card, places)
+    splits, kinds = ood_splits(card, results), list(KINDS)
+
+    def order(place: Place) -> tuple[object, ...]:
+        dataset, protocol, split, kind, data = place
+        main = mains.get(place[:4]) == data
+        return dataset, protocol, splits.index(split), kinds.index(kind), not main, -data.version, data.draw, data.hash
+
+    for place in sorted(places, key=order):
+        samples = [_sample(entry, place[2], card.metrics.primary, place[4]) for entry in places[place]]
+        labels = Labels([entry.runs for entry in places[place]])
+        names = [labels[entry.runs] for entry in places[place]]
+        board = _board(card, place, places[place], samples, names, main=mains.get(place[:4]) == place[4])
+        tables.boards.append(board)
+        if board.main and board.split == TEST:
+            found = zip(names, samples, strict=True)
+            tables.samples.update({(board.unit, board.kind, name): sample for name, sample in found})
+
+
+def _by_data(runs: Aggregate, card: Card, split: str) -> dict[Data, list[RunRecord]]:
+    """Return the distinct runs that have the primary metric on a split, by the samples that were scored."""
+    found: dict[Data, list[RunRecord]] = {}
+    for record in runs.distinct:
+        if card.metrics.primary in record.scores.get(split, {}):
+            found.setdefault(_data(record, card, split), []).append(record)
+    return found
+
+
+def _data(record: RunRecord, card: Card, split: str) -> Data:
+    graphs = graphs_scored(record, split)
+    spec = card.all_splits.get(split)
+    whole = graphs is None or spec is None or is_of_files(card) or graphs >= spec.count
+    content = content_hash_of(record, card, split) or record.data_fingerprint
+    return Data(record.dataset_version, record.data_seed, content, graphs, whole)
+
+
+def _mains(card: Card, places: Mapping[Place, Sequence[_Entry]]) -> dict[tuple[str, str, str, Kind], Data]:
+    """Return which samples count in means over datasets, per dataset, protocol, split and kind."""
+    mains: dict[tuple[str, str, str, Kind], tuple[tuple[bool, int, int, str], Data]] = {}
+    for (*what, data), entries in places.items():
+        if data.version == card.version and data.draw == 0:
+            key: tuple[str, str, str, Kind] = tuple(what)  # type: ignore[assignment]
+            worth = (data.whole, len(entries), data.graphs or 0, data.hash)
+            if key not in mains or worth > mains[key][0]:
+                mains[key] = worth, data
+    return {key: data for key, (_, data) in mains.items()}
+
+
+def _board(
+    card: Card,
+    place: Place,
+    entries: Sequence[_Entry],
+    samples: Sequence[Sample],
+    names: Sequence[str],
+    *,
+    main: bool,
+) -> Board:
+    dataset, protocol, split, kind, data = place
+    metric = card.metrics.primary
+    higher = METRICS[metric].higher_is_better
+    needed = needs_bootstrap(METRICS[metric], data)
+    ranking = rank(samples, higher, needs_bootstrap=needed)
+    rows = [_row(names[i], e, samples[i], ranking, i, METRICS[metric], needed) for i, e in enumerate(entries)]
+    rows.sort(key=lambda row: (-row.mean if higher else row.mean, row.label))
+    measured_here = data.version == card.version and data.draw == 0
+    scored = samples_of(entries[0].records[0], card, split)
+    return Board(
+        dataset=dataset,
+        protocol=protocol or None,
+        title=card.title,
+        split=split,
+        metric=metric,
+        higher_is_better=higher,
+        kind=kind,
+        data=data,
+        samples=task_of(card).samples,
+        main=main,
+        rows=tuple(rows),
+        references=references(card, dataset, protocol or None, split, scored) if measured_here else (),
+        best=names[ranking.best],
+        pairs_tested=ranking.pairs,
+        anchors=anchors(card, scored, split) if measured_here else None,
+    )
+
+
+def _sample(entry: _Entry, split: str, metric: str, data: Data) -> Sample:
+    return Sample(
+        seeds=tuple(record.seed for record in entry.records),
+        values=tuple(record.scores[split][metric] for record in entry.records),
+        replicates=tuple(tuple(record.replicates.get(split, ())) for record in entry.records),
+        deterministic=entry.runs.deterministic,
+        test_samples=data.graphs,
+    )
+
+
+def needs_bootstrap(metric: Metric, data: Data) -> bool:
+    """Return whether two models are compared only if both have bootstrap replicates.
+
+    They are not needed where there can be none: for metrics whose sums no sample adds to, and for splits of too few
+    samples. There the tests take the test samples as given.
+    """
+    enough = data.graphs is None or data.graphs >= LEAST_SAMPLES
+    return enough and isinstance(metric.accumulator(), Replicable)
+
+
+def _why_unranked(sample: Sample, needed: bool) -> Unranked:
+    if not sample.deterministic and sample.counted < LEAST_RUNS:
+        return "seeds"
+    if (needed or sample.deterministic) and not any(sample.replicates):
+        return "bootstrap"
+    return "alone"
+
+
+def _row(label: str, entry: _Entry, sample: Sample, ranking: Ranking, i: int, metric: Metric, needed: bool) -> Row:
+    first, place = entry.records[0], ranking.ranks[i]
+    draws = {record.data_seed for record in entry.records}
+    return Row(
+        label=label,
+        model=first.model,
+        config_hash=entry.runs.config_hash,
+        setup_hash=entry.setup_hash,
+        own_settings=_OWN_SETTINGS in first.budget.label,
+        seeds=sample.seeds,
+        values=sample.values,
+        copies=tuple(seed for seed, draw in entry.runs.copies if draw in draws),
+        deterministic=sample.deterministic,
+        mean=sample.mean,
+        interval=interval_of(sample, metric.lowest, metric.highest),
+        rank=None if place is None else place.best,
+        worst_rank=None if place is None else place.worst,
+        unranked=_why_unranked(sample, needed) if place is None else None,
+        against_best=ranking.against_best[i],
+        replicates=len(sample.mean_replicates),
+        budget=first.budget.label or entry.runs.caveat,
+        cost=_cost(entry.records),
+        versions=_distinct(record.graphbench_version for record in entry.records),
+        notes=_distinct(record.remarks for record in entry.records),
+    )
+
+
+def _cost(records: Sequence[RunRecord]) -> Cost:
+    def mean(name: str) -> float | None:
+        values = [value for record in records if (value := getattr(record, name)) is not None]
+        return Stat.of(values).mean if values else None
+
+    machines = _distinct(hardware_text({k: v for k, v in r.hardware.items() if k != "torch"}) for r in records)
+    parameters, seconds, memory, speed, latency, cpu_seconds, threads = map(mean, COSTS)
+    return Cost(parameters, seconds, memory, speed, latency, machines, cpu_seconds, threads)
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if text))

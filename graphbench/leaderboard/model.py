@@ -1,0 +1,323 @@
+"""What a leaderboard holds: tables of ranked models per dataset and split, and means over datasets.
+
+Everything here is plain data, which pages show and :func:`to_json` writes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphbench._version import __version__
+from graphbench.leaderboard.statistics import Comparison, Interval
+from graphbench.records.results import RunRecord
+from graphbench.reports.labels import named
+
+SCHEMA = 1
+TEST = "test"
+
+Unranked = Literal["seeds", "bootstrap", "alone"]
+Kind = Literal["full", "small", "unstated"]
+KINDS: dict[Kind, str] = {"full": "Full budget", "small": "Small budget", "unstated": "Budget not stated"}
+"""Kinds of budgets, which are ranked apart: the name of each in headings."""
+
+
+def kind_of(record: RunRecord) -> Kind:
+    """Return the kind of a run's budget."""
+    return {False: "full", True: "small", None: "unstated"}[record.budget.small]  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The samples behind the scores of a table.
+
+    Attributes:
+        version: Version of the dataset.
+        draw: Which draw of the dataset; 0 is the canonical one.
+        hash: Hash of the split's content; the fingerprint of the dataset where a record has none; may be empty.
+        graphs: Number of graphs that were scored; None where a record does not say.
+        whole: Whether these are all graphs of the split, as far as the records say.
+    """
+
+    version: int
+    draw: int
+    hash: str
+    graphs: int | None
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What training and prediction cost, as means over the runs; None where no run says.
+
+    Attributes:
+        parameters: Trainable parameters.
+        seconds: Training time in seconds.
+        memory_bytes: Peak memory of the process, or of the GPU where one was used.
+        graphs_per_second: Training graphs per second.
+        latency_ms: Milliseconds to predict one test graph alone.
+        devices: The machines, in words.
+        cpu_seconds: Processor time of training in seconds.
+        threads: Threads of each process.
+    """
+
+    parameters: float | None
+    seconds: float | None
+    memory_bytes: float | None
+    graphs_per_second: float | None
+    latency_ms: float | None
+    devices: tuple[str, ...]
+    cpu_seconds: float | None = None
+    threads: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model of a table.
+
+    Attributes:
+        label: Its name, unlike all others of the table.
+        model: Name of its configuration.
+        config_hash: Digits that name data, model, configuration and budget.
+        setup_hash: Digits that name model, configuration and budget, the same on all datasets.
+        own_settings: Whether the budget's label says that the configuration was changed by overrides.
+        seeds: Seed of every distinct run.
+        values: Score of every distinct run, in the order of the seeds.
+        copies: Seeds of runs that equal an earlier run; these runs were dropped.
+        deterministic: Whether neither seed nor chance has any influence on the score.
+        mean: Mean over the distinct runs.
+        interval: 95 % interval of the mean, or None.
+        rank: One more than the number of models that are significantly better; None for a model without a rank.
+        worst_rank: Number of ranked models minus the number of models that are significantly worse; None as for
+            ``rank``.
+        unranked: Why the model has no rank: ``seeds`` (too few runs of the seeds 0, 1, 2, ...), ``bootstrap`` (its runs
+            lack replicates) or ``alone`` (no other model of the table can be compared with it); None with a rank.
+        against_best: The comparison with the ranked model of the best mean; None for that model itself.
+        replicates: Number of bootstrap replicates; 0 without bootstrap.
+        budget: The budget in words.
+        cost: What it cost.
+        versions: Versions of graphbench that wrote the records.
+        notes: Remarks of the records.
+    """
+
+    label: str
+    model: str
+    config_hash: str
+    setup_hash: str
+    own_settings: bool
+    seeds: tuple[int, ...]
+    values: tuple[float, ...]
+    copies: tuple[int, ...]
+    deterministic: bool
+    mean: float
+    interval: Interval | None
+    rank: int | None
+    worst_rank: int | None
+    unranked: Unranked | None
+    against_best: Comparison | None
+    replicates: int
+    budget: str
+    cost: Cost
+    versions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A score that stands beside the models and is not ranked.
+
+    Attributes:
+        kind: ``trivial``, ``solver`` or ``published``.
+        name: Name of the predictor.
+        value: Its score.
+        std: Standard deviation over seeds, as published; None where there is none.
+        basis: Where it is from.
+        comparable: Whether it is a score on the same question and, if it was measured here, on the samples that the
+            models were scored on; others are listed and not drawn.
+        apart: Whether it was measured here on other samples than those of the models, or it is unknown on which.
+        samples: Number of samples that it was measured on; None for published scores, and where it is unknown.
+    """
+
+    kind: Literal["trivial", "solver", "published"]
+    name: str
+    value: float
+    std: float | None
+    basis: str
+    comparable: bool = True
+    apart: bool = False
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The ranked models of one dataset, split, protocol, kind of budget and set of samples.
+
+    Attributes:
+        dataset: Address of the dataset, such as ``co/rb_small:mis``.
+        protocol: Which data was trained on, where a benchmark has several ways.
+        title: The dataset's title.
+        split: Name of the split.
+        metric: The primary metric.
+        higher_is_better: Its direction.
+        kind: Kind of budget.
+        data: The samples.
+        samples: What a sample is called, in the plural.
+        main: Whether it counts in means over datasets: of one split and kind the table of the current version's
+            canonical draw with the whole split, else with the most models, else with the most graphs.
+        rows: The models, the best mean first.
+        references: Scores beside them, best first, those on other samples last; none beside other versions and draws.
+        best: Label of the ranked model with the best mean; of all models where none is ranked.
+        anchors: The scores that count as 0 and as 1 in normalised scores, measured on the same samples; None without.
+        pairs_tested: Pairs of models that could be tested.
+    """
+
+    dataset: str
+    protocol: str | None
+    title: str
+    split: str
+    metric: str
+    higher_is_better: bool
+    kind: Kind
+    data: Data
+    samples: str
+    main: bool
+    rows: tuple[Row, ...]
+    references: tuple[Reference, ...]
+    best: str
+    pairs_tested: int
+    anchors: tuple[float, float] | None = None
+
+    @property
+    def domain(self) -> str:
+        """The dataset's domain."""
+        return self.dataset.partition("/")[0]
+
+    @property
+    def unit(self) -> str:
+        """Address and protocol."""
+        return f"{self.dataset} ({self.protocol})" if self.protocol else self.dataset
+
+
+@dataclass(frozen=True, slots=True)
+class UnitScore:
+    """A model on one dataset of a group.
+
+    Attributes:
+        unit: Address and protocol of the dataset.
+        label: The model's name in the dataset's table.
+        mean: Its mean score.
+        normalised: Score between the best trivial predictor (0) and the best known (1), cut at the bounds; None where
+            the dataset has no such anchors.
+    """
+
+    unit: str
+    label: str
+    mean: float
+    normalised: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A model's means over the datasets of a group.
+
+    Attributes:
+        model: Its name.
+        scores: Its score on every dataset where it has one.
+        missing: The group's datasets without a score of it.
+        mean_normalised: Mean normalised score over all datasets of the group, missing ones counted as 0.
+        mean_normalised_own: The same over its own datasets alone; None where none has anchors.
+        mean_rank: Mean place among the models that have a rank on every dataset of the group; None for others.
+        rank: Its place by the mean rank; None for models without a mean rank.
+    """
+
+    model: str
+    scores: tuple[UnitScore, ...]
+    missing: tuple[str, ...]
+    mean_normalised: float | None
+    mean_normalised_own: float | None
+    mean_rank: float | None
+    rank: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models of a group on the datasets that both have.
+
+    Attributes:
+        first: Name of the first model.
+        second: Name of the second one.
+        shared: Number of datasets that both have.
+        better: On how many of them the first is better, and a test separates the two.
+        worse: On how many of them the second is better, and a test separates the two.
+    """
+
+    first: str
+    second: str
+    shared: int
+    better: int
+    worse: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The means over a domain, or over the whole suite.
+
+    Attributes:
+        name: Domain, or ``suite``.
+        protocol: Protocol of the runs, where it is not that of the datasets' split ``train``.
+        kind: Kind of budget.
+        units: Its datasets: those on whose test split a model of this kind has a score.
+        without_anchors: Those of them that have no normalised scores.
+        rows: The models: complete ones by mean rank, then others by mean normalised score.
+        pairs: Pairs of the models that have the most datasets, with the datasets that both have.
+    """
+
+    name: str
+    protocol: str | None
+    kind: Kind
+    units: tuple[str, ...]
+    without_anchors: tuple[str, ...]
+    rows: tuple[GroupRow, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def title(self) -> str:
+        """The kind of budget in words, with the protocol where it is not the usual one."""
+        return named(KINDS[self.kind], self.protocol)
+
+    @property
+    def shown(self) -> tuple[GroupRow, ...]:
+        """The models with a score on at least half of the datasets; a mean over fewer says nothing of the group."""
+        return tuple(row for row in self.rows if 2 * len(row.scores) >= len(self.units))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """All tables and means.
+
+    Attributes:
+        boards: The tables, by dataset, protocol and kind, the test split first.
+        groups: The whole suite, then the domains, by kind of budget.
+        unknown: Datasets of records that the catalogue does not know; their records are left out.
+        refused: Records with numbers that cannot be averaged, in words; they are left out.
+        records: Number of records.
+    """
+
+    boards: tuple[Board, ...]
+    groups: tuple[Group, ...]
+    unknown: tuple[str, ...]
+    refused: tuple[str, ...]
+    records: int
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains that have tables, sorted."""
+        return tuple(sorted({board.domain for board in self.boards}))
+
+
+def to_json(leaderboard: Leaderboard) -> str:
+    """Return a leaderboard as JSON: ``schema`` and every attribute of the classes of this module by its name."""
+    content: dict[str, Any] = {"schema": SCHEMA, "graphbench_version": __version__, **dataclasses.asdict(leaderboard)}
+    return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"

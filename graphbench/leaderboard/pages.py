@@ -1,0 +1,156 @@
+"""The leaderboard as pages: a folder of self-contained HTML pages, one Markdown file, one JSON file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench._version import __version__
+from graphbench.core.errors import ResultError
+from graphbench.core.files import clear_errors, write_text
+from graphbench.leaderboard import texts
+from graphbench.leaderboard.aggregation import SUITE, groups_of
+from graphbench.leaderboard.boards import tables_of
+from graphbench.leaderboard.model import KINDS, TEST, Group, Leaderboard, to_json
+from graphbench.leaderboard.pictures import group_figure, scale_of
+from graphbench.leaderboard.rules import RULES
+from graphbench.records.results import RunRecord
+from graphbench.reports.labels import named
+from graphbench.reports.pages import Embed, Grid, embed_for, environment, page_targets
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+logger = logging.getLogger(__name__)
+
+_PAGES = {"html": "index.html", "md": "leaderboard.md", "json": "leaderboard.json"}
+FORMATS = tuple(_PAGES)
+TITLE = "graphbench leaderboard"
+_ELSEWHERE = "choose another output, a folder or a file ending in .html, .md or .json"
+
+
+def leaderboard_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | None = None) -> Leaderboard:
+    """Return the leaderboard of some records.
+
+    Args:
+        records: Runs, e.g. from :func:`graphbench.records.results.load_records`.
+        cards: Address -> card; the catalogue's where it has none.
+    """
+    found = list(records)
+    tables = tables_of(found, cards)
+    groups = tuple(groups_of(tables))
+    return Leaderboard(tuple(tables.boards), groups, tuple(tables.unknown), tuple(tables.refused), len(found))
+
+
+def build_leaderboard(
+    records: Iterable[RunRecord],
+    output: str | Path,
+    formats: Sequence[str] = FORMATS,
+    cards: Mapping[str, Card] | None = None,
+    title: str = TITLE,
+) -> list[Path]:
+    """Write the leaderboard of some records and return the paths of its pages.
+
+    Args:
+        records: Runs, e.g. from :func:`graphbench.records.results.load_records`; without any the pages say so.
+        output: A folder, which receives ``index.html`` and a page per domain, ``leaderboard.md`` with
+            ``figures/*.png``, and ``leaderboard.json``; or a file name ending in ``.html``, ``.md`` or ``.json``, which
+            chooses that format alone, HTML as one page.
+        formats: ``html``, ``md``, ``json`` or several, when ``output`` is a folder.
+        cards: Address -> card; the catalogue's where it has none.
+        title: Heading of the pages.
+
+    Raises:
+        ResultError: If a format or the ending of ``output`` is unknown, or a page cannot be written.
+    """
+    place = Path(output)
+    targets = page_targets(place, formats, _PAGES, "leaderboard")
+    found = leaderboard_of(records, cards)
+    paths = []
+    for kind, path in targets.items():
+        with clear_errors(path, "write the leaderboard", _ELSEWHERE, ResultError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for name, text in _rendered(kind, found, title, path, single=path == place).items():
+                write_text(path.parent / name, text)
+                paths.append(path.parent / name)
+    logger.info("wrote %d pages of the leaderboard", len(paths))
+    return paths
+
+
+def _rendered(kind: str, found: Leaderboard, title: str, path: Path, *, single: bool) -> dict[str, str]:
+    """Return file name -> text of the pages of one format."""
+    if kind == "json":
+        return {path.name: to_json(found)}
+    embed = embed_for(path)
+    template = environment(kind == "html").get_template(f"leaderboard.{kind}.j2")
+    if kind == "md" or single:
+        parts = _parts(found, found.domains, embed, suite=True)
+        return {path.name: template.render(_context(found, title, links=not single and kind == "html", **parts))}
+    pages = {"index.html": _context(found, title, links=True, **_parts(found, (), embed, suite=True))}
+    for domain in found.domains:
+        parts = _parts(found, (domain,), embed, suite=False)
+        pages[page_of(domain)] = _context(found, f"{domain}: {title}", links=True, **parts) | {"home": "index.html"}
+    return {name: template.render(context) for name, context in pages.items()}
+
+
+def page_of(domain: str) -> str:
+    """Return the file name of a domain's page."""
+    return f"domain-{texts.anchor(domain)}.html"
+
+
+def _context(found: Leaderboard, title: str, *, links: bool, **parts: Any) -> dict[str, Any]:
+    return {
+        "title": title,
+        "board": found,
+        "overview": overview(found),
+        "page_of": page_of if links else lambda domain: f"#{texts.anchor(domain)}",
+        "rules": RULES,
+        "kinds": KINDS,
+        "texts": texts,
+        "scale_of": scale_of,
+        "home": "",
+        "version": __version__,
+        **parts,
+    }
+
+
+def _parts(found: Leaderboard, domains: Sequence[str], embed: Embed, *, suite: bool) -> dict[str, Any]:
+    return {
+        "suite": [_group_part(g, embed) for g in found.groups if g.name == SUITE] if suite else [],
+        "domains": [
+            {
+                "name": domain,
+                "anchor": texts.anchor(domain),
+                "groups": [_group_part(g, embed) for g in found.groups if g.name == domain and len(g.units) > 1],
+                "sections": texts.sections(found, domain),
+            }
+            for domain in domains
+        ],
+    }
+
+
+def _group_part(group: Group, embed: Embed) -> dict[str, Any]:
+    figure = group_figure(group)
+    name = f"{texts.anchor(named(group.name, group.protocol))}-{group.kind}"
+    return {
+        "kind": group.title,
+        "small": group.kind != "full",
+        "grid": texts.group_grid(group),
+        "notes": texts.group_notes(group),
+        "missing": [text for row in group.shown if (text := texts.missing_text(row))],
+        "pairs": texts.pair_grid(group),
+        "figure": embed(figure, name, texts.figure_title(group)) if figure else "",
+    }
+
+
+def overview(found: Leaderboard) -> Grid:
+    """Return the domains with their numbers of datasets, models and ranked scores."""
+    rows = []
+    for domain in found.domains:
+        boards = [b for b in found.boards if b.domain == domain and b.split == TEST]
+        models = {row.model for board in boards for row in board.rows}
+        full = sum(board.kind == "full" for board in boards if board.main)
+        rows.append((domain, str(len({b.unit for b in boards})), str(len(models)), str(full)))
+    return Grid(("domain", "datasets", "models", "datasets with full budgets"), tuple(rows))

@@ -1,0 +1,116 @@
+"""Scores that stand beside the models of a table: trivial predictors, reference solvers, published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphbench.data.components.domain import rules_of
+from graphbench.evaluation.metrics import METRICS
+from graphbench.evaluation.references import SampleSet, measured_references, references_on, samples_text
+from graphbench.evaluation.trivial import best_of, without_rules
+from graphbench.leaderboard.model import TEST, Reference
+from graphbench.records.published import PublishedScore, published
+from graphbench.reports.comparison import reference_scores, same_splits, scores_on_test
+from graphbench.reports.labels import named
+from graphbench.tasks.registry import task_of
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+
+
+def references(card: Card, dataset: str, protocol: str | None, split: str, samples: SampleSet) -> tuple[Reference, ...]:
+    """Return the best trivial predictor, the reference solvers and the published scores of a split, best first.
+
+    Measured scores on other samples than the models' come after these. They say on which samples they were measured,
+    and are not comparable.
+
+    Args:
+        card: The dataset's card.
+        dataset: Its address.
+        protocol: Published scores are those of this protocol, and those that are shown for all models.
+        split: Name of the split.
+        samples: The samples that the models were scored on.
+    """
+    metric = card.metrics.primary
+    found = [*_measured(card, split, metric, samples)]
+    for score in _published(card, dataset, split):
+        if score.value is not None and (score.protocol == protocol or score.for_all_models):
+            name = named(_in_words(score.model), score.protocol)
+            why = f"; not comparable: {score.not_comparable}" if score.not_comparable else ""
+            about = score.reference + why
+            found.append(Reference("published", name, score.value, score.std, about, not score.not_comparable))
+    sign = -1 if METRICS[metric].higher_is_better else 1
+    return tuple(sorted(found, key=lambda own: (own.apart, sign * own.value, own.name)))
+
+
+def _measured(card: Card, split: str, metric: str, samples: SampleSet) -> Iterator[Reference]:
+    """Yield the best trivial predictor and the solvers: on the models' samples, or else on the most samples."""
+    measured = references_on(card, split, samples)
+    apart, note = measured is None, ""
+    if measured is None:
+        measured = next(iter(measured_references(card, split)), None)
+    if measured is None:
+        return
+    noun = task_of(card).samples
+    if apart:
+        theirs, ours = (samples_text(own, noun, samples) for own in (measured.samples, samples))
+        note = f"; measured on {theirs}, the models were scored on {ours}"
+    count = measured.samples.count
+    if floor := best_of(measured.floor, metric):
+        rule = rules_of(card).get(floor[0])
+        basis = f"the best of the trivial predictors{note}" + (f": {rule.description.rstrip('.')}" if rule else "")
+        yield Reference("trivial", _in_words(floor[0]), floor[1], None, basis, not apart, apart, count)
+    for name, scores in measured.solvers.items():
+        if metric in scores:
+            yield Reference(
+                "solver", _in_words(name), scores[metric], None, f"knows the task{note}", not apart, apart, count
+            )
+
+
+def anchors(card: Card, samples: SampleSet, split: str = TEST) -> tuple[float, float] | None:
+    """Return the scores that count as 0 and as 1 of a split's primary metric, or None.
+
+    0 is the best trivial predictor, rules that the card names left out: such a rule reads the graph as models do, and
+    one that is nearly right would leave no scale. 1 is the best reference solver, where one is better than 0;
+    elsewhere the best possible value of the metric, where there is a finite one. Both were measured on the samples that
+    the models were scored on; where nothing was measured on these, there are no anchors.
+
+    Args:
+        card: The dataset's card.
+        samples: The samples that the models were scored on.
+        split: Name of the split.
+    """
+    name, measured = card.metrics.primary, references_on(card, split, samples)
+    floor = None if measured is None else best_of(without_rules(measured.floor, card), name)
+    if measured is None or floor is None:
+        return None
+    metric = METRICS[name]
+    sign = 1 if metric.higher_is_better else -1
+    solved = [sign * scores[name] for scores in measured.solvers.values() if name in scores]
+    ideal = sign * (metric.highest if metric.higher_is_better else metric.lowest)
+    worst = sign * floor[1]
+    for top in (max(solved, default=worst), ideal):
+        if worst < top < float("inf"):
+            return floor[1], sign * top
+    return None
+
+
+def _published(card: Card, dataset: str, split: str) -> Iterator[PublishedScore]:
+    metric = card.metrics.primary
+    if split == TEST:
+        yield from (score for score in scores_on_test(card, dataset) if score.metric == metric)
+        return
+    seen = set()
+    for name in same_splits(card, split) if split in card.ood else [split]:
+        for score in published(dataset):
+            key = score.model, score.protocol
+            if score.split == name and score.metric == metric and not score.for_all_models and key not in seen:
+                seen.add(key)
+                yield score
+    for scores in reference_scores(dataset, metric, [split]).values():
+        yield from scores.values()
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")

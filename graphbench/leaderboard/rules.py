@@ -1,0 +1,100 @@
+"""The rules of the leaderboard in words: one text for all pages."""
+
+from __future__ import annotations
+
+from graphbench.leaderboard.aggregation import HIGHEST, LOWEST, MOST_COMPARED
+
+RULES: tuple[tuple[str, str], ...] = (
+    (
+        "Tables",
+        "A table holds the models of one dataset (with its task and protocol), one split and one kind of budget, "
+        "scored on the same samples: same version and draw of the dataset, same content hash, same number of "
+        "graphs. A row holds the runs of one configuration with one budget; its runs differ in the seed alone. "
+        "Small runs (less budget or data than the configuration that is shipped under the model's name, a "
+        "configuration of one's own, or one that is small itself) and runs whose budget is not stated have tables "
+        "of their own. Scores on other draws, older versions or fewer graphs stand in tables of their own, too, "
+        "and do not count in means over datasets.",
+    ),
+    (
+        "Scores",
+        "The mean of the primary metric over the seeds. From three seeds on whose scores differ, the 95 % interval is "
+        "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
+        "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and says nothing about other seeds. "
+        "Elsewhere there is none. A run whose scores and bootstrap replicates all equal those of an earlier seed is a "
+        "copy: it is dropped, and the row says so. A model without any random number (a solver, a closed form, nearest "
+        "neighbours) is deterministic and has one run.",
+    ),
+    (
+        "Runs that count",
+        "In tests the runs of a learner count in the order of their seeds, from seed 0 to the first missing seed, so "
+        "nobody can choose among runs. A learner needs the seeds 0, 1 and 2; with fewer it is separated from nothing "
+        "and has no rank. Its records must hold bootstrap replicates, wherever the metric has them and the split has "
+        "at least twenty samples.",
+    ),
+    (
+        "Tests",
+        "Two models are compared after 3, 5, 10, 20, ... common seeds, a learner and a deterministic model after as "
+        "many seeds of the learner, and two deterministic models once. The test covers both sources of chance: the "
+        "variance over seeds, and the variance over the draw of the test samples by the paired bootstrap (in "
+        "replicate r a sample has the same random weight for all models). The squared difference is compared with the "
+        "sum of the variances, each times the squared quantile of Student's distribution with its degrees of freedom; "
+        "this holds its level whatever the variances are. The test assumes scores over seeds that are independent and "
+        "nearly normal, and independent samples (times of a weather record are not). Where no bootstrap is possible, "
+        "the test samples are taken as given. Equal scores of all seeds are no clearer than a permutation test of as "
+        "many runs. The first look has two thirds of the level, every later look two thirds of the rest. So removing "
+        "runs, or copying them, never makes a difference significant, and adding seeds until a test succeeds does not "
+        "pay. The p-values of all pairs of a table are corrected by Holm's method, so the chance that a table "
+        "separates any two models that do not differ is at most 5 %.",
+    ),
+    (
+        "Ranks",
+        "The rank of a model is 1 plus the number of ranked models that are significantly better; a model that cannot "
+        "be compared with any other has none, and the row says why. Where models are not all "
+        "separated a range is shown: 1-3 means that the model may be anywhere from first to third. Models are listed "
+        "by their means; a model with a wide spread can share a rank with better ones, because nothing shows that it "
+        "is worse.",
+    ),
+    (
+        "References",
+        "The best trivial predictor, reference solvers and published scores stand beside the models and are not "
+        "ranked. The trivial predictor and the solvers were measured on the samples that the models were scored on. "
+        "Where they were measured on others (fewer, more, or an unknown number), they come last, say on how many, and "
+        "are neither drawn nor counted in normalised scores. Published scores are those of the same protocol; they "
+        "may be of other samples than ours.",
+    ),
+    (
+        "Means over datasets",
+        "They are means of ranks and of normalised scores on the test split, never of raw scores. A normalised score "
+        "is 0 for the best trivial predictor and 1 for the best known score: that of the best reference solver where "
+        "one is better than the trivial predictor, else the best possible value of the metric (f1 = 1, mae = 0). "
+        "Structural rules, which read the graph as models do, are no zero; they stand among the references. It "
+        f"is cut at {LOWEST:g} and {HIGHEST:g}: a model below the best trivial predictor has 0, and no dataset whose "
+        "anchors are close decides a mean. Both anchors are measured on the samples that the models were scored on; a "
+        "dataset of which nothing was measured on these has no anchors. Datasets without anchors have no normalised "
+        "scores and are named. A dataset that a model "
+        "has no score on counts 0 in its mean, so leaving one out never raises the mean; the mean over the model's "
+        "own datasets stands beside. Every dataset of a domain counts the same, and in the suite every domain. A "
+        "dataset counts once: by the runs of its main protocol, that of the split train. Runs of another of its "
+        "protocols have means of their own, over the domain; runs on files have none.",
+    ),
+    (
+        "Mean ranks",
+        "Only models with a score on every dataset of a group are ranked in it, among each other; on a dataset each "
+        "has the middle of its range of ranks. Others with at least half of the datasets are listed with their "
+        f"number. Each two of the {MOST_COMPARED} models with the most datasets are compared on the datasets that both "
+        "have, by the same tests at 5 % a dataset, without correction over datasets.",
+    ),
+    (
+        "Models",
+        "In means over datasets a model is what its configuration is called; its settings may differ from dataset to "
+        "dataset, as the configuration's file says. Where a dataset has several configurations of a name, the one "
+        "with the most datasets keeps the name, unmodified ones first, and the others have digits behind it.",
+    ),
+    (
+        "Cost",
+        "Means over the runs of a row, on the devices named beside them. Training time leaves data generation out; "
+        "peak memory is that of the process, or of the GPU where one was used. Times of different devices are not "
+        "comparable.",
+    ),
+)
+"""(heading, text) of every rule."""

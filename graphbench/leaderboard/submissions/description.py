@@ -1,0 +1,145 @@
+"""``submission.yaml``: what a submission says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from graphbench.catalog.resources import read_yaml
+from graphbench.core.errors import CardError, ResultError
+from graphbench.core.untrusted import limited_text, shown, text_fault
+from graphbench.core.validation import explain
+from graphbench.core.yaml_text import require_plain_structure
+from graphbench.records.results import MODEL_NAME
+
+MOST_BYTES = 65_536
+_MOST_LEVELS = 20
+_MOST_COUNT = 10**12
+
+
+def _line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    if fault := text_fault(text, 10_000):
+        raise ValueError(f"it is {fault}")
+    return text
+
+
+def _lines(text: str) -> str:
+    if fault := text_fault(text, 10_000, lines=True):
+        raise ValueError(f"it is {fault}")
+    return text
+
+
+Line = Annotated[str, Field(max_length=200), AfterValidator(_line)]
+Count = Annotated[int, Field(ge=0, le=_MOST_COUNT)]
+Address = Annotated[str, Field(max_length=300, pattern=r"^https?://[A-Za-z0-9][A-Za-z0-9._~:/?#@!$&()*+,;=%-]*$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+class StatedBudget(_Strict):
+    """What a submission says of the training on one dataset.
+
+    Attributes:
+        steps: Optimizer steps.
+        batch_size: Samples per step.
+        parameters: Number of trained parameters.
+        training_seconds: Time of training in seconds, of one run.
+        cpu: Name of the processor.
+        gpu: Name of the GPU that was trained on.
+        gpus: Number of GPUs.
+        limit: The predictions are those of the first samples of each split alone, so many.
+        scores: What floating-point predictions are; None for the default of the kind of task.
+        protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
+    """
+
+    steps: Annotated[Count, Field(ge=1)] | None = None
+    batch_size: Annotated[Count, Field(ge=1)] | None = None
+    parameters: Count | None = None
+    training_seconds: Annotated[float, Field(gt=0, le=1e10)] | None = None
+    cpu: Line | None = None
+    gpu: Line | None = None
+    gpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    limit: Annotated[Count, Field(ge=1)] | None = None
+    scores: Literal["probability", "logit", "label"] | None = None
+    protocol: Line | None = None
+    deterministic: bool | None = None
+
+    @property
+    def hardware(self) -> dict[str, str | int | float | None]:
+        """The machine, as records describe it; empty where nothing is said."""
+        if not self.cpu and not self.gpu:
+            return {}
+        return {"cpu": self.cpu, "gpu": self.gpu, "gpus": self.gpus if self.gpu else 0}
+
+
+class Description(_Strict):
+    """What a submission says of itself.
+
+    Attributes:
+        schema_version: Version of this format (key ``schema`` in the file).
+        model: Name of the model: letters, digits, dots, dashes and underscores.
+        authors: Names of the authors.
+        licence: Licence under which the records and predictions are given.
+        description: What the model is, in a few sentences.
+        code: Address of the code.
+        paper: Address of a paper.
+        datasets: Id of a dataset -> what is said of the training on it.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    model: Annotated[str, Field(max_length=60, pattern=rf"^{MODEL_NAME.pattern}$")]
+    authors: Annotated[tuple[Line, ...], Field(min_length=1, max_length=200, strict=False)]
+    licence: Line
+    description: Annotated[str, Field(max_length=2000), AfterValidator(_lines)] = ""
+    code: Address | None = None
+    paper: Address | None = None
+    datasets: Annotated[dict[str, StatedBudget | None], Field(max_length=1000)] = {}
+
+    def budget(self, dataset: str) -> StatedBudget | None:
+        """Return what is said of the training on a dataset; None where nothing is."""
+        return self.datasets.get(dataset)
+
+    @property
+    def notes(self) -> str:
+        """What a record says of the submission, in one line."""
+        about = " ".join(self.description.split())
+        parts = [about, f"by {', '.join(self.authors)}"]
+        parts += [f"{name} {value}" for name, value in (("code", self.code), ("paper", self.paper)) if value]
+        return "; ".join(part for part in parts if part)
+
+
+def read_description(path: Path) -> Description:
+    """Return the description of a submission.
+
+    Raises:
+        ResultError: If the file is absent, too large, no YAML, has aliases, or says something that is refused.
+    """
+    try:
+        require_plain_structure(limited_text(path, MOST_BYTES), levels=_MOST_LEVELS, repeated=0)
+        found: Any = read_yaml(path)
+    except FileNotFoundError:
+        raise ResultError(
+            f"there is no {path.name}, which names model and authors; `graphbench submit init` writes one"
+        ) from None
+    except (OSError, ValueError, CardError) as error:
+        words = " ".join(str(error).split())
+        raise ResultError(f"it cannot be read: {shown(words, 300)}") from error
+    if not isinstance(found, dict):
+        raise ResultError("it holds no keys; `graphbench submit init` writes one with all of them")
+    try:
+        return Description.model_validate(found)
+    except ValidationError as error:
+        try:
+            words = explain(error, Description)
+        except ValueError:  # Python prints no number of more than 4,300 digits
+            words = "it has a number of thousands of digits"
+        raise ResultError(words) from error

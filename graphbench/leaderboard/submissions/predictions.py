@@ -1,0 +1,266 @@
+"""Scores of the predictions of a submission: the task reads and scores them, after their sizes were checked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphbench.catalog.cards import Card
+from graphbench.core.errors import EvaluationError, GraphBenchError, ResultError
+from graphbench.core.untrusted import shown
+from graphbench.data.build.limits import limited_parameter
+from graphbench.evaluation.array_headers import require_declared_sizes
+from graphbench.leaderboard.submissions.data import CanonicalData
+from graphbench.leaderboard.submissions.description import StatedBudget
+from graphbench.records.results import RunRecord
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.evaluation.score import Score
+    from graphbench.tasks.base import Task
+
+MOST_ARRAY_BYTES = 2**32
+LEAST_ARRAY_BYTES = 2**22  # that are always read, whatever the split
+SPARE = 32  # times what one float64 number per item and column takes
+MOST_TEXT_BYTES = 2**28
+MOST_FILE_BYTES = 2**24  # of a file with a single answer
+MOST_DECODING = 1000  # of a number among a decoder's settings
+MOST_LINE_BYTES = 2**20  # lists and mappings of one line of JSON take twenty times as much memory
+_ARRAYS = (".npy", ".npz")
+
+
+class MissingData(GraphBenchError):
+    """The data that predictions are for are not on this machine."""
+
+
+@dataclass
+class ScoredSeed:
+    """The scores of a seed's predictions.
+
+    Attributes:
+        card: The card of the data, with its limit.
+        files: Split -> file of its predictions.
+        used: Split -> the data.
+        scores: Split, or part of one -> its score.
+        warnings: What the library warned of.
+    """
+
+    card: Card
+    files: dict[str, Path]
+    used: dict[str, GraphDataset] = field(default_factory=dict)
+    scores: dict[str, Score] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def require_data(card: Card, split: str, limit: int | None, data: CanonicalData) -> None:
+    """Refuse to generate data that nobody asked for.
+
+    Raises:
+        MissingData: If the samples, or their labels, are not on this machine and are not to be generated.
+    """
+    from graphbench.data.build.limits import apply_limit
+
+    own, most = apply_limit(card, limit)
+    count = own.split(split).count
+    count = min(count, most) if isinstance(most, int) else count
+    if not data.generate and not data.is_here(own, split, count):
+        raise MissingData(
+            f"{split} of {card.address} is not in {data.root}, so the predictions are not scored; add --generate, "
+            f"or run `graphbench generate {card.address} --splits {split}` first"
+        )
+
+
+def files_of_seed(task: Task, folder: Path) -> dict[str, Path]:
+    """Return split -> file (or folder) of its predictions, in the card's order.
+
+    Raises:
+        EvaluationError: If the folder has another file or folder, or two of one split.
+    """
+    found = {name: file for name in task.card.all_splits if (file := task.find_predictions(folder, name)) is not None}
+    known = set(found.values())
+    for path in sorted(folder.iterdir()):
+        if path in known or path.name.startswith("."):
+            continue
+        owner = found.get(path.stem if path.is_file() else path.name)
+        if owner is not None:
+            raise EvaluationError(f"{path.name} and {owner.name} are predictions of the same split; keep one")
+        raise EvaluationError(
+            f"{path.name} belongs to no split ({', '.join(task.card.all_splits)}); "
+            f"{task.describe_files(next(iter(task.card.all_splits)))}"
+        )
+    return found
+
+
+def score_folder(
+    folder: Path,
+    card: Card,
+    stated: StatedBudget,
+    data: CanonicalData,
+    record: RunRecord | None = None,
+    like: RunRecord | None = None,
+) -> ScoredSeed:
+    """Return the scores of a seed's predictions.
+
+    Args:
+        folder: The folder of the files.
+        card: The card of the dataset.
+        stated: What the submission says of the dataset: a limit, and what floating-point predictions are.
+        data: The data.
+        record: The record of the same run, if there is one, with whose decoder scores become solutions.
+        like: A record whose samples were scored; the first ones of each split where no limit is stated.
+
+    Raises:
+        GraphBenchError: If predictions are refused, or the data are missing; the message names the file.
+    """
+    from graphbench.loader import Loader
+    from graphbench.tasks.registry import task_of
+
+    limit = _limit(card, stated, like)
+    options: dict[str, Any] = {"root": data.root, "workers": data.workers}
+    splits = Loader(card.address, limit=limit, **options).load(())
+    task = task_of(splits.card, _settings_of(record))
+    files = files_of_seed(task, folder)
+    needed = ["train"] * (task.reads_training and not task.facts)
+    for split in (*files, *needed):
+        require_data(card, split, limit.get(split) if isinstance(limit, dict) else limit, data)
+    task.read_training(splits)
+    found = ScoredSeed(splits.card, files)
+    with _warnings_noted() as found.warnings:
+        for name, file in files.items():
+            split = splits[name]
+            task.require_labels(split)
+            require_readable(file, len(split), most_array_bytes(split))
+            own = _score_file(task, file, split, stated.scores)
+            found.warnings += [f"{name}: {n:,} answers are wrong: {why}" for why, n in own[name].failures.items()]
+            found.scores |= own
+            found.used[name] = split
+    return found
+
+
+def _limit(card: Card, stated: StatedBudget, record: RunRecord | None) -> int | dict[str, int] | None:
+    """Return how many samples the predictions are of: as stated, or as the record beside them says."""
+    if stated.limit is not None or record is None:
+        return stated.limit
+    whole = record.config.get("limit")
+    if limited_parameter(card) is not None or card.series is not None:
+        return whole if isinstance(whole, int) and not isinstance(whole, bool) and whole > 0 else None
+    full = {name: spec.count for name, spec in card.all_splits.items()}
+    found = {name: count for name, count in record.graphs_scored.items() if 0 < count < full.get(name, 0)}
+    return found or None
+
+
+def _settings_of(record: RunRecord | None) -> dict[str, Any]:
+    """Return the decoder's settings of a recorded run, with which its predictions are scored.
+
+    Raises:
+        ResultError: If scoring could take for ever with them.
+    """
+    training = {} if record is None else record.config.get("training")
+    decoding = training.get("decoding") if isinstance(training, Mapping) else None
+    if not isinstance(decoding, Mapping) or not decoding:
+        return {}
+    for name, value in decoding.items():
+        if isinstance(value, int | float) and name != "seed" and abs(value) > MOST_DECODING:
+            raise ResultError(
+                f"the record has training.decoding.{name} = {value}, more than the {MOST_DECODING:,} with which scores "
+                "are recomputed; remove the predictions, or decode with less"
+            )
+    return {"decoding": dict(decoding)}
+
+
+def most_array_bytes(split: GraphDataset) -> int:
+    """Return the largest size in bytes of arrays of predictions for a split, a multiple of what they can need.
+
+    They need one row per graph, node or edge for every output, as float64 numbers; rollouts have one per lead time.
+    """
+    samples, outputs = split.samples, split.card.outputs
+    items = len(samples) + int(samples.num_nodes.sum()) + 2 * int(samples.num_edges.sum())
+    width = sum(feature.width * max(feature.classes or 1, 1) for feature in outputs)
+    return min(MOST_ARRAY_BYTES, LEAST_ARRAY_BYTES + SPARE * 8 * items * max(width, 1))
+
+
+def require_readable(path: Path, samples: int, most_bytes: int = MOST_ARRAY_BYTES) -> None:
+    """Refuse a file of predictions that would take too much memory, before it is read.
+
+    Args:
+        path: The file, or a folder with a file per answer.
+        samples: Number of samples of the split: a text has one line each.
+        most_bytes: The largest size of arrays.
+
+    Raises:
+        EvaluationError: With what is too large.
+    """
+    if path.is_dir():
+        for file in path.iterdir():
+            if file.stat().st_size > MOST_FILE_BYTES:
+                raise EvaluationError(f"{path.name}/{file.name} is larger than {MOST_FILE_BYTES:,} bytes")
+    elif path.suffix in _ARRAYS:
+        require_declared_sizes(path, most_bytes)
+    elif path.stat().st_size > MOST_TEXT_BYTES:
+        raise EvaluationError(f"{path.name} is larger than {MOST_TEXT_BYTES:,} bytes; write the answers alone")
+    elif (counted := _lines_of(path))[1] > MOST_LINE_BYTES:
+        raise EvaluationError(f"{path.name} has a line of more than {MOST_LINE_BYTES:,} bytes; write the answers alone")
+    elif (lines := counted[0]) > samples:
+        raise EvaluationError(
+            f"{path.name} has {lines:,} lines, the split has {samples:,} samples here; write one line per sample, in "
+            "the order of the split, or state the limit that the predictions were made with in submission.yaml"
+        )
+
+
+def _lines_of(path: Path) -> tuple[int, int]:
+    """Return the number of lines of a file and the bytes of the longest that does not lie within one part.
+
+    A part is as long as a line may be, so lines within one are short enough and need not be looked at one by one.
+    """
+    lines = longest = begun = 0
+    with path.open("rb") as file:
+        while part := file.read(MOST_LINE_BYTES):
+            lines += part.count(b"\n")
+            if (first := part.find(b"\n")) < 0:
+                begun += len(part)
+            else:
+                longest = max(longest, begun + first + 1)
+                begun = len(part) - part.rfind(b"\n") - 1
+    return lines + (begun > 0), max(longest, begun)
+
+
+def _score_file(task: Task, file: Path, split: GraphDataset, scores: str | None) -> dict[str, Score]:
+    from graphbench.evaluation.inputs import AS_LOGITS
+    from graphbench.tasks.files import SAME_LIMIT
+
+    try:
+        return task.score_file(file, split, scores)
+    except GraphBenchError as error:
+        words = str(error).replace(AS_LOGITS, "write `scores: logit` for the dataset in submission.yaml")
+        words = words.replace(
+            SAME_LIMIT, "write `limit:` for the dataset in submission.yaml if they are of its first samples alone"
+        )
+        raise EvaluationError(words if file.name in words else f"{file.name}: {words}") from error
+    except Exception as error:  # whatever a hostile file makes numpy, zlib or a judge raise
+        raise EvaluationError(
+            f"{file.name} cannot be scored: {type(error).__name__}: {shown(error, 200)}; write it with numpy.save, or "
+            "one answer per line"
+        ) from error
+
+
+@contextmanager
+def _warnings_noted() -> Iterator[list[str]]:
+    """Collect what the library warns of, instead of logging it."""
+    noted: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: Any) -> None:
+            noted.append(record.getMessage())
+
+    logger, handler = logging.getLogger("graphbench"), Collector(logging.WARNING)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield noted
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate

@@ -1,0 +1,168 @@
+"""Records of the scores of users' own models, measured against the budget of published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from graphbench._version import __version__
+from graphbench.catalog.names import card as card_of
+from graphbench.core.errors import ResultError
+from graphbench.core.validation import explain
+from graphbench.data.build.limits import limited_parameter
+from graphbench.data.store.layout import data_fingerprint
+from graphbench.evaluation.score import Score
+from graphbench.records.own_scores import check_scores, scored_split
+from graphbench.records.results import (
+    BUDGET_NOT_STATED,
+    OWN_MODEL,
+    PARTLY_SCORED,
+    Budget,
+    RunRecord,
+    not_stated,
+    replicates_of,
+)
+from graphbench.tasks.registry import task_of
+
+if TYPE_CHECKING:
+    from graphbench.catalog.cards import Card
+    from graphbench.data.batches.dataset import GraphDataset
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a user says of an own model.
+
+    Attributes:
+        model: Its name.
+        seed: Its seed.
+        steps: Optimizer steps; None where not stated.
+        batch_size: Samples per step; None where not stated.
+        parameters: Trained numbers; None where not stated.
+        notes: What a reader must know.
+        config: What tells configurations of one name apart.
+        protocol: Which data was trained on, where a benchmark has several ways; None for the dataset's split ``train``.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not stated.
+    """
+
+    model: str
+    seed: int = 0
+    steps: int | None = None
+    batch_size: int | None = None
+    parameters: int | None = None
+    notes: str = ""
+    config: Mapping[str, Any] | None = None
+    protocol: str | None = None
+    deterministic: bool | None = None
+
+
+def record_of_scores(
+    splits: Mapping[str, GraphDataset],
+    scores: Mapping[str, Mapping[str, float]],
+    stated: Stated,
+    published_samples: int | None = None,
+) -> RunRecord:
+    """Return the record of scores; what ``RunRecord.from_scores`` and the command line call alike.
+
+    A split that the scores do not name leaves no trace in the record.
+
+    Args:
+        splits: The splits that were scored, by name.
+        scores: Split, or part of one -> its score.
+        stated: What the user says of the model.
+        published_samples: Training samples of the smallest published budget; None looks them up.
+
+    Raises:
+        ResultError: If no split was scored, the scores are not those of the splits (see
+            :func:`~graphbench.records.own_scores.check_scores`), the dataset does not have the protocol, or a value is
+            refused.
+    """
+    if not splits or not scores:
+        raise ResultError("no split was scored, so there is no record; score at least one")
+    check_scores(splits, scores)
+    scored = {name: split for name, split in splits.items() if name in {scored_split(own, splits) for own in scores}}
+    first = next(iter(scored.values()))
+    card = first.card
+    if stated.protocol is not None:
+        require_protocol(card, stated.protocol)
+    counts = {name: split.stored_graphs for name, split in scored.items() if name in scores}
+    counts |= {name: graphs for name, score in scores.items() if name not in scored and (graphs := _graphs(score))}
+    least = published_budget(card) if published_samples is None else published_samples
+    partly = any(count < card.split(name).count for name, count in counts.items() if name in scored)
+    try:
+        return RunRecord(
+            dataset=card.address,
+            dataset_version=card.version,
+            data_fingerprint=first.data_fingerprint,
+            data_hashes={name: split.content_hash for name, split in scored.items()},
+            data_seed=card.data_seed,
+            model=stated.model,
+            config={"kind": OWN_MODEL, **(stated.config or {})},
+            parameters=stated.parameters,
+            seed=stated.seed,
+            steps=stated.steps,
+            batch_size=stated.batch_size,
+            budget=_budget(stated, least, _limits_in_words(card, partly)),
+            graphbench_version=__version__,
+            started=datetime.now(UTC),
+            deterministic=stated.deterministic,
+            scores={name: dict(score) for name, score in scores.items()},
+            graphs_scored=counts,
+            scores_stated=tuple(name for name, score in scores.items() if _graphs(score) is None),
+            replicates=replicates_of(scores),
+            protocol=stated.protocol or card.protocol,
+            notes=stated.notes,
+        )
+    except ValidationError as error:
+        raise ResultError(f"the record of {stated.model!r} is refused: {explain(error, RunRecord)}") from error
+
+
+def _graphs(score: Mapping[str, float]) -> int | None:
+    return score.graphs if isinstance(score, Score) else None
+
+
+def _limits_in_words(card: Card, partly_scored: bool) -> list[str]:
+    """Return what makes scores those of less than the dataset: fewer samples, or smaller ones."""
+    parameter = limited_parameter(card)
+    whole = None if parameter is None else card_of(card.address).with_data_seed(card.data_seed)
+    smaller = whole is not None and data_fingerprint(card) != data_fingerprint(whole)
+    return [f"fewer {parameter} than the dataset has"] * smaller + [PARTLY_SCORED] * partly_scored
+
+
+def _budget(stated: Stated, published: int | None, limits: Sequence[str]) -> Budget:
+    """Return what a user says of the budget, measured against the smallest published one; with limits it is small."""
+    steps, batch_size, small = stated.steps, stated.batch_size, None
+    label = BUDGET_NOT_STATED
+    if steps is not None and batch_size is not None:
+        label = f"{steps} steps of {batch_size} samples, as stated"
+        small = None if published is None else steps * batch_size < published
+    elif steps is not None:
+        label = f"{steps} steps as stated, {not_stated(steps, batch_size)}"
+    elif batch_size is not None:
+        label = f"{batch_size} samples per step as stated, {not_stated(steps, batch_size)}"
+    return Budget(small=True if limits else small, label=", ".join([label, *limits]))
+
+
+def require_protocol(card: Card, protocol: str | None) -> None:
+    """Refuse a protocol that runs on generated data of a dataset cannot have.
+
+    Raises:
+        ResultError: With those that they can have.
+    """
+    known = task_of(card).protocols
+    if protocol not in known:
+        stated = "no protocol" if protocol is None else f"the protocol {protocol!r:.60}"
+        own = " or ".join(f"{name}" for name in known if name is not None) or "none"
+        raise ResultError(f"{stated} is stated; runs on {card.address} have {own}")
+
+
+def published_budget(card: Card) -> int | None:
+    """Return the training samples of the smallest budget behind published scores of a dataset; None without any."""
+    from graphbench.records.published import published
+    from graphbench.training.config import published_samples
+
+    return published_samples(card.domain, card.family) if published(card.address) else None

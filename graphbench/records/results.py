@@ -1,0 +1,425 @@
+"""Records of finished runs: what was trained, on which data, for how long, and how well it scored.
+
+A record is one JSON file under ``baselines/results/<domain>/<dataset>/``. The format only ever grows: a file written by
+an older version must still load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from graphbench.catalog.cards import draw_suffix
+from graphbench.catalog.resources import baselines_dir
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.core.files import load_json, write_text
+from graphbench.core.validation import explain
+from graphbench.evaluation.metrics import range_problem
+from graphbench.evaluation.score import Score
+from graphbench.models.tabular.estimators import draws_nothing
+
+if TYPE_CHECKING:
+    from graphbench.data.batches.dataset import GraphDataset
+
+SCHEMA = 2
+_FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
+DIGEST = "digest"  # key of the file, which is no part of the record
+PARTLY_SCORED = "scored on part of the graphs"
+BUDGET_NOT_STATED = "budget not stated"
+_MAKER = "graphbench.records.own_models"  # of a higher layer, as it compares scores with tasks and published budgets
+OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
+_NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
+MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
+_FITTED_ROWS = re.compile(r"fitted on ([\d,]{1,20}) rows")  # in the notes of tabular models
+DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+class Budget(_Strict):
+    """The training budget of a run.
+
+    Attributes:
+        small: True when budget or data are below those of the configuration that is shipped under the model's name,
+            none is shipped, or it is a small one; such a run is never presented as comparable with published scores.
+            For a user's own model: True when it saw fewer samples than the smallest published budget has, or a split
+            was scored in part; None where its budget is not known.
+        label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
+    """
+
+    small: bool | None
+    label: str = ""
+
+
+class RunRecord(_Strict):
+    """One training run and its scores.
+
+    Attributes:
+        schema_version: Version of this format (key ``schema`` in the file).
+        dataset: Dataset id, e.g. ``algoreas/mst_easy``.
+        dataset_version: Version of the dataset card; scores of different versions never mix.
+        data_fingerprint: Fingerprint of parameters, generator and transforms that names the data folder.
+        data_hashes: Content hash of each split used.
+        data_seed: Which draw of the dataset; 0 is the canonical one, of which older records are, too.
+        model: Name of the model configuration, e.g. ``gin``.
+        config: The full configuration of the run, overrides applied.
+        parameters: Number of trainable parameters; None where the model has none, or it is not stated.
+        seed: Seed of initialisation and data order.
+        steps: Optimizer steps taken; None for a learner without steps, or where it is not stated.
+        batch_size: Samples per optimizer step; None as for steps.
+        budget: How much training this was.
+        hardware: What :func:`graphbench.records.machine.hardware` returned.
+        graphbench_version: Version of the package.
+        git_version: Commit of the checkout, if there is one.
+        started: Start of training (UTC).
+        wall_seconds: Training time without data generation, in seconds.
+        cpu_seconds: Processor time of training in seconds, of all threads and all processes; None where not measured.
+        threads: Threads of each process that computed while training; None where not known.
+        deterministic: Whether neither seed nor chance has any influence on the scores; None where not known, see
+            :func:`is_deterministic`.
+        peak_memory_bytes: Peak memory of the process (CPU) or of the device (GPU).
+        throughput_graphs_per_s: Training graphs per second.
+        latency_ms: Median milliseconds to predict one graph alone, decoding included, until the answer is in memory.
+        latency_ms_batched: Median milliseconds per graph within a batch.
+        curves: Name -> list of ``(step, value)``, e.g. ``train_loss``, ``val_f1``.
+        scores: Split -> metric -> value, within the metric's range where it is registered. Out-of-distribution splits
+            stand under their own names (``n256``).
+        graphs_scored: Split -> graphs behind its scores; splits of older records are not in it.
+        scores_stated: Splits whose scores were stated as numbers: nothing says which graphs are behind them.
+        replicates: Split -> values of the primary metric under bootstrap weights of its samples, paired between records
+            of the same data; see :mod:`graphbench.evaluation.metrics.bootstrap`. Older records have none.
+        protocol: Which data was trained on, where a benchmark has several ways (``canonical``, ``multi_size``).
+        best_step: Step of the checkpoint that was scored; None when it is the last one.
+        published_reference: Where the number to compare with is printed, e.g. ``"GraphBench, Table 16"``.
+        notes: Anything a reader must know.
+    """
+
+    schema_version: Literal[1, 2] = Field(default=2, alias="schema")
+    dataset: str
+    dataset_version: int = Field(ge=1)
+    data_fingerprint: str = ""
+    data_hashes: dict[str, str] = {}
+    data_seed: int = Field(default=0, ge=0)
+    model: str
+    config: dict[str, Any]
+    parameters: int | None = Field(default=None, ge=0)
+    seed: int
+    steps: int | None = Field(default=None, ge=0)
+    batch_size: int | None = Field(default=None, ge=1)
+    budget: Budget
+    hardware: dict[str, str | int | float | None] = {}
+    graphbench_version: str = ""
+    git_version: str | None = None
+    started: datetime
+    wall_seconds: float | None = Field(default=None, ge=0)
+    cpu_seconds: float | None = Field(default=None, ge=0)
+    threads: int | None = Field(default=None, ge=1)
+    deterministic: bool | None = None
+    peak_memory_bytes: int | None = None
+    throughput_graphs_per_s: float | None = None
+    latency_ms: float | None = None
+    latency_ms_batched: float | None = None
+    curves: dict[str, list[tuple[int, float]]] = {}
+    scores: dict[str, dict[str, float]]
+    graphs_scored: dict[str, int] = {}
+    scores_stated: tuple[str, ...] = ()
+    replicates: dict[str, list[float]] = {}
+    protocol: str | None = None
+    best_step: int | None = None
+    published_reference: str | None = None
+    notes: str = ""
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, model: str) -> str:
+        if not MODEL_NAME.fullmatch(model):
+            raise ValueError(f"the name of a model has {MODEL_NAME_RULE}")
+        return model
+
+    @field_validator("scores")
+    @classmethod
+    def _check_scores(cls, scores: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for split, values in scores.items():
+            for name, value in values.items():
+                if problem := range_problem(name, value):
+                    raise ValueError(f"{split}: {problem}")
+        return scores
+
+    @classmethod
+    def from_scores(
+        cls,
+        splits: Mapping[str, GraphDataset],
+        scores: Mapping[str, Mapping[str, float]],
+        *,
+        model: str,
+        seed: int = 0,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        parameters: int | None = None,
+        published_samples: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        notes: str = "",
+        protocol: str | None = None,
+        deterministic: bool | None = None,
+    ) -> RunRecord:
+        """Return a record of the scores of a user's own model on one dataset, which reports show beside others.
+
+        ``graphbench evaluate --predictions`` makes its records by the same function. Scores that evaluators return say
+        which samples they are of, and are refused where these are not the samples of the splits, each once. Numbers in
+        a plain mapping are taken as stated, and ``scores_stated`` names their splits.
+
+        Args:
+            splits: The splits that were scored, by name, as they were loaded: their hashes enter the record. Of a split
+                that was scored in part, the part: ``splits.test[:100]``.
+            scores: Split, or part of one (``test_n16``) -> metric -> value, such as evaluators return.
+            model: Name of the model: letters, digits, dots, dashes and underscores.
+            seed: Its seed.
+            steps: Optimizer steps it was trained with; None where not stated.
+            batch_size: Samples per step; None where not stated.
+            parameters: Trained numbers; None where not stated.
+            published_samples: Training samples (steps times batch size) of the smallest published budget to compare
+                with; None looks it up.
+            config: What tells configurations of one name apart.
+            notes: What a reader must know.
+            protocol: Which data was trained on, where a benchmark has several ways; the card's where it is None.
+            deterministic: Whether neither seed nor chance has any influence on the scores, as of solvers, rules and
+                closed-form fits; None where not stated.
+
+        Raises:
+            ResultError: If nothing was scored, a score is not that of its split or of no split that is given, a metric
+                is none of the card's, a score is not finite or outside its metric's range, or a value is refused.
+        """
+        maker: Any = import_module(_MAKER)
+        stated = maker.Stated(
+            model, seed, steps, batch_size, parameters, notes, config, protocol=protocol, deterministic=deterministic
+        )
+        record: RunRecord = maker.record_of_scores(splits, scores, stated, published_samples)
+        return record
+
+    @property
+    def remarks(self) -> str:
+        """The notes, and which scores were stated as numbers."""
+        stated = f"scores of {', '.join(self.scores_stated)} as stated" if self.scores_stated else ""
+        return "; ".join(part for part in (self.notes, stated) if part)
+
+    @property
+    def config_hash(self) -> str:
+        """Eight hex digits of a hash of the data, model, configuration and budget, without seeds and draws."""
+        data = self.data_fingerprint.removesuffix(draw_suffix(self.data_seed))
+        return _hash({"dataset": [self.dataset, self.dataset_version, data], **self._setup})
+
+    @property
+    def setup_hash(self) -> str:
+        """Eight hex digits naming model, configuration and budget, the same on all datasets."""
+        model, config = self._setup["model"]
+        return _hash(self._setup | {"model": [model, {k: v for k, v in config.items() if k != "dataset"}]})
+
+    @property
+    def _setup(self) -> dict[str, Any]:
+        return {
+            "model": [self.model, _without_seed(self.config)],
+            "budget": [self.steps_asked, self.batch_size, self.budget.small],
+        }
+
+    @property
+    def steps_asked(self) -> int | None:
+        """The budget in steps: ``config["training"]["steps"]`` where given (early stopping may take fewer)."""
+        training = self.config.get("training")
+        asked = training.get("steps") if isinstance(training, Mapping) else None
+        return asked if isinstance(asked, int) else self.steps
+
+    @property
+    def relative_path(self) -> Path:
+        """Where the record lies below the results folder."""
+        folder = Path(*self.dataset.replace(":", "-").split("/"))
+        return folder / f"{self.model}-{self.config_hash}-seed{self.seed}{draw_suffix(self.data_seed)}.json"
+
+    def to_json(self) -> str:
+        """Return the record as indented JSON, a list of numbers per line, with a digest of its content."""
+        unused = {name for name in ("replicates", "scores_stated") if not getattr(self, name)}
+        content = self.model_dump(mode="json", by_alias=True, exclude=unused) | {"schema": SCHEMA}
+        text = json.dumps({**content, DIGEST: _digest(content)}, indent=1, allow_nan=False)
+        return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
+
+
+def replicates_of(scores: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return split -> replicates of its primary metric, of the scores that have them."""
+    return {name: list(s.replicates) for name, s in scores.items() if isinstance(s, Score) and s.replicates}
+
+
+def is_deterministic(record: RunRecord) -> bool:
+    """Return whether neither seed nor chance has any influence on a record's scores.
+
+    Of an older record, which does not say, it follows from the configuration: estimators that draw no random numbers,
+    such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance may have had an influence.
+    """
+    if record.deterministic is not None:
+        return record.deterministic
+    model = record.config.get("model")
+    if not isinstance(model, Mapping) or model.get("kind") not in ("tabular", "selector"):
+        return False
+    rows, most = _FITTED_ROWS.search(record.notes), model.get("most_rows")
+    if rows is None or not isinstance(most, int) or int(rows[1].replace(",", "")) >= most:
+        return False  # a random sample of the rows
+    options = model.get("options")
+    return bool(draws_nothing(str(model.get("processor")), options if isinstance(options, Mapping) else {}))
+
+
+def not_stated(steps: int | None, batch_size: int | None) -> str:
+    """Return what is not stated of a budget, in words; empty where all is."""
+    if steps is None and batch_size is None:
+        return BUDGET_NOT_STATED
+    return "steps not stated" if steps is None else "batch size not stated" if batch_size is None else ""
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 hash of a record's content, which tells whether it is as the run wrote it."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def _fits(content: Mapping[str, Any], digest: Any) -> bool:
+    """Return whether a digest is that of a record's content; never of content with NaN, which no record has."""
+    try:
+        return bool(digest == _digest(content))
+    except ValueError:
+        return False
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:8]
+
+
+def _without_seed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_seed(item) for key, item in value.items() if key not in ("seed", "data_seed")}
+    return value
+
+
+def results_dir() -> Path:
+    """Return the folder of committed run records."""
+    return baselines_dir() / "results"
+
+
+def save_record(record: RunRecord, root: Path | None = None, path: Path | None = None) -> Path:
+    """Write a record and return its path; the file appears whole or not at all.
+
+    Args:
+        record: The record. One with the same dataset, configuration, seed and data seed is replaced.
+        root: Results folder; ``baselines/results`` when None.
+        path: Exact file to write instead, e.g. ``record.json`` of a run folder.
+
+    Raises:
+        ResultError: If the dataset id cannot be a path, or the record or its file cannot be written.
+        ArgumentError: If no file can have such a name.
+    """
+    if not DATASET_ID.fullmatch(record.dataset):
+        raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
+    try:
+        target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
+        text = record.to_json()
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultError(f"the record of {record.dataset} cannot be written as JSON: {reason:.200}") from error
+    try:
+        write_text(checked_path("path", target), text)
+    except OSError as error:
+        raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
+    return target
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return the record stored in one file.
+
+    Raises:
+        ResultError: If the file is absent, is not JSON, follows a newer format or none, or was changed after it was
+            written; the message names key and file. A record without a digest is read, unchecked, only where its format
+            is the first one, which is older than digests.
+    """
+    try:
+        payload = load_json(checked_path("path", path))
+    except FileNotFoundError:
+        raise ResultError(f"there is no record {path}") from None
+    except ArgumentError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path} is not a JSON record: {error}") from error
+    return parse_record(payload, path)
+
+
+def parse_record(payload: Any, path: Path) -> RunRecord:
+    """Return the record that the content of a JSON file holds.
+
+    Args:
+        payload: The content.
+        path: The file, for messages.
+
+    Raises:
+        ResultError: As for :func:`read_record`.
+    """
+    found = payload.get("schema") if isinstance(payload, dict) else None
+    if isinstance(found, int) and found > SCHEMA:
+        raise ResultError(
+            f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
+        )
+    digest = payload.get(DIGEST) if isinstance(payload, dict) else None
+    if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
+        raise ResultError(
+            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
+            "one; restore the file, or run the command again that wrote it"
+        )
+    if isinstance(payload, dict):
+        payload = {key: value for key, value in payload.items() if key != DIGEST}
+    if digest is not None and not _fits(payload, digest):
+        raise ResultError(
+            f"{path} was changed after its run wrote it: its digest does not fit its content; restore the file, or run "
+            "the command again that wrote it"
+        )
+    try:
+        return RunRecord.model_validate(payload)
+    except ValidationError as error:
+        raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
+
+
+def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:
+    """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
+
+    Args:
+        selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
+        root: Folder searched for ``*.json``, at any depth; ``baselines/results`` when None.
+
+    Raises:
+        ResultError: If the folder does not exist or a file in it is malformed.
+    """
+    return [record for _, record in stored_records(selector, root)]
+
+
+def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[tuple[Path, RunRecord]]:
+    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
+    folder = checked_path("root", root) if root is not None else results_dir()
+    if not folder.is_dir():
+        raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
+    found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
+    chosen = [(path, r) for path, r in found if matches(r.dataset, selector)]
+    return sorted(chosen, key=lambda item: _order(item[1]))
+
+
+def matches(name: str, patterns: str | Sequence[str]) -> bool:
+    """Return whether a name fits a glob, or one of several."""
+    return any(fnmatchcase(name, pattern) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
+
+
+def _order(record: RunRecord) -> tuple[str, str, str, int, int]:
+    return record.dataset, record.model, record.config_hash, record.seed, record.data_seed

@@ -1,0 +1,1 @@
+"""Forecasts: the change of a state on a grid within some hours."""

@@ -1,0 +1,99 @@
+"""Files of answers that are whole structures: a folder with one file per answer, and flat arrays of all graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.catalog.features import Location
+from graphbench.core.errors import EvaluationError
+from graphbench.core.ragged import offsets
+from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, MOST_PER_GRAPH, NODES, Judge
+
+
+def numbered_files(folder: Path, count: int, judge: Judge) -> list[Path | None]:
+    """Return the files of a folder by their numbers, which are their names; None for a number that no file has.
+
+    Raises:
+        EvaluationError: If the folder cannot be read, or holds a file of another name or a number twice.
+    """
+    found: list[Path | None] = [None] * count
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise EvaluationError(f"{folder} cannot be read: {error.strerror or error}") from error
+    for path in paths:
+        stem, ending = path.stem, path.suffix
+        if ending not in judge.endings or not (stem.isascii() and stem.isdigit()) or int(stem) >= count:
+            raise EvaluationError(
+                f"{path} is not expected; {judge.answers} are files 0{judge.endings[0]} to {count - 1}"
+                f"{judge.endings[0]} ({' or '.join(judge.endings)}), numbered like the samples of the split "
+                "(--limit N scores the first N)"
+            )
+        if found[int(stem)] is not None:
+            raise EvaluationError(f"{folder} has two answers to sample {int(stem)}: {found[int(stem)]} and {path}")
+        found[int(stem)] = path
+    return found
+
+
+class FlatAnswers:
+    """The flat arrays of the graphs of all answers (``graphbench.data.components.verifiers``); slices are those of some answers."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], path: Path, count: int, judge: Judge) -> None:
+        """Check the arrays of a file.
+
+        Args:
+            arrays: The arrays.
+            path: The file.
+            count: Number of samples.
+            judge: The judge, which says what fields the graphs have.
+
+        Raises:
+            EvaluationError: If an array is missing or has the wrong length.
+        """
+        missing = [name for name in (NODES, EDGES, EDGE_INDEX) if name not in arrays]
+        if missing:
+            raise EvaluationError(
+                f"{path} has no array {missing[0]!r}; save {NODES} [S], {EDGES} [S], {EDGE_INDEX} [2, E] and the "
+                f"fields of nodes and edges: {', '.join(judge.graph_fields)}"
+            )
+        self._ptr = {
+            Location.NODE: _offsets(arrays[NODES], f"{path}: {NODES}", count),
+            Location.EDGE: _offsets(arrays[EDGES], f"{path}: {EDGES}", count),
+        }
+        self._counts = {name: arrays[name] for name in (NODES, EDGES)}
+        known = {EDGE_INDEX: Location.EDGE, **judge.graph_fields}
+        self._rows = {name: (arrays[name], place) for name, place in known.items() if name in arrays}
+        for name, (array, place) in self._rows.items():
+            rows, expected = array.shape[-1] if name == EDGE_INDEX else len(array), int(self._ptr[place][-1])
+            if rows != expected or (name == EDGE_INDEX and array.shape != (2, rows)):
+                raise EvaluationError(
+                    f"{path}: {name} has the shape {list(array.shape)}, but all graphs together have {expected:,} "
+                    f"{place.value}s; write one row per {place.value}, and {EDGE_INDEX} as [2, E]"
+                )
+
+    def __getitem__(self, chosen: slice) -> dict[str, NDArray[Any]]:
+        """Return the flat arrays of answers ``first`` to ``last - 1``."""
+        first, last, _ = chosen.indices(len(self._counts[NODES]))
+        found = {name: counts[first:last] for name, counts in self._counts.items()}
+        for name, (array, place) in self._rows.items():
+            rows = slice(self._ptr[place][first], self._ptr[place][last])
+            found[name] = array[:, rows] if name == EDGE_INDEX else array[rows]
+        return found
+
+
+def _offsets(counts: NDArray[Any], what: str, expected: int) -> NDArray[np.int64]:
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise EvaluationError(f"{what} is {counts.dtype} {list(counts.shape)}; give whole numbers [S] from 0 on")
+    if (largest := int(counts.max(initial=0))) > MOST_PER_GRAPH:
+        raise EvaluationError(f"{what} has {largest:,}; one graph has at most {MOST_PER_GRAPH:,}")
+    if len(counts) != expected:
+        raise EvaluationError(
+            f"{what} is of {len(counts):,} answers, the split has {expected:,} samples; write one per sample, in the "
+            "order of the split (--limit N scores the first N samples)"
+        )
+    return offsets(counts.astype(np.int64))

@@ -1,0 +1,111 @@
+"""Running sums of what a judge says of answers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+
+from graphbench.core.errors import EvaluationError
+from graphbench.data.components.verifiers import Judgement
+from graphbench.evaluation.metrics.bootstrap import Floats, Tally, tallied
+from graphbench.evaluation.metrics.registry import NO_FEATURE, Metric
+
+
+class JudgedSums:
+    """Sums over answers of the values that a judge gives them, and counts of the reasons why answers are wrong.
+
+    Attributes:
+        graphs: Number of answers.
+        failures: Reason -> number of answers that are wrong for it.
+        parts: Name of a part of the samples -> the sums over it.
+    """
+
+    tally: Tally | None = None
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self.graphs = 0
+        self.failures: Counter[str] = Counter()
+        self.parts: dict[str, JudgedSums] = {}
+        self._totals: dict[str, tuple[float, float]] = {}
+
+    def add(self, judged: Judgement) -> None:
+        """Take one update."""
+        self._add(judged, np.ones(len(judged.reasons), np.bool_))
+        names = np.asarray(judged.groups)
+        for name in np.unique(names).tolist() if len(names) else ():
+            self.parts.setdefault(str(name), JudgedSums())._add(judged, names == name)
+        tallied(self, judged)
+
+    def shares(self, judged: Judgement) -> Floats | None:
+        """Return what each answer adds: its values, and whether it has them."""
+        values = np.stack([judged.values[name] for name in sorted(judged.values)], axis=1)
+        return np.concatenate([np.nan_to_num(values), ~np.isnan(values)], axis=1).astype(np.float64)
+
+    def like(self, totals: Floats) -> Self:
+        """Return the sums of such values with other totals."""
+        found = type(self)()
+        names = sorted(self._totals)
+        found._totals = {name: (totals[i], totals[len(names) + i]) for i, name in enumerate(names)}
+        return found
+
+    def _add(self, judged: Judgement, chosen: np.typing.NDArray[np.bool_]) -> None:
+        self.graphs += int(np.count_nonzero(chosen))
+        reasons, counts = np.unique(judged.reasons[chosen], return_counts=True)
+        for reason, count in zip(reasons.tolist(), counts.tolist(), strict=True):
+            if reason:
+                self.failures[judged.texts[reason]] += count
+        for name, values in judged.values.items():
+            own = values[chosen]
+            known = own[~np.isnan(own)]
+            total, number = self._totals.get(name, (0.0, 0))
+            self._totals[name] = (total + float(known.sum()), number + len(known))
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a value over the answers that have it.
+
+        Raises:
+            EvaluationError: If no answer has it.
+        """
+        total, number = self._totals.get(name, (0.0, 0))
+        if not number:
+            raise EvaluationError(f"no answer has a value of {name}")
+        return total / number
+
+
+def mean_of(name: str) -> Callable[[JudgedSums], float]:
+    """Return the function that gives the mean of a value."""
+
+    def value(sums: JudgedSums) -> float:
+        return sums.mean(name)
+
+    return value
+
+
+_METRICS = (
+    Metric(
+        "quality", True, 0, math.inf,
+        "Mean over answers of what each is worth beside the reference's 100; a wrong answer is worth 0.",
+        NO_FEATURE, JudgedSums, mean_of("quality"),
+    ),
+    Metric(
+        "valid", True, 0, 1, "Share of answers that are well-formed, right or not.",
+        NO_FEATURE, JudgedSums, mean_of("valid"),
+    ),
+    Metric("correct", True, 0, 1, "Share of answers that are right.", NO_FEATURE, JudgedSums, mean_of("correct")),
+    Metric(
+        "mean_ands", False, 0, math.inf, "Mean number of ANDs of the circuits that are right.",
+        NO_FEATURE, JudgedSums, mean_of("mean_ands"),
+    ),
+    Metric(
+        "mean_depth", False, 0, math.inf, "Mean number of levels of the circuits that are right.",
+        NO_FEATURE, JudgedSums, mean_of("mean_depth"),
+    ),
+)  # fmt: skip
+
+METRICS = {metric.name: metric for metric in _METRICS}
+"""Name -> metric of this kind of task."""

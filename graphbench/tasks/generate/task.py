@@ -1,0 +1,163 @@
+"""Generation: the answer to a sample is a whole new structure, which the judge of a domain reads and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphbench.core.errors import CardError
+from graphbench.data.components.domain import find_judge
+from graphbench.data.components.verifiers import Judge
+from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES, most_unpacked, read_arrays
+from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.tasks.base import Task
+from graphbench.tasks.files import are_words, read_texts, require_lines, write_arrays
+from graphbench.tasks.generate.evaluator import GeneratedEvaluator
+from graphbench.tasks.generate.files import FlatAnswers, numbered_files
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphbench.data.arrays.samples import Samples
+    from graphbench.data.batches.dataset import GraphDataset
+
+_AT_ONCE = 4096
+_MOST_ANSWER = 1 << 22  # bytes of the arrays of an answer, on average over the samples: some ten thousand nodes
+
+
+class GenerateTask(Task):
+    """Generate a structure for every sample: ``task: {type: generate, judge: chip_design.circuits}``.
+
+    The outputs of the card are what models may learn from, such as reference structures; scores come from the judge
+    alone. Structures differ too much for the task to know a loss: what a model returns for a batch is a mapping, with
+    its own loss as ``loss`` (a scalar, or one value per sample) while it is trained, and its answers as ``answers``
+    (in any form that the judge takes) when it is scored.
+    """
+
+    type: ClassVar[str] = "generate"
+    samples: ClassVar[str] = "samples"
+    floor_predictors: ClassVar[str] = "simple constructions"
+
+    def check_card(self) -> None:
+        """Refuse a card that names no judge."""
+        super().check_card()
+        if self.card.task.judge is None:
+            raise CardError(f"{self.card.path} ({self.card.address}): a generate task needs task.judge")
+        find_judge(self.card.task.judge)
+
+    @property
+    def judge(self) -> Judge:
+        """The judge that the card names."""
+        return find_judge(self.card.task.judge or "")
+
+    # ------------------------------------------------------------------------------------------------ training
+
+    @property
+    def selection(self) -> tuple[str, bool]:
+        """Models are selected by their loss: answers take a model many steps each."""
+        return "loss", False
+
+    def losses(self, outputs: Mapping[str, Any], batch: Any) -> dict[str, Tensor]:
+        """Return the loss that the model gives, averaged over the samples of the batch."""
+        return {"loss": outputs["loss"].mean()}
+
+    def loss_weights(self, batch: Any) -> dict[str, Any]:
+        """Return the number of samples."""
+        return {"loss": int(batch.num_graphs)}
+
+    # ------------------------------------------------------------------------------------------------ scores
+
+    def predict(self, outputs: Mapping[str, Any], batch: Any) -> Any:
+        """Return the answers of a model."""
+        return outputs["answers"]
+
+    def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
+        """Return an evaluator that lets the judge score answers."""
+        return GeneratedEvaluator(self.card, scores=scores, expected_graphs=expected_graphs)
+
+    def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of simple constructions that need no training."""
+        known = self._labelled(samples)
+        return self._scores_of(known, self.judge.floors(known))
+
+    def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of reference programs."""
+        known = self._labelled(samples)
+        return self._scores_of(known, self.judge.solvers(known))
+
+    def parts(self, samples: Samples) -> dict[str, NDArray[np.int64]]:
+        """Return the parts that the judge names, such as sizes -> the numbers of their samples."""
+        named = np.array(self.judge.judge(self._fields_of(samples), [None] * len(samples)).groups)
+        return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
+
+    def _labelled(self, samples: Samples) -> Samples:
+        from graphbench.data.store.labels import is_unlabelled
+
+        if not self.card.labellers:
+            return samples
+        return samples.take(self.card, np.flatnonzero(~is_unlabelled(self.card, samples.values)))
+
+    def _scores_of(self, samples: Samples, answers: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        fields = self._fields_of(samples)
+        return {name: self.evaluator().evaluate(fields, own).to_dict() for name, own in answers.items()}
+
+    def _fields_of(self, samples: Samples) -> dict[str, Any]:
+        values = {name: samples.values[name] for name in self.judge.fields}
+        return {name: own.strings() if hasattr(own, "strings") else own for name, own in values.items()}
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def find_predictions(self, folder: Path, split: str) -> Path | None:
+        """Return the folder of a split's answers, one file each, or the file of all of them."""
+        place = folder / split
+        return place if place.is_dir() else super().find_predictions(folder, split)
+
+    def describe_files(self, split: str) -> str:
+        """Return how the files of a split's answers are named, for messages."""
+        ending = self.judge.endings[0]
+        return (
+            f"a folder of {self.judge.answers} has one file per sample, 0{ending}, 1{ending}, ... (endings: "
+            f"{', '.join(self.judge.endings)}); several splits have one such folder each, or a file of all "
+            f"{self.judge.answers}, e.g. {split}.npz"
+        )
+
+    def is_one_split(self, path: Path) -> bool:
+        """Return whether a path is a file, or a folder with one file per answer."""
+        return super().is_one_split(path) or any(file.suffix in self.judge.endings for file in path.iterdir())
+
+    def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield (batch, answers) from a folder, a file of arrays or a file of texts.
+
+        - A folder has one file per sample, named after its number in the split from 0 on; a sample without a file has
+          no answer.
+        - A ``.npz`` file has the flat arrays of all graphs (``graphbench.data.components.verifiers``).
+        - A line of a ``.jsonl`` or ``.txt`` file is the content of the file of an answer.
+        """
+        answers: Any
+        if path.is_dir():
+            answers = numbered_files(path, len(split), self.judge)
+        elif are_words(path):
+            lines = read_texts(path)
+            require_lines(path, len(lines), len(split), f"{self.card.address} {split.split}", "sample")
+            answers = [line.encode() for line in lines]
+        else:
+            answers = FlatAnswers(read_arrays(path, _most_bytes(path, len(split))), path, len(split), self.judge)
+        first = 0
+        for batch in split.batches(_AT_ONCE):
+            yield batch, answers[first : first + batch.num_graphs]
+            first += batch.num_graphs
+
+    def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
+        """Write the answers to all samples to a ``.npz`` file, as flat arrays; those that are wrong have no node."""
+        parts = [self.judge.arrays(answers) for answers in predictions]
+        joined = {name: np.concatenate([np.asarray(part[name]) for part in parts], axis=-1) for name in parts[0]}
+        return write_arrays(path, joined)
+
+
+def _most_bytes(path: Path, samples: int) -> int:
+    """Return the most bytes that the flat arrays of answers in a file can plausibly have."""
+    return min(LEAST_ARRAY_BYTES + samples * _MOST_ANSWER, most_unpacked(path))

@@ -1,0 +1,220 @@
+"""Supervised prediction: every output is a feature of nodes, edges or graphs that is learned from targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.core.errors import CardError, EvaluationError
+from graphbench.data.batches.sample_ids import ids_of, joined
+from graphbench.data.components.domain import rules_of
+from graphbench.evaluation.array_files import read_arrays
+from graphbench.evaluation.evaluator import BaseEvaluator, FeatureEvaluator
+from graphbench.evaluation.metrics import metric
+from graphbench.evaluation.several import OutputsEvaluator
+from graphbench.evaluation.trivial import LABEL_PREDICTORS, scores_of_predictors, trivial_scores
+from graphbench.tasks.base import Task
+from graphbench.tasks.files import (
+    OF_WORDS,
+    SAME_LIMIT,
+    are_words,
+    classes_of_words,
+    has_named_classes,
+    most_array_bytes,
+    rows_of_output,
+    write_arrays,
+)
+from graphbench.tasks.predict.class_names import score_answers
+from graphbench.tasks.predict.rules import rule_predictions
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphbench.data.arrays.samples import Samples
+    from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.evaluation.score import Score
+
+_ITEMS = {Location.GRAPH: "graphs", Location.NODE: "nodes", Location.EDGE: "items of its edges"}
+_ROWS = {
+    Location.GRAPH: "a row per graph",
+    Location.NODE: "a row per node, graph after graph,",
+    Location.EDGE: "a row per column of edge_index, graph after graph,",
+}
+_AT_ONCE = 4096
+
+
+def _content(feature: Feature) -> str:
+    """Return what a prediction of a feature is, in words."""
+    if feature.kind is Kind.MASK:
+        return "a probability or a label"
+    if feature.kind is Kind.CATEGORICAL:
+        return f"a class from 0 to {feature.classes - 1}, or a score for each"
+    if feature.kind is Kind.SCALAR:
+        return "a number" if feature.width == 1 else f"{feature.width} numbers"
+    return f"a {feature.type_name}"
+
+
+class PredictTask(Task):
+    """Predict the outputs of the card from its inputs."""
+
+    type: ClassVar[str] = "predict"
+    follows_rules: ClassVar[bool] = True
+
+    def check_card(self) -> None:
+        """Refuse a card whose rules do not exist, or that gives a rule the name of another trivial predictor."""
+        super().check_card()
+        taken = [name for name in self.card.task.rules if name in LABEL_PREDICTORS]
+        if taken:
+            raise CardError(
+                f"{self.card.path} ({self.card.address}): task.rules names {taken[0]!r}, which is a predictor that "
+                "reads training labels; choose another name, such as structural"
+            )
+        rules_of(self.card)
+
+    def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Return the mean loss of every output, of squared errors if the primary metric is made of those."""
+        from graphbench.models.losses import losses
+
+        return losses(outputs, batch, self.card.features, squared=metric(self.card.metrics.primary).squared)
+
+    def loss_weights(self, batch: Any) -> dict[str, Any]:
+        """Return the items behind the loss of every output, or the graphs where a node of each is chosen."""
+        from graphbench.models.losses import loss_weights
+
+        return loss_weights(batch, self.card.features)
+
+    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Return probabilities of masks and classes, values of scalars, and the chosen nodes, by output."""
+        from graphbench.models.losses import predictions
+
+        return predictions(outputs, self.card.features, batch)
+
+    def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
+        """Return an evaluator of the output, or of all outputs together."""
+        metrics, outputs = self.card.metrics, self.card.outputs
+        options: dict[str, Any] = {"scores": scores, "expected_graphs": expected_graphs, "parts": metrics.parts}
+        evaluator: BaseEvaluator
+        if len(outputs) == 1:
+            evaluator = FeatureEvaluator(outputs[0], metrics.primary, metrics.also, **options)
+        else:
+            weights = self.card.task.weights
+            evaluator = OutputsEvaluator(outputs, metrics.primary, metrics.also, weights=weights, **options)
+        evaluator.labellers = self.card.labellers
+        return evaluator
+
+    def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of predictors that know the training targets alone, and of the card's rules.
+
+        See ``trivial_scores`` and ``rule_predictions``.
+        """
+        found: dict[str, dict[str, dict[str, float]]] = {}  # predictor -> output -> metric -> score
+        names = (self.card.metrics.primary, *self.card.metrics.also)
+        rules = rule_predictions(self.card, samples)
+        for output in self.card.outputs:
+            fitting = [name for name in names if output.kind in _kinds_of(name)]
+            if not fitting:
+                continue
+            known, _ = self._targets(train, output)
+            truth, owners = self._targets(samples, output)
+            ruled = {rule: self._labelled(samples, output, values[output.name])[0] for rule, values in rules.items()}
+            measured = trivial_scores(output, known, truth, owners, fitting)
+            measured |= scores_of_predictors(output, truth, ruled, owners, fitting)
+            for predictor, scores in measured.items():
+                found.setdefault(predictor, {})[output.name] = scores
+        return {predictor: self._joined(own) for predictor, own in found.items()}
+
+    def _targets(self, samples: Samples, output: Feature) -> tuple[Any, Any]:
+        """Return the targets of samples that have a label, and the graph of every row; None for rows of graphs."""
+        values = samples.values[output.name]
+        if output.kind is Kind.TEXT:
+            return values.strings(), None
+        return self._labelled(samples, output, values)
+
+    def _labelled(self, samples: Samples, output: Feature, values: Any) -> tuple[Any, Any]:
+        """Return the rows of an output in samples that have a label, and their graphs; None for rows of graphs."""
+        counts = samples.num_nodes if output.location is Location.NODE else samples.num_edges
+        owners = None if output.location is Location.GRAPH else np.repeat(np.arange(len(samples)), counts)
+        if not self.card.labellers:
+            return values, owners
+        from graphbench.data.store.labels import is_unlabelled
+
+        labelled = ~is_unlabelled(self.card, samples.values)
+        rows = labelled if owners is None else labelled[owners]
+        return values[rows], None if owners is None else owners[rows]
+
+    def _joined(self, own: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """Return the scores of one predictor as an evaluator of several outputs names them."""
+        if len(self.card.outputs) == 1:
+            return dict(next(iter(own.values())))
+        weights = self.card.task.weights
+        found: dict[str, float] = {}
+        for name in dict.fromkeys(chain.from_iterable(own.values())):
+            values = {output: scores[name] for output, scores in own.items() if name in scores}
+            total = sum(weights.get(output, 1.0) for output in values)
+            found[name] = sum(weights.get(output, 1.0) * value for output, value in values.items()) / total
+            found |= {f"{name}_{output}": value for output, value in values.items()}
+        return found
+
+    def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield (batch, predictions), with one row per item of every output."""
+        arrays = rows_of_output(read_arrays(path, most_array_bytes(split)), [f.name for f in self.card.outputs], path)
+        taken = dict.fromkeys(arrays, 0)
+        for batch in split.batches(_AT_ONCE):
+            stops = {name: first + len(batch[name]) for name, first in taken.items()}
+            if any(stop > len(arrays[name]) for name, stop in stops.items()):
+                self._refuse_rows(arrays, split, path)
+            yield batch, {name: arrays[name][first : stops[name]] for name, first in taken.items()}
+            taken = stops
+        if any(count != len(arrays[name]) for name, count in taken.items()):
+            self._refuse_rows(arrays, split, path)
+
+    def file_endings(self) -> tuple[str, ...]:
+        """Return the endings of files; files of words name the classes of graphs."""
+        return self.endings if has_named_classes(self.card) else tuple(e for e in self.endings if e not in OF_WORDS)
+
+    def describe_rows(self) -> str:
+        """Return what a row of every output's array stands for and holds."""
+        rows = [f"{_ROWS[feature.location]} with {_content(feature)}" for feature in self.card.outputs]
+        if len(rows) == 1:
+            return rows[0]
+        named = (f"{feature.name}, {row}" for feature, row in zip(self.card.outputs, rows, strict=True))
+        return f"an array per output: {'; '.join(named)}"
+
+    def _refuse_rows(self, arrays: Mapping[str, Any], split: GraphDataset, path: Path) -> NoReturn:
+        """Raise an error that names the first output whose array has not one row per item."""
+        expected = {f.name: sum(len(batch[f.name]) for batch in split.batches(_AT_ONCE)) for f in self.card.outputs}
+        wrong = next(f for f in self.card.outputs if len(arrays[f.name]) != expected[f.name])
+        raise EvaluationError(
+            f"{path} has {len(arrays[wrong.name]):,} rows, {self.card.address} {split.split} has "
+            f"{expected[wrong.name]:,} {_ITEMS[wrong.location]} here; write one row per item, graph after graph, "
+            f"and {SAME_LIMIT}"
+        )
+
+    def score_file(self, path: Path, split: GraphDataset, scores: str | None = None) -> dict[str, Score]:
+        """Return the scores of a file of predictions; of names of classes, those that name none count as wrong."""
+        if not are_words(path):
+            return super().score_file(path, split, scores)
+        answered = classes_of_words(self.card, path, len(split), split.split)
+        batches = list(split.batches(_AT_ONCE))
+        truth = np.concatenate([batch[self.card.outputs[0].name].numpy() for batch in batches])
+        score = score_answers(self.card, truth, answered)
+        score.samples = joined(map(ids_of, batches))
+        return {split.split: score}
+
+    def write_predictions(self, path: Path, predictions: Iterable[Mapping[str, Any]]) -> Path:
+        """Write an array per output to a ``.npz`` file; that of a single output is named ``y_pred``."""
+        parts: dict[str, list[Any]] = {f.name: [] for f in self.card.outputs}
+        for batch in predictions:
+            for name, rows in parts.items():
+                rows.append(np.asarray(batch[name]))
+        single = len(parts) == 1
+        return write_arrays(path, {"y_pred" if single else name: np.concatenate(rows) for name, rows in parts.items()})
+
+
+def _kinds_of(name: str) -> frozenset[Kind]:
+    return metric(name).kinds

@@ -1,0 +1,1 @@
+"""Selection of algorithms: one of several is chosen for every instance."""

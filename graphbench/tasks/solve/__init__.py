@@ -1,0 +1,1 @@
+"""Combinatorial problems: scores of nodes are decoded to feasible solutions."""

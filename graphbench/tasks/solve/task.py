@@ -1,0 +1,161 @@
+"""Combinatorial problems: a model learns from the graphs alone, and its scores are decoded into solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from graphbench.core.errors import CardError, ConfigError, EvaluationError
+from graphbench.data.components.domain import find_problem
+from graphbench.data.components.problems import Problem
+from graphbench.evaluation.array_files import read_arrays
+from graphbench.evaluation.evaluator import BaseEvaluator
+from graphbench.evaluation.metrics import metric
+from graphbench.tasks.base import Task, in_memory
+from graphbench.tasks.files import SAME_LIMIT, SINGLE, most_array_bytes, rows_of_output, write_arrays
+from graphbench.tasks.solve.evaluator import SolutionEvaluator, Solutions, decode
+from graphbench.tasks.solve.metrics import SolutionSums, SolvedGraphs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from graphbench.catalog.cards import Card
+    from graphbench.data.arrays.samples import Samples
+    from graphbench.data.batches.dataset import GraphDataset
+
+_MOST_COLUMNS = 16  # of scores of a node, such as those of colours
+_AT_ONCE = 4096
+
+
+class SolveTask(Task):
+    """Solve the problem that the card names: ``task: {type: solve, problem: co.mis}``."""
+
+    type: ClassVar[str] = "solve"
+    endings: ClassVar[tuple[str, ...]] = (".npz", ".npy")
+    floor_predictors: ClassVar[str] = "simple rules"
+    unlabelled: ClassVar[tuple[str, ...]] = ("train",)
+
+    def __init__(self, card: Card, *, surrogate: Mapping[str, Any] | None = None, decoding: Any = None) -> None:
+        """Prepare the task.
+
+        Args:
+            card: The card.
+            surrogate: Settings of the loss, such as ``beta``; see ``graphbench.models.surrogates``.
+            decoding: Settings of the decoder, such as ``local_search``.
+
+        Raises:
+            CardError: If the card names no problem, or has several outputs.
+            DecodingError: If the decoder has no such setting, or refuses its value.
+            ConfigError: If the loss has no such setting, or refuses its value.
+        """
+        super().__init__(card)
+        self.surrogate = dict(surrogate or {})
+        self.decoding = dict(decoding or {})
+        self.evaluator()
+        if self.surrogate:
+            self._surrogate_loss()
+
+    def check_card(self) -> None:
+        """Refuse a card that names no problem or has several outputs."""
+        super().check_card()
+        if self.card.task.problem is None or len(self.card.outputs) != 1:
+            raise CardError(
+                f"{self.card.path} ({self.card.address}): a solve task needs task.problem and exactly one output"
+            )
+
+    @property
+    def report_metric(self) -> str:
+        """The ratio to the labels where it is measured: sets, cuts and colours of large graphs are larger anyway."""
+        return "ratio" if "ratio" in self.card.metrics.also else self.card.metrics.primary
+
+    def require_labels(self, split: GraphDataset) -> None:
+        """Accept every split: a graph without a label is solved all the same."""
+
+    def _surrogate_loss(self) -> Any:
+        from graphbench.models.surrogates import surrogate_of
+
+        if self.problem.surrogate is None:
+            raise ConfigError(f"the problem {self.problem.name} has no loss without targets; train on another task")
+        return surrogate_of(self.problem.surrogate, self.surrogate)
+
+    def losses(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+        """Return the problem's loss without targets, averaged over the graphs of the batch."""
+        name = self.card.outputs[0].name
+        return {name: self._surrogate_loss()(outputs[name], batch)}
+
+    def loss_weights(self, batch: Any) -> dict[str, Any]:
+        """Return the number of graphs."""
+        return {self.card.outputs[0].name: int(batch.num_graphs)}
+
+    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
+        """Return the model's scores, which the evaluator decodes; float32 ``[N]`` or ``[N, K]`` on the CPU."""
+        return outputs[self.card.outputs[0].name].float().cpu()
+
+    def completed(self, predictions: Any, batch: Any) -> Solutions:
+        """Return the solutions that the decoder makes of a model's scores."""
+        return decode(self.problem, batch, in_memory(predictions), **self.decoding)
+
+    def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> BaseEvaluator:
+        """Return an evaluator that decodes scores, checks solutions and scores them."""
+        return SolutionEvaluator(self.card, scores=scores, expected_graphs=expected_graphs, **self.decoding)
+
+    def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
+        """Let an evaluator take the scores of a batch; it counts the time of model and decoder."""
+        assert isinstance(evaluator, SolutionEvaluator)
+        evaluator.update(batch, predictions, seconds=seconds)
+
+    def floors(self, train: Samples, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of simple rules that need no training."""
+        from graphbench.data.components.domain import find_labeller
+
+        rules = [find_labeller(name).baselines(samples) for name in self.card.labellers]
+        return {name: self._scores_of(samples, values) for found in rules for name, values in found.items()}
+
+    def solvers(self, samples: Samples) -> dict[str, dict[str, float]]:
+        """Return the scores of the labels."""
+        return {"labels": self._scores_of(samples, samples.values[self.problem.value])}
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the card names."""
+        return find_problem(self.card.task.problem or "")
+
+    def _scores_of(self, samples: Samples, objectives: Any) -> dict[str, float]:
+        """Return the scores of solutions that have these objectives, of the graphs that have a label."""
+        from graphbench.data.store.labels import is_unlabelled
+
+        problem, known = self.problem, ~is_unlabelled(self.card, samples.values)
+        values, labels, bounds = (
+            np.asarray(array)[known].astype(np.int64)
+            for array in (objectives, samples.values[problem.value], samples.values[problem.bound])
+        )
+        sums = SolutionSums()
+        sums.add(SolvedGraphs(values, problem.maximise, labels, bounds))
+        names = (self.card.metrics.primary, *self.card.metrics.also)
+        return {name: metric(name).value(sums) for name in names if metric(name).repeatable}
+
+    def describe_rows(self) -> str:
+        """Return what a row stands for."""
+        return "a row per node, graph after graph, with its part of a solution or with scores that are decoded"
+
+    def read_predictions(self, path: Path, split: GraphDataset, scores: str | None = None) -> Iterator[tuple[Any, Any]]:
+        """Yield (batch, rows): solutions, or scores that are decoded; one row per node, graph after graph."""
+        name, nodes = self.card.outputs[0].name, int(split.flat.node_ptr[-1])
+        most_bytes = most_array_bytes(split, items=nodes, columns=_MOST_COLUMNS)
+        loaded = rows_of_output(read_arrays(path, most_bytes), [name], path)[name]
+        if len(loaded) != nodes:
+            raise EvaluationError(
+                f"{path} has {len(loaded):,} rows, the graphs of {self.card.address} {split.split} have {nodes:,} "
+                f"nodes here; write one row per node, graph after graph, and {SAME_LIMIT}"
+            )
+        first = 0
+        for batch in split.batches(_AT_ONCE):
+            yield batch, loaded[first : first + batch.num_nodes]
+            first += batch.num_nodes
+
+    def write_predictions(self, path: Path, predictions: Iterable[Any]) -> Path:
+        """Write the scores of all nodes to a ``.npz`` file."""
+        return write_arrays(path, {SINGLE: np.concatenate([np.asarray(rows) for rows in predictions])})

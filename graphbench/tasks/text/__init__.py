@@ -1,0 +1,1 @@
+"""Texts: prompts that are answered by texts."""
