@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphbench.records.results import RunRecord
+    from graphbench.records.record import RunRecord
     from graphbench.training.config import RunConfig
 
 FOLDER = Path(__file__).resolve().parent

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common import SCRATCH, Row, finished_record, measure_and_report, row_or_failure
 
 if TYPE_CHECKING:
-    from graphbench.records.results import RunRecord
+    from graphbench.records.record import RunRecord
 
 DATASETS = ("algoreas/mst_easy", "algoreas/bridges_easy", "algoreas/topological_sort_easy")
 MODELS = ("gin", "gt")
@@ -117,7 +117,7 @@ def _time_row(record: RunRecord) -> Row:
 def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord | None:
     """Return the record of this very run, if there is one."""
     from graphbench import card
-    from graphbench.records.results import load_records, results_dir
+    from graphbench.records.files import load_records, results_dir
     from graphbench.training.config import load_config
 
     folder = options.results or results_dir()
@@ -135,7 +135,7 @@ def _finished(options: argparse.Namespace, dataset: str, model: str, seed: int) 
 
 def _train(options: argparse.Namespace, dataset: str, model: str, seed: int) -> RunRecord:
     import graphbench
-    from graphbench.records.results import save_record
+    from graphbench.records.files import save_record
 
     started = time.perf_counter()
     result = graphbench.train(

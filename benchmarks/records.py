@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.common import FOLDER, SCRATCH, finished_record
 
 if TYPE_CHECKING:
-    from graphbench.records.results import RunRecord
+    from graphbench.records.record import RunRecord
 
 PLAN = FOLDER / "records.yaml"
 _MINUTE = 60.0
@@ -67,7 +67,7 @@ def missing(runs: Iterator[Run], folder: Path | None = None) -> list[Run]:
         folder: Folder of records; None for those of the package.
     """
     from graphbench import card
-    from graphbench.records.results import load_records
+    from graphbench.records.files import load_records
     from graphbench.training.config import load_config
 
     there: dict[tuple[str, int], list[RunRecord]] = {}
@@ -85,7 +85,7 @@ def missing(runs: Iterator[Run], folder: Path | None = None) -> list[Run]:
 def train(run: Run, folder: Path | None, root: Path | None) -> Path:
     """Train and score a run on the CPU, and return the file of its record."""
     import graphbench
-    from graphbench.records.results import save_record
+    from graphbench.records.files import save_record
 
     options = dict(run.options)
     if "evaluate" in options:  # some datasets have no split of a name

@@ -19,7 +19,7 @@ def rows(sizes: Sizes, root: str) -> Iterator[Row]:
         sizes: Sizes of a full or a quick run.
         root: Folder of the datasets, but for the largest.
     """
-    from graphbench.data.store.files import default_root
+    from graphbench.core.files import default_root
 
     users, repeats = sizes(100_000, 1_000), sizes(5, 2)
     arguments: dict[str, Any] = {"users": users, "root": root, "repeats": repeats}

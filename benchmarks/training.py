@@ -150,7 +150,7 @@ def _dropout() -> Any:
 
 def _full_run(name: str, model: str, dataset: str, step: Row) -> Row:
     """Return the time of a whole run on a GPU: from the newest record of one if there is any, else projected."""
-    from graphbench.records.results import load_records, results_dir
+    from graphbench.records.files import load_records, results_dir
 
     runs = [
         record

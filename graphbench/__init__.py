@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphbench.evaluation.score import Score
     from graphbench.loader import Loader, Splits
     from graphbench.models.processors import register_processor
-    from graphbench.records.results_table import results
+    from graphbench.records.table import results
     from graphbench.tasks.evaluator import Evaluator
     from graphbench.tasks.registry import register_task
     from graphbench.training.run import train
@@ -35,7 +35,7 @@ _LAZY = {
     "register_task": "graphbench.tasks.registry",
     "card": "graphbench.catalog.names",
     "list_datasets": "graphbench.catalog.names",
-    "results": "graphbench.records.results_table",
+    "results": "graphbench.records.table",
     "register": "graphbench.data.components.domain",
     "register_data": "graphbench.catalog.resources",
     "register_metric": "graphbench.evaluation.metrics.registry",

@@ -13,12 +13,12 @@ from graphbench.catalog.cards import CORE_SPLITS, Card, draw_suffix
 from graphbench.catalog.names import Selector, catalog
 from graphbench.core.arguments import checked_path, whole_number
 from graphbench.core.errors import CardError
+from graphbench.core.files import default_root
 from graphbench.data.build.generation import ensure_split
 from graphbench.data.build.limits import apply_limit
 from graphbench.data.build.workers import require_one_place, worker_count
 from graphbench.data.components.file_sources import Reader
 from graphbench.data.components.source_choice import GENERATED, sourced_card
-from graphbench.data.store.files import default_root
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphbench.core.errors import UnknownDataset
-from graphbench.records.results import load_records, save_record
+from graphbench.records.files import load_records, save_record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

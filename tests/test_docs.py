@@ -25,8 +25,8 @@ from graphbench.catalog.resources import baselines_dir
 from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs_text import prompts
 from graphbench.evaluation.metrics import METRICS
+from graphbench.records.files import read_record
 from graphbench.records.published import published
-from graphbench.records.results import read_record
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs" / "_ext"))
 import pytest
 
 from graphbench.leaderboard import RULES, leaderboard_of
-from graphbench.records.results import load_records
+from graphbench.records.files import load_records
 
 pytest.importorskip("sphinx", reason="pip install '.[docs]'")
 import leaderboard_page

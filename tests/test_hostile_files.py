@@ -131,13 +131,13 @@ def _description(path: Path) -> object:
 
 
 def _record(path: Path) -> object:
-    from graphbench.records.results import read_record
+    from graphbench.records.files import read_record
 
     return read_record(path)
 
 
 def _manifest(path: Path) -> object:
-    from graphbench.data.store.files import Manifest
+    from graphbench.data.store.manifest import Manifest
 
     return Manifest(path.parent).read()
 

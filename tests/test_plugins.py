@@ -20,7 +20,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 import graphbench
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Generator
 
 
 class Parameters(BaseModel):

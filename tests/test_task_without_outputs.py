@@ -34,7 +34,8 @@ from pydantic import BaseModel, ConfigDict
 
 import graphbench
 from graphbench.core.errors import EvaluationError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Generator
 from graphbench.data.arrays.seeds import sample_generator
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.metrics.registry import Metric, metric

@@ -15,7 +15,8 @@ from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
-from graphbench.data.store.files import Manifest, map_arrays, write_arrays
+from graphbench.data.store.files import map_arrays, write_arrays
+from graphbench.data.store.manifest import Manifest
 from graphbench.domains.algoreas import generators
 from graphbench.testing import check_dataset
 from graphbench.verification import check_card, verify

@@ -123,8 +123,8 @@ def own_sentences() -> Outcome:
 def no_record_of_people() -> Outcome:
     """No record of people's answers is kept."""
     from graphbench.catalog.resources import baselines_dir
+    from graphbench.records.files import load_records
     from graphbench.records.published import published
-    from graphbench.records.results import load_records
 
     people = [s for s in published("clutrr/gen_23") if s.model.startswith("human")]
     records = [r for r in load_records("clutrr/*", baselines_dir() / "results") if r.model.startswith("human")]

@@ -12,7 +12,8 @@ from typing import Any
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.common import RESULTS
 from graphbench.catalog.resources import baselines_dir
-from graphbench.records.results import RunRecord, load_records
+from graphbench.records.files import load_records
+from graphbench.records.record import RunRecord
 
 _HOUR = 3600.0
 

@@ -24,7 +24,7 @@ from benchmarks.claims.recipe import (
 from benchmarks.claims.registry import Outcome, check
 from benchmarks.claims.running import measured, outcome_of
 from graphbench.catalog.resources import baselines_dir
-from graphbench.records.results import load_records
+from graphbench.records.files import load_records
 
 _TRAIN, _HELD_OUT = 1_000_000, 10_000  # printed: one million training graphs, 10,000 for validation and test
 _DRAWN = {"train": 3000, "test": 60}  # graphs of each model of a mixture

@@ -112,7 +112,7 @@ def persistence_by_lag() -> Outcome:
 
     The test stops being true when a record on ERA5 exists, which settles it.
     """
-    from graphbench.records.results import load_records
+    from graphbench.records.files import load_records
 
     card = graphbench.card("weather/sim_64x32")
     floor = card.floor["test"]

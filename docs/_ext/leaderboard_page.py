@@ -20,7 +20,7 @@ from graphbench.catalog.names import card
 from graphbench.leaderboard import RULES, Board, Group, Leaderboard, build_leaderboard, leaderboard_of, texts
 from graphbench.leaderboard.model import KINDS
 from graphbench.leaderboard.pictures import group_figure
-from graphbench.records.results import load_records
+from graphbench.records.files import load_records
 from graphbench.reports.pages import markdown_safe
 from graphbench.reports.plots import inline_svg
 

@@ -16,7 +16,7 @@ from graphbench.catalog.cards import CORE_SPLITS
 from graphbench.catalog.names import card
 from graphbench.catalog.resources import datasets_dir
 from graphbench.records.published import published_score
-from graphbench.records.results_table import as_rows
+from graphbench.records.table import as_rows
 
 
 def sizes(domain: str) -> str:

@@ -10,7 +10,8 @@ from graphbench.core.errors import ResultError
 from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.best import BestScore, best
 from graphbench.leaderboard.model import KINDS
-from graphbench.records.results import RunRecord, load_records
+from graphbench.records.files import load_records
+from graphbench.records.record import RunRecord
 
 
 def records_of(address: str) -> Sequence[RunRecord]:

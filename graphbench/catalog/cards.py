@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from graphbench.catalog.card_checks import check_names, check_trajectories, staged
 from graphbench.catalog.features import Feature, Location, Stage, parse_features, select
@@ -36,13 +36,14 @@ from graphbench.catalog.series import PackSpec, SeriesSpec, check_packed, check_
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, UnknownDataset
 from graphbench.core.suggestions import closest
+from graphbench.core.validation import StrictModel
 
 __all__ = ["CORE_SPLITS", "Card", "Measured", "Metrics", "Source", "SplitSpec", "canonical_json", "draw_suffix"]
 
 CORE_SPLITS = ("train", "val", "test")
 
 
-class Card(BaseModel):
+class Card(StrictModel):
     """The definition of one dataset, or of one task of it.
 
     Attributes:
@@ -68,8 +69,6 @@ class Card(BaseModel):
         stored_drawn: Features of the generator, on the card of a view.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: str
     domain: str
     family: str
@@ -84,18 +83,18 @@ class Card(BaseModel):
     overlapping: bool = False
     protocol: str | None = None
     features: tuple[Feature, ...]
-    classes: dict[str, tuple[str, ...]] = {}
-    channels: dict[str, tuple[str, ...]] = {}
-    spellings: dict[str, str] = {}
+    classes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    channels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    spellings: dict[str, str] = Field(default_factory=dict)
     splits: dict[str, SplitSpec]
-    ood: dict[str, SplitSpec] = {}
-    labels: dict[str, LabelSpec] = {}
+    ood: dict[str, SplitSpec] = Field(default_factory=dict)
+    labels: dict[str, LabelSpec] = Field(default_factory=dict)
     task: TaskSpec = TaskSpec()
-    tasks: dict[str, NamedTask] = {}
+    tasks: dict[str, NamedTask] = Field(default_factory=dict)
     task_name: str | None = None
-    views: dict[str, ViewSpec] = {}
+    views: dict[str, ViewSpec] = Field(default_factory=dict)
     series: SeriesSpec | None = None
-    packed: dict[str, PackSpec] = {}
+    packed: dict[str, PackSpec] = Field(default_factory=dict)
     metrics: Metrics
     aliases: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()

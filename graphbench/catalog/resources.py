@@ -106,6 +106,10 @@ def data_folders(name: str) -> tuple[DataFolder, ...]:
     return (DataFolder(BUILT_IN, data_dir(name)), *others)
 
 
+NOT_MODELS = ("published", "results")
+"""Folders in ``baselines/`` that hold no configurations of models."""
+
+
 def data_files(name: str, domain: str | None = None, without: Collection[str] = ()) -> dict[str, Path]:
     """Return ``<domain>/<file>`` -> path of the YAML files of one or all domains in all folders ``name``, sorted.
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, parse_features
+from graphbench.core.validation import StrictModel
 
 
-class Strict(BaseModel):
+class Strict(StrictModel):
     """A frozen model without unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SplitSpec(Strict):
@@ -26,7 +25,7 @@ class SplitSpec(Strict):
 
     count: int = Field(gt=0)
     shift: str | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
 
 
 class ScoredPart(Strict):
@@ -52,7 +51,7 @@ class Metrics(Strict):
 
     primary: str
     also: tuple[str, ...] = ()
-    parts: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], ScoredPart] = {}
+    parts: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], ScoredPart] = Field(default_factory=dict)
 
 
 class Source(Strict):
@@ -76,8 +75,8 @@ class LabelSpec(Strict):
             texts of graphs. All are ``meta``; a task names those that are its outputs.
     """
 
-    effort: dict[str, Any] = {}
-    splits: dict[str, dict[str, Any]] = {}
+    effort: dict[str, Any] = Field(default_factory=dict)
+    splits: dict[str, dict[str, Any]] = Field(default_factory=dict)
     features: tuple[Feature, ...]
 
     @field_validator("features", mode="before")
@@ -140,11 +139,11 @@ class TaskSpec(Strict):
     """
 
     type: str = Field(default="predict", pattern=r"^[a-z][a-z0-9_]*$")
-    weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     problem: str | None = None
     judge: str | None = None
-    rules: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], str] = {}
-    options: dict[str, Any] = {}
+    rules: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], str] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class NamedTask(TaskSpec):
@@ -185,9 +184,9 @@ class MeasuredLabels(Strict):
         statistics_samples: split -> number of samples the statistics were measured on.
     """
 
-    first_samples: dict[str, str] = {}
-    statistics: dict[str, dict[str, tuple[float, float]]] = {}
-    statistics_samples: dict[str, int] = {}
+    first_samples: dict[str, str] = Field(default_factory=dict)
+    statistics: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
+    statistics_samples: dict[str, int] = Field(default_factory=dict)
 
 
 class MeasuredScores(Strict):
@@ -203,10 +202,10 @@ class MeasuredScores(Strict):
             do not determine the samples: of simulators, whose bits depend on the machine.
     """
 
-    floor: dict[str, Numbers] = {}
-    solvers: dict[str, Numbers] = {}
-    scored_samples: dict[str, Annotated[int, Field(ge=1)]] = {}
-    scored_hashes: dict[str, str] = {}
+    floor: dict[str, Numbers] = Field(default_factory=dict)
+    solvers: dict[str, Numbers] = Field(default_factory=dict)
+    scored_samples: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    scored_hashes: dict[str, str] = Field(default_factory=dict)
 
 
 class MeasuredTask(MeasuredScores):
@@ -218,8 +217,8 @@ class MeasuredTask(MeasuredScores):
         training: Facts of the training split that scores refer to, by name; see ``Task.training_facts``.
     """
 
-    scores_on_first: dict[int, MeasuredScores] = {}
-    training: dict[str, float] = {}
+    scores_on_first: dict[int, MeasuredScores] = Field(default_factory=dict)
+    training: dict[str, float] = Field(default_factory=dict)
 
 
 class Measured(MeasuredTask):
@@ -235,12 +234,12 @@ class Measured(MeasuredTask):
     """
 
     version: int
-    first_samples: dict[str, str] = {}
-    statistics: dict[str, dict[str, tuple[float, float]]] = {}
-    statistics_samples: dict[str, int] = {}
-    different: dict[str, dict[str, int]] = {}
-    labels: dict[str, MeasuredLabels] = {}
-    tasks: dict[str, MeasuredTask] = {}
+    first_samples: dict[str, str] = Field(default_factory=dict)
+    statistics: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
+    statistics_samples: dict[str, int] = Field(default_factory=dict)
+    different: dict[str, dict[str, int]] = Field(default_factory=dict)
+    labels: dict[str, MeasuredLabels] = Field(default_factory=dict)
+    tasks: dict[str, MeasuredTask] = Field(default_factory=dict)
 
     def scores(self, task: str | None) -> MeasuredTask:
         """Return the scores of a task, or those of a card without tasks."""

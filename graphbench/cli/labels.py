@@ -28,10 +28,10 @@ def export_command(
     """Write the recorded labels of datasets on this machine to one file; all splits that are there."""
     from graphbench.catalog.names import catalog
     from graphbench.cli.printing import print_line
+    from graphbench.core.files import default_root
     from graphbench.data.build.label_export import recorded_tables
     from graphbench.data.build.label_tables import write_tables
     from graphbench.data.components.source_choice import sourced_card
-    from graphbench.data.store.files import default_root
 
     own = [catalog().card(id_) for id_ in catalog().resolve(datasets)]
     cards = [sourced_card(card, source, folder, root=root) for card in own]
@@ -51,8 +51,8 @@ def import_command(
 ) -> None:
     """Add recorded labels to those that `graphbench generate` and the loader use instead of computing them."""
     from graphbench.cli.printing import print_json, print_line
+    from graphbench.core.files import default_root
     from graphbench.data.build.label_export import import_tables
-    from graphbench.data.store.files import default_root
 
     place = default_root() if root is None else root.expanduser()
     found = [row for path in files for row in import_tables(path, place)]

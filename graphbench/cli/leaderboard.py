@@ -95,7 +95,7 @@ def results(
     from graphbench.catalog.names import list_datasets
     from graphbench.cli.printing import print_json
     from graphbench.cli.runs import is_chosen
-    from graphbench.records.results_table import COLUMNS, PRIMARY, as_rows
+    from graphbench.records.table import COLUMNS, PRIMARY, as_rows
 
     if as_csv and as_json:
         raise typer.BadParameter("--csv and --json are two forms; choose one")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
     from graphbench.evaluation.score import Score
     from graphbench.loader import Splits
-    from graphbench.records.own_models import Stated
+    from graphbench.records.stated import Stated
     from graphbench.tasks.base import Task
 
 
@@ -53,10 +53,10 @@ def score_predictions(
         found |= _scores_of_file(task, file, data[name], scores)
     if stated is None or records is None:
         return found, None
-    from graphbench.records.own_models import record_of_scores
-    from graphbench.records.results import save_record
+    from graphbench.records.files import save_record
+    from graphbench.records.record import RunRecord
 
-    record = record_of_scores({name: data[name] for name in files}, found, stated)
+    record = RunRecord.of_statement({name: data[name] for name in files}, found, stated)
     return found, save_record(record, records)
 
 

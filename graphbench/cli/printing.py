@@ -13,8 +13,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from graphbench.cli.output import answer_stream, echo
+from graphbench.core.files import default_root
 from graphbench.core.untrusted import shown
-from graphbench.data.store.files import default_root
 
 _WHOLE = ("id", "dataset", "model", "split", "feature", "metric", "check", "nodes", "graphs", "here", "content")
 _GAP = 2  # spaces between columns

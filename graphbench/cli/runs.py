@@ -12,7 +12,7 @@ from graphbench.catalog.names import catalog, list_datasets
 from graphbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphbench.records.results import RunRecord
+    from graphbench.records.record import RunRecord
     from graphbench.training.run import RunResult
 
 
@@ -41,7 +41,7 @@ def train_seeds(
         folder: Folder of the files.
         options: Further arguments of :func:`graphbench.training.run.train`.
     """
-    from graphbench.records.results import save_record
+    from graphbench.records.files import save_record
     from graphbench.training.run import train
 
     single = catalog().is_single(datasets)
@@ -93,7 +93,7 @@ def _subfolder(seed: int | None, draw: int, seeds: int, draws: int) -> str:
 
 def write_report(selector: Sequence[str] | None, records: Path | None, output: Path, title: str) -> list[Path]:
     """Build the report of the records of the chosen datasets; an id alone stands for all its tasks and views."""
-    from graphbench.records.results import load_records
+    from graphbench.records.files import load_records
     from graphbench.reports.report import build_report
 
     chosen = set(list_datasets(selector or None))
@@ -113,7 +113,7 @@ def leaderboard_records(selector: Sequence[str] | None, folders: Sequence[Path],
         ResultError: If there is none.
     """
     from graphbench.core.errors import ResultError
-    from graphbench.records.results import load_records, results_dir
+    from graphbench.records.files import load_records, results_dir
 
     places = list(dict.fromkeys([*folders, *([results_dir()] if baselines or not folders else [])]))
     chosen = set(list_datasets(selector)) if selector else None

@@ -20,7 +20,7 @@ from graphbench.cli.show_scores import score_text
 from graphbench.core.errors import CardError, StoreError
 from graphbench.core.words import human_bytes, human_number
 from graphbench.data.components.domain import rules_of
-from graphbench.data.store.files import Manifest
+from graphbench.data.store.manifest import Manifest
 from graphbench.evaluation.references import measured_references
 
 if TYPE_CHECKING:

@@ -191,7 +191,7 @@ def evaluate(
     """
     from graphbench.cli import show_scores
     from graphbench.cli.predictions import score_predictions
-    from graphbench.records.own_models import Stated
+    from graphbench.records.stated import Stated
     from graphbench.training.evaluate import scores_of_run
 
     files = files_of(source, folder)

@@ -230,7 +230,7 @@ def _print_summary(found: Mapping[str, Any], history: History, as_json: bool) ->
 
 def _lines(found: Mapping[str, Any], history: History) -> list[tuple[str, str]]:
     """Return the names and values of the lines that are printed at the end of a run."""
-    from graphbench.tuning.report.parameters import value_text
+    from graphbench.tuning.parameters import value_text
 
     fidelity = history.fidelity
     best, steps, about = found["incumbent"], found["steps"], found["largest_budget"] or {}

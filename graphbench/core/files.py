@@ -9,6 +9,7 @@ this package writes or deletes, it refuses links that another user put into a fo
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -343,3 +344,35 @@ def parse_json(text: str | bytes, where: str, error: type[GraphBenchError] = Sto
     except (ValueError, RecursionError) as problem:
         fault = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
         raise error(f"{where} is not valid JSON: {fault}{f'; {remedy}' if remedy else ''}") from problem
+
+
+_SPARE_BYTES = 64_000_000  # left free on the disk beyond what a build needs
+
+
+def default_root() -> Path:
+    """Return ``$GRAPHBENCH_ROOT``, or else the user's cache folder."""
+    from platformdirs import user_cache_path
+
+    configured = os.environ.get("GRAPHBENCH_ROOT")
+    return Path(configured).expanduser() if configured else user_cache_path("graphbench")
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise a clear error if the disk has too little space for a build.
+
+    Raises:
+        StoreError: If fewer than ``needed`` bytes and a reserve of 64 MB are free.
+    """
+    free = shutil.disk_usage(existing_parent(folder)).free
+    if free < needed + _SPARE_BYTES:
+        raise StoreError(
+            f"too little disk space in {folder}: about {needed / 1e6:.0f} MB and a reserve of "
+            f"{_SPARE_BYTES / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free; "
+            "free space, choose another --root, or ask for fewer samples with --limit"
+        )
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -48,3 +48,16 @@ def _copy_runs(
         for byte in range(count):
             target[to + byte] = source[at + byte]
     return touched
+
+
+def smallest_integer(largest: int) -> np.dtype[Any]:
+    """Return the smallest of uint8, uint16, int32 and int64 that holds 0 .. ``largest``."""
+    for candidate in (np.uint8, np.uint16, np.int32):
+        if largest <= np.iinfo(candidate).max:
+            return np.dtype(candidate)
+    return np.dtype(np.int64)
+
+
+def pointer_dtype(largest: int) -> np.dtype[Any]:
+    """Return the integer type of offsets up to ``largest``: int32, or int64 where it is too small."""
+    return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel, ConfigDict
+
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import ValidationError
 
 _PLAIN = {
     **dict.fromkeys(("dict_type", "model_type"), "write keys with values (key: value)"),
@@ -19,6 +21,12 @@ _PLAIN = {
 
 Place = tuple[str | int, ...]
 """Keys and list indices that lead to a value."""
+
+
+class StrictModel(BaseModel):
+    """Base of the models of this package: values cannot be changed, and unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def explain(

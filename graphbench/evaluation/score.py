@@ -115,3 +115,8 @@ class Score(Mapping[str, float]):
             "undefined": dict(self.undefined),
             **({"failures": dict(self.failures)} if self.failures else {}),
         }
+
+
+def replicates_of(scores: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return split -> replicates of its primary metric, of the scores that have them."""
+    return {name: list(s.replicates) for name, s in scores.items() if isinstance(s, Score) and s.replicates}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import KINDS, TEST, Board, Data, Kind, Reference, Row
-from graphbench.records.results import RunRecord, load_records
+from graphbench.records.files import load_records
+from graphbench.records.record import RunRecord
 
 
 @dataclass(frozen=True, slots=True)

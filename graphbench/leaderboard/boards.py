@@ -13,7 +13,7 @@ from graphbench.leaderboard.model import KINDS, TEST, Board, Cost, Data, Kind, R
 from graphbench.leaderboard.references import anchors, references
 from graphbench.leaderboard.statistics import LEAST_RUNS, Ranking, Sample, interval_of, rank
 from graphbench.records.aggregates import COSTS, Aggregate, Stat, absurd_number, aggregate
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.reports.beside import content_hash_of, graphs_scored, samples_of
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import dataset_card, ood_splits

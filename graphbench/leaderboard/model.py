@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from graphbench._version import __version__
 from graphbench.leaderboard.statistics import Comparison, Interval
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.reports.labels import named
 
 SCHEMA = 1

@@ -16,7 +16,7 @@ from graphbench.leaderboard.boards import tables_of
 from graphbench.leaderboard.model import KINDS, TEST, Group, Leaderboard, to_json
 from graphbench.leaderboard.pictures import group_figure, scale_of
 from graphbench.leaderboard.rules import RULES
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.reports.labels import named
 from graphbench.reports.pages import Embed, Grid, embed_for, environment, page_targets
 
@@ -35,7 +35,7 @@ def leaderboard_of(records: Iterable[RunRecord], cards: Mapping[str, Card] | Non
     """Return the leaderboard of some records.
 
     Args:
-        records: Runs, e.g. from :func:`graphbench.records.results.load_records`.
+        records: Runs, e.g. from :func:`graphbench.records.files.load_records`.
         cards: Address -> card; the catalogue's where it has none.
     """
     found = list(records)
@@ -54,7 +54,7 @@ def build_leaderboard(
     """Write the leaderboard of some records and return the paths of its pages.
 
     Args:
-        records: Runs, e.g. from :func:`graphbench.records.results.load_records`; without any the pages say so.
+        records: Runs, e.g. from :func:`graphbench.records.files.load_records`; without any the pages say so.
         output: A folder, which receives ``index.html`` and a page per domain, ``leaderboard.md`` with
             ``figures/*.png``, and ``leaderboard.json``; or a file name ending in ``.html``, ``.md`` or ``.json``, which
             chooses that format alone, HTML as one page.

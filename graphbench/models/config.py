@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from graphbench.core.validation import StrictModel
 
 MOST_NUMBERS = 10**10
 """Bound on the estimated size of a model, 40 GB of weights."""
@@ -12,15 +14,13 @@ MOST_NUMBERS = 10**10
 _MODULE_NUMBERS = 10_000  # what a layer's Python objects take, in numbers of four bytes
 
 
-class ArchitectureConfig(BaseModel):
+class ArchitectureConfig(StrictModel):
     """Base class of the configurations of models.
 
     Attributes:
         added: Names of settings that older versions did not have. They are left out of what is written while they have
             their default, so that configurations and fingerprints of older runs stay as they are.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     added: ClassVar[frozenset[str]] = frozenset()
 
@@ -51,7 +51,7 @@ def layers_size(layers: int, numbers: int) -> int:
     return layers * (numbers + _MODULE_NUMBERS)
 
 
-class PositionalConfig(BaseModel):
+class PositionalConfig(StrictModel):
     """Which positional encoding is added to the node embeddings, and how it is embedded.
 
     Attributes:
@@ -61,8 +61,6 @@ class PositionalConfig(BaseModel):
         self_loops: rwse only: add a loop to every node before walking. Without loops no walk on an acyclic directed
             graph returns, and the encoding of such a graph is all zeros.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: Literal["none", "rwse", "lpe"] = "none"
     k: int = Field(default=16, ge=1)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphbench.core.errors import ResultError
+from graphbench.records.budgets import not_stated
 from graphbench.records.copies import RunKey, copied_runs, key_of
-from graphbench.records.results import RunRecord, is_deterministic, not_stated
+from graphbench.records.record import RunRecord, is_deterministic
 
 logger = logging.getLogger(__name__)
 

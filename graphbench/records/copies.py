@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from graphbench.evaluation.metrics import METRICS
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 
 RunKey = tuple[int, int]
 """Seed and data seed of a run."""

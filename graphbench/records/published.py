@@ -8,15 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from graphbench.catalog.resources import DataFolder, data_folders, read_yaml
+from graphbench.catalog.cards import Card
+from graphbench.catalog.resources import NOT_MODELS, DataFolder, data_files, data_folders, read_yaml
 from graphbench.core.errors import ResultError
 from graphbench.core.plugins import blaming
+from graphbench.core.validation import StrictModel
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+class _Strict(StrictModel):
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class PublishedScore(_Strict):
@@ -79,7 +81,7 @@ class _Table(_Strict):
     protocol: str | None = None
     note: str = ""
     for_all_models: bool = False
-    not_comparable: dict[str, str] = {}
+    not_comparable: dict[str, str] = Field(default_factory=dict)
     scores: dict[str, dict[str, tuple[float | None, ...]]]
 
     @model_validator(mode="after")
@@ -122,7 +124,7 @@ class Collection(_Strict):
 
     title: str
     kind: Literal["classes", "matrix"] = "classes"
-    classes: dict[str, str] = {}
+    classes: dict[str, str] = Field(default_factory=dict)
     averages: tuple[Average, ...] = ()
 
     @model_validator(mode="after")
@@ -139,7 +141,7 @@ class _File(_Strict):
     version: str = ""
     domain: str
     tables: tuple[_Table, ...]
-    collections: dict[str, Collection] = {}
+    collections: dict[str, Collection] = Field(default_factory=dict)
 
 
 def read_published(path: Path) -> tuple[PublishedScore, ...]:
@@ -231,3 +233,20 @@ def published_score(
     wanted = (split, model, metric, protocol)
     fitting = [s for s in published(dataset_id) if (s.split, s.model, s.metric, s.protocol) == wanted]
     return next((s for s in fitting if s.study == study), fitting[0] if fitting else None)
+
+
+def published_budget(card: Card) -> int | None:
+    """Return the training samples of the smallest budget behind published scores of a dataset; None without any.
+
+    Budgets are those of the domain's configurations that are not small ones: steps times samples per step.
+    """
+    if not published(card.address):
+        return None
+    budgets = []
+    for name, path in data_files("baselines", card.domain, NOT_MODELS).items():
+        if not name.endswith("_small"):
+            file = read_yaml(path)
+            training = {**file.get("training", {}), **file.get("tasks", {}).get(card.family, {}).get("training", {})}
+            if "steps" in training and "batch_size" in training:
+                budgets.append(int(training["steps"]) * int(training["batch_size"]))
+    return min(budgets, default=None)

@@ -17,7 +17,7 @@ from graphbench.evaluation.references import (
     whole_split,
 )
 from graphbench.records.aggregates import Aggregate
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:

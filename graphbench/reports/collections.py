@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from graphbench.catalog.names import catalog
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.aggregates import Aggregate
+from graphbench.records.budgets import PARTLY_SCORED
 from graphbench.records.published import Collection, collections, published
-from graphbench.records.results import PARTLY_SCORED
 from graphbench.reports.comparison import compared_with
 from graphbench.reports.labels import Labels, named
 from graphbench.reports.pages import ABSENT, Grid

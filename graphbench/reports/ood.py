@@ -12,7 +12,7 @@ from graphbench.evaluation.groups import split_and_size
 from graphbench.evaluation.trivial import best_of
 from graphbench.records.aggregates import Aggregate, aggregate
 from graphbench.records.published import PublishedScore
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.reports.beside import shared_references
 from graphbench.reports.comparison import architecture, compared_with, reference_scores, same_splits
 from graphbench.reports.labels import Labels, named

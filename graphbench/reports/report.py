@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphbench.core.errors import ResultError
 from graphbench.core.files import clear_errors, write_text
 from graphbench.records.aggregates import Aggregate, aggregate
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.reports import tables
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
@@ -43,7 +43,7 @@ def build_report(
     have a separate section, without measurements on generated data.
 
     Args:
-        records: Runs, e.g. from :func:`graphbench.records.results.load_records`.
+        records: Runs, e.g. from :func:`graphbench.records.files.load_records`.
         output: A folder, which receives ``report.md`` with ``figures/*.png`` and ``report.html``; or a file name
             ending in ``.md`` or ``.html``, which chooses that format alone.
         formats: ``md``, ``html`` or both, when ``output`` is a folder.

@@ -15,8 +15,9 @@ from graphbench.evaluation.references import SplitReferences
 from graphbench.evaluation.shares import class_shares, share_names
 from graphbench.evaluation.trivial import best_of
 from graphbench.records.aggregates import Aggregate, Stat
+from graphbench.records.budgets import PARTLY_SCORED
 from graphbench.records.published import PublishedScore, published
-from graphbench.records.results import OWN_MODEL, PARTLY_SCORED
+from graphbench.records.stated import OWN_MODEL
 from graphbench.reports.beside import APART, Beside, beside
 from graphbench.reports.comparison import (
     architecture,

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.features import Location
 from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import atomic_path, write_text
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES
-from graphbench.tasks.predict.class_names import NO_CLASS, answered_classes
 
 if TYPE_CHECKING:
-    from graphbench.catalog.cards import Card
     from graphbench.data.batches.dataset import GraphDataset
 
 logger = logging.getLogger(__name__)
@@ -132,47 +129,6 @@ def _output_of(line: str, where: str) -> str:
             f"{where} is {line!r:.80}; write a string, or an object whose 'output' or 'answer' is one"
         )
     return text
-
-
-def has_named_classes(card: Card) -> bool:
-    """Return whether the only output of a card is a class of the graph whose values have names."""
-    output = card.outputs[0]
-    return len(card.outputs) == 1 and output.location is Location.GRAPH and output.name in card.classes
-
-
-def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[np.int64]:
-    """Return the classes that the lines of a file name; int64 ``[graphs]``, -1 for a line that names none.
-
-    Args:
-        card: The card, whose output is a class of the graph that has a name.
-        path: The file.
-        count: Number of graphs of the split.
-        split: Name of the split.
-
-    Raises:
-        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, no line
-            names any, or there is not one line per graph.
-    """
-    output = card.outputs[0]
-    if not has_named_classes(card):
-        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
-        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
-    texts = read_texts(path)
-    found = answered_classes(card, output.name, texts)
-    if (found == NO_CLASS).all():
-        names = ", ".join(card.classes[output.name])
-        raise EvaluationError(
-            f"{path}: no answer names a class of {output.name!r}, such as {texts[0][:80]!r}; it is one of {names}"
-        )
-    require_lines(path, len(texts), count, f"{card.address} {split}", "graph")
-    nameless = np.flatnonzero(found == NO_CLASS)
-    if len(nameless):
-        first = int(nameless[0])
-        logger.warning(
-            "%d of %d answers name no class and count as wrong, the first in line %d of %s: %r",
-            *(len(nameless), len(found), first + 1, path, texts[first][:80]),
-        )
-    return found
 
 
 def require_lines(path: Path, found: int, expected: int, split: str, sample: str) -> None:

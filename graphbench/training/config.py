@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, create_model, field_validator
 
-from graphbench.catalog.resources import data_files, folder_with, read_yaml
+from graphbench.catalog.resources import NOT_MODELS, data_files, folder_with, read_yaml
 from graphbench.core.errors import CardError, ConfigError, UnknownModel
 from graphbench.core.files import parse_json
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest, did_you_mean, nearest
-from graphbench.core.validation import explain
+from graphbench.core.validation import StrictModel, explain
 from graphbench.models.registry import DEFAULT_KIND, Architecture, architecture, architectures
 from graphbench.training.overrides import changed_keys, merged, pair_of, with_arguments, with_scaled_warmup
 from graphbench.training.settings import TrainingConfig
@@ -25,11 +25,10 @@ Overrides = Mapping[str, Any] | Sequence[str]
 
 _Schema = TypeVar("_Schema", bound=BaseModel)
 
-_NOT_MODELS = ("published", "results")
 _WITHOUT_INFLUENCE = ("log_every", "checkpoint_every", "eval_batch_size")
 
 
-class RunConfig(BaseModel):
+class RunConfig(StrictModel):
     """Everything that decides a run's result, apart from the data.
 
     Attributes:
@@ -47,7 +46,7 @@ class RunConfig(BaseModel):
         data_seed: Which draw of the dataset was used; 0 for the canonical one.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=())
 
     dataset: str
     datasets: tuple[str, ...] = ()
@@ -108,16 +107,16 @@ class RunConfig(BaseModel):
 class _Task(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    model: dict[str, Any] = {}
-    training: dict[str, Any] = {}
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
 
 
 class _File(_Task):
     title: str = ""
     note: str = ""
     source: str | dict[str, Any] = ""
-    tasks: dict[str, _Task] = {}
-    parameters: dict[str, float] = {}
+    tasks: dict[str, _Task] = Field(default_factory=dict)
+    parameters: dict[str, float] = Field(default_factory=dict)
     default: bool = False
 
 
@@ -144,22 +143,7 @@ def default_model(domain: str) -> str:
 
 def list_configs(domain: str | None = None) -> list[str]:
     """Return the model configurations of the package and of plug-ins, as ``<domain>/<model>``, sorted."""
-    return list(data_files("baselines", domain, _NOT_MODELS))
-
-
-def published_samples(domain: str, family: str) -> int | None:
-    """Return the training samples of the smallest budget among a domain's configurations that are not small ones.
-
-    Samples are steps times batch size; None where no configuration states a budget.
-    """
-    budgets = []
-    for name in list_configs(domain):
-        if not name.endswith("_small"):
-            file = _validated(_File, _read(_config_path(domain, name.split("/")[1])), name)
-            training = merged(file.training, file.tasks.get(family, _Task()).training)
-            if "steps" in training and "batch_size" in training:
-                budgets.append(int(training["steps"]) * int(training["batch_size"]))
-    return min(budgets, default=None)
+    return list(data_files("baselines", domain, NOT_MODELS))
 
 
 def load_config(
@@ -288,7 +272,7 @@ def _config_path(domain: str, model: str | Path) -> Path:
         if not path.is_file():
             raise UnknownModel(f"the configuration file {str(path)!r} does not exist")
         return path
-    known = {name.split("/")[1]: file for name, file in data_files("baselines", domain, _NOT_MODELS).items()}
+    known = {name.split("/")[1]: file for name, file in data_files("baselines", domain, NOT_MODELS).items()}
     if str(model) in known:
         return known[str(model)]
     there = ", ".join(known) or "none"

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphbench._version import __version__
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import CheckpointError, ConfigError, ResultError
 from graphbench.core.files import load_json, write_json
 from graphbench.core.sources import Code, changed_code, code_of
+from graphbench.core.validation import StrictModel
 from graphbench.models.tabular.config import SelectorModelConfig, TabularModelConfig
 from graphbench.models.tabular.estimators import estimator_parameters
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.config import RunConfig, without_influence
 from graphbench.training.folders import CONFIG, RESTART, read_facts, record_path, short
 from graphbench.training.overrides import flat
@@ -39,7 +40,7 @@ _TEXTS = {"task": {"title", "summary"}}
 _NOTHING = "nothing"
 
 
-class RunIdentity(BaseModel):
+class RunIdentity(StrictModel):
     """What the scores of a run depend on.
 
     Attributes:
@@ -56,8 +57,6 @@ class RunIdentity(BaseModel):
         unchecked: Code that has no source to compare.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     schema_version: Literal[1] = Field(default=1, alias="schema")
     graphbench_version: str = __version__
     from_start: bool = True
@@ -65,8 +64,8 @@ class RunIdentity(BaseModel):
     options: dict[str, Any]
     cards: dict[str, dict[str, Any]]
     code: dict[str, str]
-    data: dict[str, dict[str, Any]] = {}
-    transforms: dict[str, str] = {}
+    data: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    transforms: dict[str, str] = Field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
 
 

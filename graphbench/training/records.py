@@ -15,9 +15,11 @@ from graphbench.catalog.cards import Card
 from graphbench.core.errors import ResultError
 from graphbench.core.validation import explain
 from graphbench.data.build.limits import limited_parameter
-from graphbench.evaluation.score import Score
+from graphbench.evaluation.score import Score, replicates_of
+from graphbench.records.budgets import Budget
+from graphbench.records.files import read_record
 from graphbench.records.machine import hardware
-from graphbench.records.results import Budget, RunRecord, read_record, replicates_of
+from graphbench.records.record import RunRecord
 from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun
 from graphbench.training.folders import record_path

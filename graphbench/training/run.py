@@ -17,7 +17,8 @@ from graphbench.evaluation.score import Score
 from graphbench.loader import Loader, Splits
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import architecture
-from graphbench.records.results import RunRecord, save_record
+from graphbench.records.files import save_record
+from graphbench.records.record import RunRecord
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import Overrides, RunConfig, fingerprint, load_config

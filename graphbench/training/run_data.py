@@ -6,16 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as find_card
 from graphbench.core.errors import ArgumentError, ConfigError, StoreError, UnknownDataset
 from graphbench.core.files import write_json
+from graphbench.core.validation import StrictModel
 from graphbench.data.components.source_choice import GENERATED, find_source, source_name, source_of
 from graphbench.data.store.layout import data_fingerprint
 from graphbench.loader import Loader, Splits
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.folders import read_facts
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DATA = "data.json"
 _T = TypeVar("_T")
 
 
-class DataFacts(BaseModel):
+class DataFacts(StrictModel):
     """Which data one dataset of a run is.
 
     Attributes:
@@ -36,8 +37,6 @@ class DataFacts(BaseModel):
         source: ``generated``, or the source of the files, such as ``official``.
         folder: Folder of the files.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: str
     data_seed: int = 0

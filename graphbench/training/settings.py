@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from graphbench.core.validation import StrictModel
 from graphbench.training.mixture import Mixture
 from graphbench.training.schedule import Schedule
 
@@ -13,7 +14,7 @@ _EVALUATIONS_PER_RUN = 20
 _LOSSES_PER_RUN = 200
 
 
-class NeighbourSettings(BaseModel):
+class NeighbourSettings(StrictModel):
     """How a large graph is trained on in parts.
 
     Attributes:
@@ -22,13 +23,11 @@ class NeighbourSettings(BaseModel):
             of message passing.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     nodes: int = Field(1024, ge=1)
     per_hop: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1, max_length=32)
 
 
-class TrainingConfig(BaseModel):
+class TrainingConfig(StrictModel):
     """How a model is trained.
 
     Attributes:
@@ -70,8 +69,6 @@ class TrainingConfig(BaseModel):
         decoding: The same: how scores become solutions wherever they are scored, such as ``local_search`` or
             ``restarts`` (``graphbench.domains.co.decoding``).
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     steps: int = Field(1000, gt=0)
     batch_size: int = Field(256, gt=0)

@@ -13,7 +13,7 @@ from typing import Any
 from graphbench.core.errors import TuningError
 from graphbench.core.files import read_json
 from graphbench.training.fidelity import Fidelity, recorded_fidelity
-from graphbench.tuning.report.parameters import Parameter, read_parameters
+from graphbench.tuning.parameters import Parameter, read_parameters
 from graphbench.tuning.trial import Measure, Trial, incumbent_of
 
 RESULT = "result.json"

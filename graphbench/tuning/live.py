@@ -17,7 +17,7 @@ from graphbench.core.afterwards import never_fatal
 from graphbench.core.words import counted, human_number
 from graphbench.training.fidelity import STEPS, Fidelity, recorded_fidelity
 from graphbench.tuning.history import busy_seconds, rungs_of
-from graphbench.tuning.report.parameters import config_text
+from graphbench.tuning.parameters import config_text
 from graphbench.tuning.report.sentences import title_of
 from graphbench.tuning.trial import Measure, Trial, incumbent_of
 from graphbench.tuning.trials import Asked

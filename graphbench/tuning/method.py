@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CheckpointError, ConfigError
+from graphbench.core.files import default_root
 from graphbench.core.words import counted
-from graphbench.data.store.files import default_root
 from graphbench.evaluation.metrics.registry import METRICS
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import RunConfig, load_config, parse_overrides

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from graphbench.core.errors import ConfigError
-from graphbench.core.validation import explain
+from graphbench.core.validation import StrictModel, explain
 from graphbench.tuning.budgets import ladder
 from graphbench.tuning.space import describe, space_from
 from graphbench.tuning.space_file import with_space_file
@@ -28,7 +28,7 @@ Count = Annotated[int, BeforeValidator(_refuse_bool)]
 Limit = Annotated[float, BeforeValidator(_refuse_bool), Field(gt=0, allow_inf_nan=False)]
 
 
-class OptimizationArgs(BaseModel):
+class OptimizationArgs(StrictModel):
     """The settings of a tuning run.
 
     Attributes:
@@ -58,8 +58,6 @@ class OptimizationArgs(BaseModel):
         retry_failed: Run the trials that failed in earlier starts of this run again, once.
         space_file: The file that ``space`` was read from; it is set automatically.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     space: Any
     min_budget: Count = Field(ge=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
 from graphbench.catalog.resources import data_files, folder_with
@@ -16,7 +16,7 @@ from graphbench.core.damage import FileFault
 from graphbench.core.errors import ConfigError, UnknownModel
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
-from graphbench.core.validation import Place, explain
+from graphbench.core.validation import Place, StrictModel, explain
 from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
 from graphbench.training.config import RunConfig, load_config
 from graphbench.training.fidelity import STEPS
@@ -48,10 +48,8 @@ _FIXED = {
 }
 
 
-class Budget(BaseModel):
+class Budget(StrictModel):
     """Budgets of the smallest and the largest trial, and how many trials of one budget share one promotion."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: int = Field(ge=1)
     max: int = Field(ge=1)
@@ -64,7 +62,7 @@ class Budget(BaseModel):
         return self
 
 
-class TuningFile(BaseModel):
+class TuningFile(StrictModel):
     """One search space with its budget, as a YAML file holds it.
 
     Attributes:
@@ -82,14 +80,12 @@ class TuningFile(BaseModel):
         note: Further remarks.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     title: str
     source: str | dict[str, Any] = ""
     model: str | None = None
     space: Hyperparameters
-    conditions: Conditions = []
-    forbidden: Forbidden = []
+    conditions: Conditions = Field(default_factory=list)
+    forbidden: Forbidden = Field(default_factory=list)
     fidelity: Literal["steps", "samples"] = "steps"
     budget: Budget
     trials: int = Field(100, ge=1)

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     ValidationInfo,
@@ -23,6 +22,7 @@ from pydantic import (
 
 from graphbench.core.errors import ConfigError
 from graphbench.core.suggestions import closest
+from graphbench.core.validation import StrictModel
 
 if TYPE_CHECKING:
     from ConfigSpace.hyperparameters import Hyperparameter
@@ -93,11 +93,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 WholeNumber = Annotated[int, BeforeValidator(_whole_number)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Range(_Strict):
+class _Range(StrictModel):
     """All values from a lower to an upper bound, both included; with a quantum those whole steps above the lower one.
 
     Keys are validated in the order of their definition, so that each validator can read those before it.
@@ -220,7 +216,7 @@ class IntRange(_Range):
         return IntRange(**given)
 
 
-class _Values(_Strict):
+class _Values(StrictModel):
     """A list of values, of which the first is the default unless another one is given."""
 
     @staticmethod
@@ -279,7 +275,7 @@ class Ordinal(_Values):
         return OrdinalHyperparameter(name, self.sequence, default_value=default)
 
 
-class Constant(_Strict):
+class Constant(StrictModel):
     """One value."""
 
     type: Literal["constant"]
@@ -315,7 +311,7 @@ AnyHyperparameter = Annotated[
 ]
 
 
-class Condition(_Strict):
+class Condition(StrictModel):
     """The condition for a hyperparameter: its parent has one of some values, or is above or below one."""
 
     child: str
@@ -375,9 +371,9 @@ Conditions = Annotated[list[Annotated[Condition, _mapping_such_as(_CONDITION)]],
 Forbidden = Annotated[list[Annotated[dict[str, Value], _mapping_such_as(_FORBIDDEN)]], _list_of(_FORBIDDEN)]
 
 
-class WrittenSpace(_Strict):
+class WrittenSpace(StrictModel):
     """The written form of a space in Python."""
 
     space: Hyperparameters
-    conditions: Conditions = []
-    forbidden: Forbidden = []
+    conditions: Conditions = Field(default_factory=list)
+    forbidden: Forbidden = Field(default_factory=list)

@@ -13,10 +13,11 @@ from graphbench.catalog.features import Kind, Location
 from graphbench.catalog.sections import MeasuredLabels
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import add_labels
+from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.store.files import Manifest
-from graphbench.data.store.labels import label_samples, labeller_of, with_labels
+from graphbench.data.store.labels import labeller_of, with_labels
 from graphbench.data.store.layout import find_file, label_folder
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of
 from graphbench.verification.measuring import FIRST, describe_labels, labels_hash

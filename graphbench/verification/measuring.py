@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import measured_path
 from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
-from graphbench.core.files import write_json
+from graphbench.core.files import default_root, write_json
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.quantisation import unpacked
-from graphbench.data.arrays.samples import Generator, Labeller, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_arrays
 from graphbench.data.build.generation import add_labels, draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
+from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.components.series_topology import graph_of_series
-from graphbench.data.store.files import default_root
 from graphbench.data.store.labels import labeller_of
 from graphbench.tasks.registry import task_of
 from graphbench.verification.scoring import measured_task

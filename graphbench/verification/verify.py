@@ -15,18 +15,20 @@ from graphbench.catalog.names import catalog
 from graphbench.catalog.sections import Measured
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import CardError, EvaluationError, GraphBenchError
+from graphbench.core.files import default_root
 from graphbench.core.progress import progress_bar
 from graphbench.data.arrays.hashing import sample_hashes
 from graphbench.data.arrays.quantisation import unpacked
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
 from graphbench.data.components.domain import find_generator
+from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.source_choice import source_of, sourced_card
-from graphbench.data.store.files import Manifest, default_root
 from graphbench.data.store.labels import labeller_of
 from graphbench.data.store.layout import dataset_folder, find_file
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import SplitTask, stored_samples
 from graphbench.tasks.registry import task_of
 from graphbench.verification.comparing import ask, compare_hash, compare_statistics, rows_of

@@ -10,8 +10,8 @@ import pytest
 
 from graphbench.cli.app import main
 from graphbench.core.errors import ArgumentError
-from graphbench.records.results import load_records, save_record
-from graphbench.records.results_table import COLUMNS, as_rows
+from graphbench.records.files import load_records, save_record
+from graphbench.records.table import COLUMNS, as_rows
 
 from ..evaluation.conftest import make_record
 

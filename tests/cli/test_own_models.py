@@ -17,8 +17,9 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES
 from graphbench.records.aggregates import aggregate
-from graphbench.records.own_models import Stated, record_of_scores, require_protocol
-from graphbench.records.results import RunRecord, load_records, read_record, save_record
+from graphbench.records.files import load_records, read_record, save_record
+from graphbench.records.record import RunRecord
+from graphbench.records.stated import Stated, require_protocol
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import published_samples
@@ -283,10 +284,10 @@ def test_own_models_have_the_protocol_that_they_were_trained_by(root, tmp_path):
     """Without a word it is that of the split train, under which published scores and our runs stand."""
     split = graphbench.Loader("clrs/bfs", root=root, limit=LIMIT, workers=1).load(["test"]).test
     given = {"test": split}, {"test": {"score": 0.5}}
-    assert record_of_scores(*given, Stated("mine")).protocol == "canonical"
-    assert record_of_scores(*given, Stated("mine", protocol="multi_size")).protocol == "multi_size"
+    assert RunRecord.of_statement(*given, Stated("mine")).protocol == "canonical"
+    assert RunRecord.of_statement(*given, Stated("mine", protocol="multi_size")).protocol == "multi_size"
     with pytest.raises(ResultError, match="'canonicl' is stated; runs on clrs/bfs have canonical or multi_size"):
-        record_of_scores(*given, Stated("mine", protocol="canonicl"))
+        RunRecord.of_statement(*given, Stated("mine", protocol="canonicl"))
     trees = graphbench.card("algoreas/mst_easy")
     with pytest.raises(ResultError, match="'canonical' is stated; runs on algoreas/mst_easy have none"):
         require_protocol(trees, "canonical")

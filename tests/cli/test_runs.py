@@ -8,7 +8,7 @@ import pytest
 
 from graphbench.cli.runs import train_seeds
 from graphbench.core.errors import ArgumentError, ConfigError
-from graphbench.records import results
+from graphbench.records import record as results
 
 OPTIONS = {"limit": None, "eval_limit": None, "root": None, "workers": None}
 

@@ -90,7 +90,7 @@ def test_a_report_of_an_id_takes_the_records_of_all_its_tasks(toy, tmp_path, mon
     from types import SimpleNamespace
 
     from graphbench.cli import runs
-    from graphbench.records import results
+    from graphbench.records import record as results
     from graphbench.reports import report
 
     names = ["co/toy:mis", "co/toy:mis_size", "algoreas/mst_easy"]

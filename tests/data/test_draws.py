@@ -16,8 +16,8 @@ from graphbench.core.errors import CardError
 from graphbench.data.arrays.seeds import redrawn_seed, stream_key
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
-from graphbench.data.store.files import Manifest
 from graphbench.data.store.layout import dataset_folder
+from graphbench.data.store.manifest import Manifest
 from graphbench.domains.clrs import sample
 from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify

@@ -19,14 +19,16 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import ArgumentError, CardError, GenerationError
 from graphbench.data.arrays.graph_checks import graph_problem
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import sample_generator, stream_key
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build import generation
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
-from graphbench.data.store.files import Manifest, shards
+from graphbench.data.components.generators import Generator
+from graphbench.data.store.files import shards
 from graphbench.data.store.layout import dataset_folder, library_versions
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
 from graphbench.tasks.trace.stream import TrajectoryStream
 from graphbench.verification import verify

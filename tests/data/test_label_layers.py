@@ -23,15 +23,16 @@ from graphbench.catalog.features import Stage
 from graphbench.catalog.names import catalog
 from graphbench.cli.app import main
 from graphbench.core.errors import CardError, GenerationError, StoreError, UnknownDataset
-from graphbench.data.arrays.samples import Labeller, Recorded, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.build.label_export import import_tables, recorded_tables
 from graphbench.data.build.label_tables import LabelTable, read_tables, write_tables
 from graphbench.data.components.domain import find_generator, unregister
+from graphbench.data.components.generators import Labeller, Recorded
 from graphbench.data.components.representations import View
-from graphbench.data.store.files import Manifest
 from graphbench.data.store.layout import label_folder
+from graphbench.data.store.manifest import Manifest
 from graphbench.verification import verify
 from graphbench.verification.measuring import measure
 

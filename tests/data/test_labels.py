@@ -23,10 +23,11 @@ from graphbench.data.arrays.seeds import label_number, stream_key
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build import generation
 from graphbench.data.build.generation import draw_samples, ensure_split
+from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.domain import find_labeller
-from graphbench.data.store.files import Manifest
-from graphbench.data.store.labels import label_samples, with_labels
+from graphbench.data.store.labels import with_labels
 from graphbench.data.store.layout import data_fingerprint, label_folder
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
 from graphbench.domains.co import labellers
 from graphbench.tasks.registry import task_of

@@ -14,8 +14,9 @@ from graphbench.core.errors import SolverError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.generation import draw_samples
+from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.domain import find_labeller
-from graphbench.data.store.labels import label_samples, with_labels
+from graphbench.data.store.labels import with_labels
 from graphbench.domains.co import labellers
 from graphbench.verification.measuring import labels_hash
 

@@ -15,12 +15,13 @@ from pydantic import BaseModel, ConfigDict
 from graphbench.catalog.families import load_family
 from graphbench.core.errors import ArgumentError, CardError, ChecksumMismatch, GenerationError, StoreError
 from graphbench.data.arrays.quantisation import pack, unpack
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import Domain, find_generator, register, unregister
 from graphbench.data.components.file_sources import file_source
+from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.topologies import Structure
 from graphbench.data.store.files import map_arrays

@@ -13,11 +13,14 @@ import pytest
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import ChecksumMismatch, StoreError
+from graphbench.core.files import default_root
+from graphbench.core.ragged import smallest_integer
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store.files import Manifest, default_root, map_arrays, smallest_integer, write_arrays
+from graphbench.data.store.files import map_arrays, write_arrays
 from graphbench.data.store.layout import find_file
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
 
 MakeCard = Callable[..., Card]
@@ -182,7 +185,7 @@ def test_remedy_of_a_damaged_file_works(card: Card, built: Path, tmp_path: Path)
 
 
 def test_checked_file_is_not_read_again(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphbench.data.store.files.file_sha256", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("graphbench.core.files.file_sha256", lambda path: pytest.fail("read again"))
     Manifest(built.parent).check("train.h5")
 
 

@@ -14,7 +14,7 @@ import pytest
 import graphbench
 from graphbench.catalog import names
 from graphbench.evaluation.metrics import METRICS
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))

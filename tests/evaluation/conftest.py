@@ -6,7 +6,8 @@ import pytest
 
 from graphbench.catalog.cards import Card, Measured
 from graphbench.catalog.families import load_family
-from graphbench.records.results import Budget, RunRecord
+from graphbench.records.budgets import Budget
+from graphbench.records.record import RunRecord
 
 CARD = """
 version: 2

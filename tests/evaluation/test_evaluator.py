@@ -286,5 +286,5 @@ def test_several_columns_of_masks_are_pooled():
 
 
 def test_scoring_needs_no_torch():
-    code = "import sys, graphbench.evaluation.evaluator, graphbench.records.results; sys.exit('torch' in sys.modules)"
+    code = "import sys, graphbench.evaluation.evaluator, graphbench.records.record; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,8 +8,10 @@ import pytest
 
 from graphbench.core.errors import ArgumentError, ResultError
 from graphbench.records.aggregates import Stat, aggregate
+from graphbench.records.budgets import Budget
+from graphbench.records.files import load_records, read_record, results_dir, save_record
 from graphbench.records.machine import hardware
-from graphbench.records.results import Budget, RunRecord, load_records, read_record, results_dir, save_record
+from graphbench.records.record import RunRecord
 
 from .conftest import make_record
 

@@ -13,8 +13,8 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import MissingDependency, ResultError
-from graphbench.records.results import save_record
-from graphbench.records.results_table import COLUMNS, as_rows, results
+from graphbench.records.files import save_record
+from graphbench.records.table import COLUMNS, as_rows, results
 
 from .conftest import make_record
 

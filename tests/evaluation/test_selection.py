@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as hnp
 import graphbench.evaluation
 from graphbench.catalog.features import parse_features
 from graphbench.core.errors import EvaluationError
-from graphbench.evaluation import closed_gap, par
-from graphbench.tasks.select.evaluator import SelectionEvaluator
+from graphbench.tasks.select.evaluator import SelectionEvaluator, closed_gap, par
 
 NAMES = ("b_cost", "c_cost", "a_cost")
 OUTPUTS = parse_features({name: ["output", "graph", "scalar"] for name in NAMES})

@@ -9,8 +9,7 @@ import pytest
 
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.weather import CHANNELS, LEVELS
-from graphbench.evaluation import weather_scores
-from graphbench.tasks.forecast.weatherbench import WeatherSums
+from graphbench.tasks.forecast.weatherbench import WeatherSums, weather_scores
 
 LATITUDES = [-67.5, -22.5, 22.5, 67.5]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.evaluate import evaluate_run
 
 from .cases import CASES, FROZEN, RUNS, facts_of, machine, run, search

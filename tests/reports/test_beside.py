@@ -16,7 +16,7 @@ from graphbench.leaderboard import leaderboard_of
 from graphbench.leaderboard.model import to_json
 from graphbench.leaderboard.texts import away_grid
 from graphbench.records.aggregates import aggregate
-from graphbench.records.results import load_records
+from graphbench.records.files import load_records
 from graphbench.reports.beside import beside, samples_of, shared_references
 from graphbench.reports.ood import plot_ood
 from graphbench.reports.parts import output_grid

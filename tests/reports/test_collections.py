@@ -7,8 +7,8 @@ import pytest
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import ResultError
 from graphbench.records.aggregates import aggregate
+from graphbench.records.budgets import Budget
 from graphbench.records.published import read_published
-from graphbench.records.results import Budget
 from graphbench.reports.collections import published_scores, summaries, win_tie_loss
 from graphbench.reports.report import build_report
 

@@ -4,8 +4,8 @@ import pytest
 
 from graphbench.catalog.names import card
 from graphbench.records.aggregates import aggregate
+from graphbench.records.budgets import Budget
 from graphbench.records.published import PublishedScore, published
-from graphbench.records.results import Budget
 from graphbench.reports import comparison
 from graphbench.reports.comparison import compared_with, notes_on, reference_scores, same_splits, scores_on_test
 from graphbench.reports.report import build_report

@@ -3,8 +3,8 @@
 import re
 
 from graphbench.records.aggregates import aggregate
+from graphbench.records.budgets import Budget
 from graphbench.records.published import published, read_published
-from graphbench.records.results import Budget
 from graphbench.reports.collections import summaries
 from graphbench.reports.labels import Labels
 from graphbench.reports.ood import ood_table, plot_ood

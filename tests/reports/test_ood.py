@@ -5,8 +5,8 @@ from graphbench.catalog.names import card as card_of
 from graphbench.catalog.names import list_datasets
 from graphbench.core.errors import ResultError
 from graphbench.records.aggregates import aggregate
+from graphbench.records.budgets import Budget
 from graphbench.records.published import published
-from graphbench.records.results import Budget
 from graphbench.reports.comparison import architecture
 from graphbench.reports.ood import dataset_card, ood_splits, ood_table, plot_ood, size_axis
 from graphbench.reports.ood_plots import OODRow

@@ -17,8 +17,9 @@ from graphbench.cli import main
 from graphbench.core.errors import ResultError
 from graphbench.data.batches.sample_ids import ids_of
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES
-from graphbench.records.own_models import published_budget
-from graphbench.records.results import RunRecord, load_records
+from graphbench.records.files import load_records
+from graphbench.records.published import published_budget
+from graphbench.records.record import RunRecord
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_model

@@ -6,8 +6,8 @@ import pytest
 import graphbench
 from graphbench.core.errors import ResultError
 from graphbench.records.aggregates import aggregate
+from graphbench.records.budgets import Budget
 from graphbench.records.published import published
-from graphbench.records.results import Budget
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid, score_rows
 

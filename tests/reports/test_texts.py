@@ -6,7 +6,8 @@ import pytest
 
 import graphbench
 from graphbench.records.aggregates import aggregate
-from graphbench.records.results import Budget, RunRecord
+from graphbench.records.budgets import Budget
+from graphbench.records.record import RunRecord
 from graphbench.reports.ood import ood_splits, ood_table, plot_ood
 from graphbench.reports.report import build_report
 from graphbench.reports.tables import ood_grid

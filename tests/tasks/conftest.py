@@ -15,9 +15,10 @@ import graphbench
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import load_family
 from graphbench.catalog.names import catalog
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import sample_generator
 from graphbench.data.components.domain import unregister
+from graphbench.data.components.generators import Generator
 
 SELECT: dict[str, Any] = {
     "version": 1,

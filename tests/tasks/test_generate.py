@@ -16,10 +16,11 @@ from graphbench.catalog.features import Location
 from graphbench.catalog.names import catalog
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import CardError, EvaluationError, ResultError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.domain import unregister
+from graphbench.data.components.generators import Generator
 from graphbench.data.components.verifiers import EDGE_INDEX, EDGES, NODES, Judge, Judgement
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
 from graphbench.verification import check_card

@@ -18,7 +18,8 @@ from graphbench.catalog.sections import Measured
 from graphbench.cli.predictions import score_predictions
 from graphbench.core.errors import CardError, ConfigError, EvaluationError, ResultError
 from graphbench.domains.co import labellers
-from graphbench.records.results import RunRecord, read_record
+from graphbench.records.files import read_record
+from graphbench.records.record import RunRecord
 from graphbench.reports.report import build_report
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.tasks.registry import task_of

@@ -14,7 +14,8 @@ from graphbench.catalog.names import catalog
 from graphbench.loader import Loader
 from graphbench.models.base import TaskModel
 from graphbench.models.tabular.estimators import draws_nothing, register_estimator, threads_of
-from graphbench.records.results import is_deterministic, load_records, read_record
+from graphbench.records.files import load_records, read_record
+from graphbench.records.record import is_deterministic
 from graphbench.tasks.base import in_memory
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.solve.task import task as solve

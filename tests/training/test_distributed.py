@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphbench.core.errors import ConfigError
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training import checkpoint
 from graphbench.training.distributed import World, choose_device, join_world
 from graphbench.training.run import train

@@ -15,7 +15,7 @@ from graphbench.domains.clrs import sample
 from graphbench.domains.clrs_text import Renderer
 from graphbench.domains.clrs_text.language import dataset_prompts
 from graphbench.records.aggregates import aggregate
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.folders import default_output, load_config_of_run

@@ -9,7 +9,7 @@ from torch import nn
 from graphbench.core.errors import CardError, CheckpointError, ConfigError, EvaluationError, TrainingError
 from graphbench.models import base
 from graphbench.models.base import TaskModel, largest_batch
-from graphbench.records.results import save_record
+from graphbench.records.files import save_record
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run
 from graphbench.training.run import train

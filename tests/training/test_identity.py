@@ -17,7 +17,7 @@ from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.loader import Splits
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors import Processed, Processor
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training import evaluate as evaluation
 from graphbench.training import loop
 from graphbench.training.evaluate import evaluate_run

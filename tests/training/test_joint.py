@@ -10,7 +10,7 @@ import torch
 
 import graphbench
 from graphbench.core.errors import CardError, CheckpointError, ConfigError
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training import checkpoint, loop
 from graphbench.training.evaluate import evaluate_run, write_run_predictions
 from graphbench.training.loop import TrainingLoop

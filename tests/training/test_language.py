@@ -17,7 +17,7 @@ from graphbench.domains.clrs_text.language import evaluate_language_model
 from graphbench.loader import Splits
 from graphbench.models.language import PAD, TextGenerator, TextModel, decode, encode
 from graphbench.models.language_config import TextModelConfig
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.tasks.registry import task_of
 from graphbench.tasks.text.prompts import Corpus, Prompts
 from graphbench.training import checkpoint

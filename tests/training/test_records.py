@@ -9,7 +9,7 @@ import pytest
 
 from graphbench.catalog import resources
 from graphbench.catalog.cards import Metrics
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.run import train
 
 

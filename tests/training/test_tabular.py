@@ -11,7 +11,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("skops")
 
 from graphbench.core.errors import CheckpointError, ConfigError
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.training.evaluate import evaluate_run, load_run
 from graphbench.training.learners.tabular import TabularLearner
 from graphbench.training.run import train

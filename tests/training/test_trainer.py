@@ -19,7 +19,7 @@ from graphbench.core.errors import (
 )
 from graphbench.loader import Splits
 from graphbench.models import losses
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.tasks.registry import task_of
 from graphbench.training import checkpoint, loop
 from graphbench.training import run as driver

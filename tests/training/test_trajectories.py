@@ -9,7 +9,7 @@ import graphbench
 from graphbench.cli import main
 from graphbench.cli.runs import train_seeds
 from graphbench.core.errors import ConfigError, EvaluationError, TrainingError, UnknownDataset
-from graphbench.records.results import read_record, save_record
+from graphbench.records.files import read_record, save_record
 from graphbench.tasks.registry import task_of
 from graphbench.training.config import load_config
 from graphbench.training.evaluate import evaluate_model, evaluate_run, load_run, write_run_predictions

@@ -18,7 +18,7 @@ import pytest
 
 import graphbench
 from graphbench.core.errors import ConfigError
-from graphbench.records.results import read_record
+from graphbench.records.files import read_record
 from graphbench.tuning.journal import JOURNAL
 from graphbench.tuning.method import DatasetMethod
 from graphbench.tuning.optimizer import Optimizer

@@ -68,7 +68,7 @@ class Texts:
 
 
 def take_rows(values: Any, first: NDArray[Any], ptr: NDArray[np.int64]) -> Any:
-    """Return the concatenation of runs of rows of an array or of texts; see :func:`graphbench.core.ragged.take_runs`."""
+    """Return the concatenation of runs of rows of an array or of texts; see :func:`~.ragged.take_runs`."""
     return values.take(first, ptr) if isinstance(values, Texts) else take_runs(np.ascontiguousarray(values), first, ptr)
 
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.kernels import kernel
-from graphbench.core.ragged import offsets, take_runs
-from graphbench.data.store.files import smallest_integer
+from graphbench.core.ragged import offsets, smallest_integer, take_runs
 
 Array = NDArray[Any]
 PREFIX = "hint."  # of the names of arrays in files

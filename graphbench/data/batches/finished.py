@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphbench.catalog.cards import Card
+from graphbench.core.files import default_root
 from graphbench.data.batches.dataset import GraphDataset
-from graphbench.data.store.files import default_root
 from graphbench.data.store.layout import dataset_folder, find_file, label_folder
 
 

@@ -25,16 +25,17 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import GenerationError, StoreError
-from graphbench.core.files import clear_errors, file_lock, make_work_folder, refuse_link, remove_strays
+from graphbench.core.files import clear_errors, file_lock, make_work_folder, refuse_link, remove_strays, require_space
 from graphbench.core.plugins import MAIN, plugin_targets
 from graphbench.core.processes.pool import Pool
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.data.arrays.hashing import sample_hashes, samples_hash
 from graphbench.data.arrays.samples import Samples
+from graphbench.data.build.labelling import LabelTask, label_samples
 from graphbench.data.build.workers import require_files, require_one_place, run_jobs, worker_pool
 from graphbench.data.components.domain import domain_module
-from graphbench.data.store.files import Manifest, map_arrays, require_space
-from graphbench.data.store.labels import LabelTask, label_samples, require_agreement, with_labels
+from graphbench.data.store.files import map_arrays
+from graphbench.data.store.labels import require_agreement, with_labels
 from graphbench.data.store.layout import (
     about_graphs,
     about_labels,
@@ -45,6 +46,7 @@ from graphbench.data.store.layout import (
     require_data_of,
     work_folder,
 )
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import (
     SplitTask,
     build_shard,

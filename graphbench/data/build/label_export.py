@@ -12,7 +12,7 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError, StoreError
 from graphbench.core.validation import explain
-from graphbench.data.arrays.samples import Labeller, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.label_tables import (
     FOLDER,
     LabelTable,
@@ -23,9 +23,10 @@ from graphbench.data.build.label_tables import (
     table_head,
 )
 from graphbench.data.components.domain import find_labeller
-from graphbench.data.store.files import Manifest
+from graphbench.data.components.generators import Labeller
 from graphbench.data.store.labels import labeller_of
 from graphbench.data.store.layout import dataset_folder, label_folder, library_versions
+from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
 
 

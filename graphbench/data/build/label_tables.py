@@ -1,6 +1,6 @@
 """Tables of recorded outcomes, from which labels are made without repeating the work: shipped, imported, exported.
 
-A labeller with recorded outcomes (:class:`~graphbench.data.arrays.samples.Recorded`) splits its work in two: a costly outcome
+A labeller with recorded outcomes (:class:`~.generators.Recorded`) splits its work in two: a costly outcome
 per graph (what a solver did), a few whole numbers, and the label that follows from it. A table holds outcomes of one
 labeller at one effort by a key of the graph's content, so it serves every dataset with such graphs. A table is a text
 of comma-separated values after a comment with a JSON description; a file, compressed with xz, holds one table or more.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from graphbench.catalog.cards import canonical_json
 from graphbench.catalog.resources import data_folders
@@ -29,9 +29,9 @@ from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.packed import open_packed
-from graphbench.core.validation import explain
-from graphbench.data.arrays.samples import Labeller
+from graphbench.core.validation import StrictModel, explain
 from graphbench.data.components.domain import find_labeller
+from graphbench.data.components.generators import Labeller
 
 SUFFIX = ".csv.xz"
 FOLDER = "labels"
@@ -42,7 +42,7 @@ _GROWTH = 50  # how many times its own size a file may unpack to: keys are hashe
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
-class TableHead(BaseModel):
+class TableHead(StrictModel):
     """The description of a table.
 
     Attributes:
@@ -53,13 +53,11 @@ class TableHead(BaseModel):
         about: How the outcomes were obtained, such as machine and versions.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     labeller: str
     version: int
     effort: dict[str, Any]
     columns: tuple[str, ...]
-    about: dict[str, Any] = {}
+    about: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ def apply_limit(card: Card, limit: Limit) -> tuple[Card, Limit]:
     """Return the card under a limit, and the limit that remains for the number of samples.
 
     A limit is a number of samples, unless the generator names the parameter that it replaces
-    (:attr:`~graphbench.data.arrays.samples.Generator.limited`): then the card has smaller samples, which have another
+    (:attr:`~.generators.Generator.limited`): then the card has smaller samples, which have another
     fingerprint and lie in another folder, and no limit remains.
 
     Args:

@@ -20,10 +20,10 @@ from graphbench.core.suggestions import closest
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
-    from graphbench.data.arrays.samples import Generator, Labeller
     from graphbench.data.components.environments import Builder, Spelling
     from graphbench.data.components.exporters import Exporter
     from graphbench.data.components.file_sources import FileSource
+    from graphbench.data.components.generators import Generator, Labeller
     from graphbench.data.components.problems import Problem
     from graphbench.data.components.representations import View
     from graphbench.data.components.rules import Rule

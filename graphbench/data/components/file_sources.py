@@ -15,16 +15,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card, SplitSpec
 from graphbench.catalog.features import Feature, Stage
 from graphbench.core.errors import CardError, GraphBenchError, StoreError
 from graphbench.core.foreign import described
+from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.hashing import samples_hash
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.checks import Row
+from graphbench.data.components.generators import Generator
 from graphbench.data.sources.downloads import Download
 from graphbench.data.sources.zenodo import ZenodoFiles
 
@@ -57,15 +58,13 @@ class FileSource:
     part_of: str = ""
 
 
-class FileParameters(BaseModel):
+class FileParameters(StrictModel):
     """Parameters of a split of files.
 
     Attributes:
         folder: The folder of the files.
         content: SHA-256 of the samples, so that different files give different fingerprints.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     content: str

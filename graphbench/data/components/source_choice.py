@@ -9,13 +9,13 @@ from pathlib import Path
 from graphbench.catalog.cards import Card
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import ArgumentError, CardError
+from graphbench.core.files import default_root
 from graphbench.core.plugins import about_broken
 from graphbench.core.suggestions import closest
 from graphbench.data.components.domain import Domain, find_domain, find_part, register
 from graphbench.data.components.file_sources import FileSource, Reader, file_source
 from graphbench.data.sources.downloads import Downloads, download_folder, fetch
 from graphbench.data.sources.zenodo import ZenodoFiles
-from graphbench.data.store.files import default_root
 
 GENERATED = "generated"
 IMPORTED = "imported"

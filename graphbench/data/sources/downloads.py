@@ -27,16 +27,17 @@ from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import (
     clear_errors,
     file_lock,
+    file_sha256,
     make_work_folder,
     open_no_link,
     refuse_foreign_links,
     remove_work_folder,
+    require_space,
 )
 from graphbench.core.packed import PACKED_ERRORS
 from graphbench.core.progress import Progress, progress_bar
 from graphbench.core.words import human_bytes
 from graphbench.data.sources.zenodo import ZenodoFiles
-from graphbench.data.store.files import file_sha256, require_space
 
 _LOG = logging.getLogger(__name__)
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

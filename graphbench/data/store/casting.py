@@ -11,11 +11,12 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import GenerationError
+from graphbench.core.ragged import smallest_integer
 from graphbench.data.arrays.quantisation import pack
-from graphbench.data.arrays.samples import Generator, Labeller, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.trajectories import HintLayout, Trajectories
 from graphbench.data.components.domain import fault_of
-from graphbench.data.store.files import smallest_integer
+from graphbench.data.components.generators import Generator, Labeller
 
 
 def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.ragged import pointer_dtype, smallest_integer
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.texts import POINTER, stored_value
 from graphbench.data.arrays.trajectories import HintLayout
-from graphbench.data.store.files import pointer_dtype, smallest_integer
 from graphbench.data.store.shards import stored_trajectories
 
 Array = NDArray[Any]

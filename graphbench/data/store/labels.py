@@ -1,71 +1,20 @@
-"""Costly labels: computed graph by graph, and stored in files of their own next to the graphs that several tasks share.
-
-The label of sample ``i`` is a function of its graph, the effort on the card, and (id, version, data seed, split,
-labeller, i) alone. So labels are built, resumed and shared like the graphs themselves: a file of labels is a file of
-samples that lists no edges. It has one row per stored edge of the graph for labels of edges.
-"""
+"""Labels beside the graphs that they belong to: which labeller made them, which graphs lack one, and both joined."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
-from graphbench.catalog.features import Feature, Kind, Location
-from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
-from graphbench.core.foreign import described
-from graphbench.data.arrays.samples import Labeller, Outcome, Samples
-from graphbench.data.arrays.seeds import label_number, stream_key
-from graphbench.data.arrays.texts import Texts
-from graphbench.data.build.label_tables import LabelTable, find_tables, first_outcome
+from graphbench.catalog.features import Location
+from graphbench.core.errors import GenerationError, StoreError
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.domain import find_labeller
-from graphbench.data.store.casting import compact
-from graphbench.data.store.shards import interrupted, stored_samples
-
-_GENERAL_ERRORS = (GraphBenchError, MemoryError)  # errors that do not depend on the graph
-_NO_VALUE = -1
-
-
-@dataclass(frozen=True)
-class LabelTask:
-    """The description of a labelling job that is sent to workers.
-
-    Attributes:
-        dataset: The card of one labeller (``Card.layers``).
-        split: Name of the split.
-        path: The file of its graphs.
-    """
-
-    dataset: Card
-    split: str
-    path: Path
-    probe: ClassVar[int] = 1  # samples labelled to compile and to estimate the size
-
-    @property
-    def card(self) -> Card:
-        """The card of the labels alone, which are stored."""
-        return self.dataset.only_labels
-
-    @property
-    def maker(self) -> Labeller:
-        """The registered labeller."""
-        return labeller_of(self.dataset)
-
-    @property
-    def parameters(self) -> Any:
-        """The effort of the labeller."""
-        return self.maker.parse(self.dataset, self.split)
-
-    def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
-        """Return the labels of the given graphs of the file; ``attempts`` has no effect."""
-        graphs = stored_samples(self.dataset.graphs, self.path)
-        return label_samples(self.dataset, self.split, indices, graphs, indices, root=root_of(self.path))
+from graphbench.data.components.generators import Labeller
 
 
 def labeller_of(card: Card) -> Labeller:
@@ -115,150 +64,9 @@ def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
     return unlabelled
 
 
-def label_samples(
-    card: Card,
-    split: str,
-    indices: NDArray[np.int64],
-    graphs: Samples,
-    places: NDArray[np.int64] | None = None,
-    *,
-    root: Path | None = None,
-) -> Samples:
-    """Return the labels of graphs, as samples that list no edges, in the dtypes of the store.
-
-    A graph on which the labeller fails, or whose label does not pass the check, has -1 for every value, and 1 for the
-    feature that marks failures. ``facts`` have ``seconds``, the total CPU time, ``failed``, sample -> reason, and, for
-    a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
-
-    Args:
-        card: The card of one labeller (``Card.layers``).
-        split: Name of the split.
-        indices: int64 ``[S]``, positions of the graphs in the split.
-        graphs: The graphs.
-        places: int64 ``[S]``, their positions in ``graphs``; None for 0, 1, 2, ...
-        root: Folder of all datasets, where imported tables of outcomes are.
-
-    Raises:
-        GraphBenchError: If no graph can be labelled, e.g. because a solver is not installed.
-    """
-    labeller = labeller_of(card)
-    effort = labeller.parse(card, split)
-    key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
-    began = time.process_time()
-    found: list[Mapping[str, Any]] = []
-    facts: dict[str, dict[str, Any]] = {"failed": {}, "outcomes": {}}
-    tables = () if labeller.recorded is None else find_tables(labeller, effort, root)
-    chosen = np.arange(len(indices)) if places is None else places
-    numbers = [label_number(key, index) for index in indices.tolist()]
-    together = _label_together(card, labeller, effort, numbers, graphs, chosen)
-    for i, (index, place) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
-        graph = graphs.part(card.graphs, place, place + 1)
-        ready = None if together is None else together[i]
-        values, problem, outcome = _label(card, labeller, effort, numbers[i], graph, tables, ready)
-        if problem:
-            facts["failed"][str(index)] = problem
-        if outcome is not None and labeller.recorded is not None:
-            facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
-        found.append(values)
-    edges = graphs.num_edges[chosen] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
-    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
-    own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
-    labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=own)
-    return compact(card.only_labels, labels, labeller)
-
-
 def has_edge_labels(card: Card) -> bool:
     """Return whether the labels of a card's task include labels of edges."""
     return any(f.location is Location.EDGE for f in card.label_features)
-
-
-def _label(
-    card: Card,
-    labeller: Labeller,
-    effort: Any,
-    number: int,
-    graph: Samples,
-    tables: Sequence[LabelTable],
-    ready: Mapping[str, Any] | Exception | None,
-) -> tuple[Mapping[str, Any], str, Outcome | None]:
-    """Return the label of one graph, the reason if the labeller failed, and the outcome if it is recorded.
-
-    Args:
-        card: The card of one labeller.
-        labeller: The labeller.
-        effort: Its effort.
-        number: Number of the graph, which seeds random numbers.
-        graph: The graph.
-        tables: Tables of recorded outcomes.
-        ready: The label or the error, if the labeller was given many graphs together.
-    """
-    outcome: Outcome | None = None
-    try:
-        if isinstance(ready, Exception):
-            raise ready
-        if ready is not None:
-            found = ready
-        elif labeller.recorded is None:
-            found = labeller.label(effort, number, graph)
-        else:
-            outcome = first_outcome(tables, labeller.recorded.key(graph))
-            outcome = labeller.recorded.measure(effort, number, graph) if outcome is None else outcome
-            found = labeller.recorded.label(effort, outcome)
-        values = {**found, labeller.failed: 0}
-        problems = _wrong_shapes(card, graph, values) or labeller.check(graph, values)
-    except _GENERAL_ERRORS:
-        raise
-    except Exception as error:
-        if interrupted(error):
-            raise KeyboardInterrupt from error
-        problems = [described(error)]
-    if not problems:
-        return values, "", outcome
-    none = {f.name: "" if f.kind is Kind.TEXT else np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
-    return {**none, labeller.failed: 1}, problems[0], None
-
-
-def _label_together(
-    card: Card, labeller: Labeller, effort: Any, numbers: Sequence[int], graphs: Samples, places: NDArray[np.int64]
-) -> Sequence[Mapping[str, Any] | Exception] | None:
-    """Return the labels of all graphs; None if the labeller takes one graph at a time, or could not take these."""
-    if labeller.label_many is None or labeller.recorded is not None:
-        return None
-    try:
-        found = labeller.label_many(effort, numbers, graphs.take(card.graphs, places))
-    except _GENERAL_ERRORS:
-        raise
-    except Exception as error:
-        if interrupted(error):
-            raise KeyboardInterrupt from error
-        return None
-    return found if len(found) == len(numbers) else None
-
-
-def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    names = {f.name for f in card.label_features}
-    if names != set(values):
-        return [f"the label has {', '.join(sorted(values))}; the card has {', '.join(sorted(names))}"]
-    expected = {f.name: _shape(f, graph) for f in card.label_features}
-    return [
-        f"{name} has the shape {np.shape(values[name])}, not {shape}"
-        for name, shape in expected.items()
-        if np.shape(values[name]) != shape
-    ]
-
-
-def _shape(feature: Feature, graph: Samples) -> tuple[int, ...]:
-    """Return the shape of the label of one graph: a row per node or stored edge, or that of a single value."""
-    if feature.location is Location.GRAPH:
-        return feature.row_shape
-    items = graph.num_nodes if feature.location is Location.NODE else graph.num_edges
-    return int(items[0]), *feature.row_shape
-
-
-def _column(feature: Feature, values: list[Any]) -> Any:
-    if feature.kind is Kind.TEXT:
-        return Texts.of(map(str, values))
-    return np.asarray(values) if feature.location is Location.GRAPH else np.concatenate(values)
 
 
 def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:

@@ -15,8 +15,8 @@ from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.core.errors import StoreError
 from graphbench.core.files import is_file
 from graphbench.data.components.domain import find_generator, view_of
-from graphbench.data.store.files import Manifest
 from graphbench.data.store.labels import labeller_of
+from graphbench.data.store.manifest import Manifest
 
 
 def dataset_folder(card: Card, root: Path) -> Path:

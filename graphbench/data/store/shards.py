@@ -18,14 +18,16 @@ from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.foreign import causes, described
 from graphbench.core.plugins import load_targets
+from graphbench.core.ragged import pointer_dtype
 from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.hashing import sample_hashes, samples_hash
-from graphbench.data.arrays.samples import Generator, Labeller, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import POINTER, Texts, stored_arrays, stored_names_of, stored_value
 from graphbench.data.arrays.trajectories import PREFIX, Trajectories
 from graphbench.data.components.domain import fault_of, find_generator
+from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.store.casting import compact
-from graphbench.data.store.files import ArrayFile, ArraySpec, file_attribute, map_arrays, pointer_dtype, write_arrays
+from graphbench.data.store.files import ArrayFile, ArraySpec, file_attribute, map_arrays, write_arrays
 
 _HASHES = "hashes"
 _CONTENT = "content"  # attribute of a shard file: the hash of its arrays, by which a resumed build checks it

@@ -16,9 +16,10 @@ from graphbench.core.errors import StoreError
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.texts import stored_names_of
 from graphbench.data.store.content import first_graphs_hash, labelled_hash
-from graphbench.data.store.files import MANIFEST, Manifest, map_arrays
+from graphbench.data.store.files import map_arrays
 from graphbench.data.store.labels import has_edge_labels
 from graphbench.data.store.layout import find_file, label_folder, require_data_of
+from graphbench.data.store.manifest import MANIFEST, Manifest
 from graphbench.data.store.shards import arrays_of_split
 
 _LOG = logging.getLogger(__name__)

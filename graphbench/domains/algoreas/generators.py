@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from graphbench.data.arrays.samples import CompileJob, Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.algoreas import checks
 from graphbench.domains.algoreas.graph_models import check_models, pack_mixture, pack_models
 
@@ -21,7 +23,7 @@ Labelled = tuple[NDArray[Any], dict[str, NDArray[Any]]]
 LabelFunction = Callable[[Any, Keys, NDArray[np.int64], NDArray[np.int32]], Labelled]
 
 
-class GraphParameters(BaseModel):
+class GraphParameters(StrictModel):
     """What graphs to draw (paper tables 14 and 15).
 
     Attributes:
@@ -32,7 +34,6 @@ class GraphParameters(BaseModel):
         directed: Whether edges are arcs; follows from the task, and the card must say the same.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     directed: ClassVar[bool] = False
 
     nodes: int = Field(ge=2, le=65_535)

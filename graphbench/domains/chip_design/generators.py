@@ -7,11 +7,13 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from graphbench.core.ragged import offsets
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
+from graphbench.data.components.generators import Generator
 from graphbench.domains.chip_design.checks import check_samples
 from graphbench.domains.chip_design.functions import FAMILIES, draw_arithmetic, draw_biased, draw_uniform
 from graphbench.domains.chip_design.graphs import TABLE, circuits_as_samples, circuits_of, tables_of
@@ -40,7 +42,7 @@ _Shape = tuple[Annotated[int, Field(ge=2, le=12)], Annotated[int, Field(ge=1, le
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class TableParameters(BaseModel):
+class TableParameters(StrictModel):
     """What functions a split holds.
 
     Attributes:
@@ -49,8 +51,6 @@ class TableParameters(BaseModel):
         ones: Range of the probability of a 1, drawn for every function; None for uniform bits.
         families: Arithmetic families (``functions.FAMILIES``) in equal shares; None for functions of random bits.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     shapes: Annotated[tuple[_Shape, ...], Field(min_length=1)]
     ones: Annotated[tuple[_Share, _Share], AfterValidator(_ordered)] | None = None

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from graphbench.core.errors import CircuitError, SolverError
-from graphbench.data.arrays.samples import Labeller, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Labeller
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.checks import python_values
 from graphbench.domains.chip_design.graphs import TABLE, decoded, encoded
@@ -26,7 +28,7 @@ def _known(name: str) -> str:
     return name
 
 
-class ReferenceEffort(BaseModel):
+class ReferenceEffort(StrictModel):
     """How reference circuits are made.
 
     Attributes:
@@ -35,8 +37,6 @@ class ReferenceEffort(BaseModel):
         seconds: Guard of processor time per circuit, in seconds.
         memory_mb: Guard of the memory of ABC, in MiB.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     script: Annotated[str, AfterValidator(_known)] = "reference"
     tool: str

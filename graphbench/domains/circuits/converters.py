@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from graphbench.core.errors import ArgumentError
-from graphbench.core.validation import explain
+from graphbench.core.validation import StrictModel, explain
 from graphbench.domains.circuits.devices import INDUCTOR, VIN, Circuit, read_devices
 from graphbench.domains.circuits.equations import (
     CAPACITOR_CUT,
@@ -48,7 +48,7 @@ _SINGULAR = {
 }
 
 
-class Elements(BaseModel):
+class Elements(StrictModel):
     """The values of a converter's elements and its frequency, in SI units.
 
     Attributes:
@@ -61,8 +61,6 @@ class Elements(BaseModel):
         output_capacitance: Capacitor from VOUT to GND that belongs to the load, beside those among the devices; 0 for
             none.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     inductance: Reactance = 1e-4
     capacitance: Reactance = 1e-5

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from graphbench.core.errors import GenerationError
-from graphbench.data.arrays.samples import CompileJob, Generator, Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.circuits.checks import check_graphs
 from graphbench.domains.circuits.converters import Elements, Load, Operation
 from graphbench.domains.circuits.drawing import MOST_DRAWS, draw_topologies

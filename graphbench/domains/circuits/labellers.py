@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.core.errors import SolverError
-from graphbench.data.arrays.samples import CompileJob, Labeller, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import CompileJob, Labeller
 from graphbench.domains.circuits.checks import extrapolated_state, simulated_state
 from graphbench.domains.circuits.converters import Operation, steady_table
 from graphbench.domains.circuits.devices import read_devices
@@ -37,10 +38,8 @@ _SETTLED, _LONGEST = 5.0, 1e3  # length of the simulations that check labels: in
 _SHARD_SIZE = 1024
 
 
-class SteadyEffort(BaseModel):
+class SteadyEffort(StrictModel):
     """A steady state is exact, so there is nothing to choose."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _label(effort: SteadyEffort, number: int, graph: Samples) -> Mapping[str, Any]:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from graphbench.catalog.features import Feature, Kind
 from graphbench.core.ragged import offsets, take_runs
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import redrawn_seed
 from graphbench.data.arrays.trajectories import Trajectories
+from graphbench.data.components.generators import Generator
 from graphbench.domains.clrs.names import NAMES
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ RENAMED = {"x": "xs", "y": "ys"}
 """Features whose names mean something else in PyG, and their names in the datasets."""
 
 
-class TrajectoryParameters(BaseModel):
+class TrajectoryParameters(StrictModel):
     """Which samples to draw.
 
     Attributes:
@@ -36,8 +38,6 @@ class TrajectoryParameters(BaseModel):
         lengths: Problem sizes, in turn: sample i has ``lengths[i % len(lengths)]`` (protocol multi_size). Edge
             probabilities and needle lengths are drawn at random, and each sample has a generator of its own.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     length: int | None = Field(default=None, ge=1)
     seed: int | None = Field(default=None, ge=0, lt=2**32)

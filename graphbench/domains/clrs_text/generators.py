@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import redrawn_seed
 from graphbench.data.arrays.texts import Texts
+from graphbench.data.components.generators import Generator
 from graphbench.domains.clrs.names import NAMES
 
 
-class PromptParameters(BaseModel):
+class PromptParameters(StrictModel):
     """Which prompts to draw: the sizes in turn, for each of them the seeds in turn.
 
     Prompt ``i`` has size ``sizes[i % S]`` and seed ``seeds[i // S % K]``; it is draw ``i // (S * K)`` of the reference
@@ -28,8 +30,6 @@ class PromptParameters(BaseModel):
         use_hints: Whether references have a trace.
         decimals: Digits after the point to which inputs are cut; None for all.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sizes: tuple[int, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(min_length=1)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import redrawn_seed
+from graphbench.data.components.generators import Generator
 from graphbench.domains.clutrr.parameters import StoryParameters
 
 if TYPE_CHECKING:

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import Card, SplitSpec
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import StoreError
+from graphbench.core.files import file_sha256
 from graphbench.core.ragged import offsets
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.checks import Row
 from graphbench.data.components.file_sources import FileSource, refuse_other_draws
-from graphbench.data.store.files import file_sha256
+from graphbench.data.components.generators import Generator
 from graphbench.domains.clutrr.arrays import PuzzlesWithStories, chosen_samples
 from graphbench.domains.clutrr.official import (
     Finding,
@@ -53,7 +54,7 @@ _DEVIATIONS = (
 _VAL_SHARE = 5  # one training puzzle in five is for validation (paper, section 4.1)
 
 
-class OfficialParameters(BaseModel):
+class OfficialParameters(StrictModel):
     """Which rows of which files.
 
     Attributes:
@@ -62,8 +63,6 @@ class OfficialParameters(BaseModel):
         tasks: Names of the parts of the folder: ``train``, ``k2``, ``supporting_k3``, ...
         val: True for the fifth of the rows that is for validation, False for the others, None for all.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     content: str

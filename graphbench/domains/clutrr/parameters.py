@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from graphbench.core.validation import StrictModel
 
 if TYPE_CHECKING:
     from graphbench.domains.clutrr.puzzles import PuzzleParameters
 
 
-class FamilySettings(BaseModel):
+class FamilySettings(StrictModel):
     """What families to draw.
 
     Attributes:
@@ -20,15 +22,13 @@ class FamilySettings(BaseModel):
         marriage: Probability that somebody born into the family marries.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     generations: int
     min_children: int
     max_children: int
     marriage: float
 
 
-class StoryParameters(BaseModel):
+class StoryParameters(StrictModel):
     """Which puzzles to draw, and in which words to tell them.
 
     Attributes:
@@ -42,8 +42,6 @@ class StoryParameters(BaseModel):
         wording_seed: Seed of the choice of those of ``test``; 0 for the choice of the file.
         family: What families to draw; those of the set of rules if left out.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     lengths: tuple[int, ...] = Field(min_length=1)
     rules: Literal["sound", "paper"] = "sound"

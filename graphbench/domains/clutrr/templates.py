@@ -16,10 +16,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from graphbench.catalog.resources import datasets_dir, read_yaml
 from graphbench.core.errors import GraphBenchError
+from graphbench.core.validation import StrictModel
 from graphbench.domains.clutrr.relations import GENDERS, NEUTRAL, WORDS
 
 Part = Literal["train", "test"]
@@ -111,10 +112,8 @@ class Template:
             yield genders, self.form(genders)
 
 
-class _Wordings(BaseModel):
+class _Wordings(StrictModel):
     """Wordings of one kind, by split part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     train: tuple[str, ...] = Field(min_length=1)
     test: tuple[str, ...] = Field(min_length=1)
@@ -132,7 +131,7 @@ class _Wordings(BaseModel):
         return self
 
 
-class TemplateFile(BaseModel):
+class TemplateFile(StrictModel):
     """The content of ``templates.yaml``.
 
     Attributes:
@@ -140,8 +139,6 @@ class TemplateFile(BaseModel):
         double: Wordings of a chain of two facts.
         triple: Wordings of a chain of three.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     single: dict[str, _Wordings]
     double: _Wordings
@@ -194,10 +191,8 @@ class TemplateFile(BaseModel):
         return tuple(sorted(both, key=_kind_of))
 
 
-class NameFile(BaseModel):
+class NameFile(StrictModel):
     """The content of ``names.yaml``: given names by gender, single words, none in both lists."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     male: tuple[str, ...] = Field(min_length=1)
     female: tuple[str, ...] = Field(min_length=1)

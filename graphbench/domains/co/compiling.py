@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.arrays.samples import CompileJob
+from graphbench.data.components.generators import CompileJob
 from graphbench.domains.algoreas.bits import adjacency_rows
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
 from graphbench.domains.co.colouring_search import dsatur, smallest_last, use_fewer_colours

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Generator
 from graphbench.domains.co.graph_checks import check_graphs
 from graphbench.domains.co.graphs import BAParameters, ERParameters, GraphParameters, RBParameters, draw_graphs
 

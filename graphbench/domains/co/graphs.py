@@ -23,8 +23,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from graphbench.core.validation import StrictModel
 from graphbench.domains.co.graph_kernels import draw_growing_graphs, draw_model_rb_graphs, draw_uniform_graphs
 
 
@@ -42,11 +43,7 @@ _Tightness = Annotated[float, Field(gt=0, le=1)]
 TightnessRange = Annotated[tuple[_Tightness, _Tightness], AfterValidator(_ordered)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RBParameters(_Strict):
+class RBParameters(StrictModel):
     """Model RB: ``cliques`` cliques of ``clique_size`` nodes, each drawn until their product lies in ``nodes``.
 
     Attributes:
@@ -78,7 +75,7 @@ class RBParameters(_Strict):
         return self
 
 
-class ERParameters(_Strict):
+class ERParameters(StrictModel):
     """Erdos-Renyi G(n, p): every pair of nodes is joined with probability p, whether or not the graph is connected.
 
     Attributes:
@@ -92,7 +89,7 @@ class ERParameters(_Strict):
     p: Annotated[float, Field(ge=0, le=1)]
 
 
-class BAParameters(_Strict):
+class BAParameters(StrictModel):
     """Barabasi-Albert growth: each new node is joined to m older ones, chosen with probability as their degree.
 
     As in networkx 3.6, growth starts from a star of m + 1 nodes, so a graph has m (n - m) edges.

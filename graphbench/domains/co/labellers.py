@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.data.arrays.samples import Labeller, Samples
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Labeller
 from graphbench.domains.co.cut_elimination import LANES
 from graphbench.domains.co.graph_checks import graphs_of
 from graphbench.domains.co.problems import PROBLEMS

@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
+from graphbench.core.validation import StrictModel
 from graphbench.domains.rng import seed
 
 Edges = NDArray[np.int32]
 
 
-class Effort(BaseModel):
+class Effort(StrictModel):
     """How many steps a solver may take: a model of counts, the same on every machine."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from graphbench.data.arrays.samples import CompileJob
+from graphbench.data.components.generators import CompileJob
 from graphbench.domains.co.baselines import (
     greedy_colouring,
     greedy_cut,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import Card, SplitSpec
 from graphbench.catalog.sections import TaskSpec
 from graphbench.core.errors import CardError, FormulaError, StoreError
-from graphbench.core.files import clear_errors
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.files import clear_errors, file_sha256
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.file_sources import FileSource
-from graphbench.data.store.files import file_sha256
+from graphbench.data.components.generators import Generator
 from graphbench.domains.sat.aslib_files import COSTS, DESCRIPTION, FEATURE_STATUS, FOLDS, RUNS, read_scenario
 from graphbench.domains.sat.aslib_files import FEATURES as VALUES
 from graphbench.domains.sat.cnf import Cnf
@@ -36,7 +36,7 @@ _DEVIATIONS = (
 _LICENCE = "of the scenario, which is not part of this package"
 
 
-class AslibParameters(BaseModel):
+class AslibParameters(StrictModel):
     """Which instances of which scenario a split holds.
 
     Attributes:
@@ -45,8 +45,6 @@ class AslibParameters(BaseModel):
         split: ``train``, ``val`` or ``test``.
         test_fold: The fold that is for testing; None if the order of hashes decides.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     content: str

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.core.errors import SolverError
-from graphbench.data.arrays.samples import Labeller, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Labeller
 from graphbench.domains.sat.feature_groups import FEATURE_GROUPS, SOLVED, STRUCTURAL_GROUPS, feature_report
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import find_solver
@@ -22,14 +23,12 @@ _PROBED_WITH = "minisat22"
 _SHARD_SIZE = 64
 
 
-class FeatureEffort(BaseModel):
+class FeatureEffort(StrictModel):
     """How features are measured.
 
     Attributes:
         solver_version: Version of the solvers of the probes, for features that are measured by solvers.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     solver_version: str | None = None
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from graphbench.core.errors import GenerationError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Generator
 from graphbench.domains.rng import seed, uniform
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formula_checks import check_formulas
@@ -25,15 +27,13 @@ _MOST_TRIES = 1 << 12  # draws per formula until one lies within the limits
 _SHARD_VARIABLES = 50_000
 
 
-class FamilyShare(BaseModel):
+class FamilyShare(StrictModel):
     """A family of formulas and its share.
 
     Attributes:
         share: Weight of the family; shares need not add up to 1.
         parameters: Parameters of the family.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     share: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     parameters: FormulaParameters
@@ -42,7 +42,7 @@ class FamilyShare(BaseModel):
 _Bounds = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=1)]]
 
 
-class SatParameters(BaseModel):
+class SatParameters(StrictModel):
     """What formulas a split holds.
 
     Attributes:
@@ -53,8 +53,6 @@ class SatParameters(BaseModel):
 
     A formula that does not lie in the ranges, or that the preprocessor decides, is drawn again from its family.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     families: Annotated[tuple[FamilyShare, ...], Field(min_length=1)]
     preprocess: bool = True

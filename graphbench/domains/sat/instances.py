@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from graphbench.core.errors import GenerationError
+from graphbench.core.validation import StrictModel
 from graphbench.domains.rng import seed
 from graphbench.domains.sat.circuits import draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
@@ -48,11 +49,7 @@ LengthRange = Annotated[tuple[_Length, _Length], AfterValidator(_ordered)]
 """Numbers of literals in a clause, drawn uniformly, both ends included."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CommunityParameters(_Strict):
+class CommunityParameters(StrictModel):
     """Community attachment (Giraldez-Cru and Levy 2016).
 
     Attributes:
@@ -87,7 +84,7 @@ class CommunityParameters(_Strict):
         return self
 
 
-class FuzzParameters(_Strict):
+class FuzzParameters(StrictModel):
     """Random circuits with random clauses, as FuzzSAT draws them (Brummayer, Lonsing and Biere 2010).
 
     Attributes:
@@ -119,7 +116,7 @@ class FuzzParameters(_Strict):
         return self
 
 
-class PreimageParameters(_Strict):
+class PreimageParameters(StrictModel):
     """Preimage attacks: the message of a digest is asked for. Every formula is satisfiable.
 
     Attributes:
@@ -151,7 +148,7 @@ class PreimageParameters(_Strict):
         return self
 
 
-class UniformParameters(_Strict):
+class UniformParameters(StrictModel):
     """Uniform random k-SAT: clauses of k distinct variables with random signs, drawn independently.
 
     Attributes:
@@ -176,7 +173,7 @@ class UniformParameters(_Strict):
         return self
 
 
-class PigeonholeParameters(_Strict):
+class PigeonholeParameters(StrictModel):
     """The pigeonhole principle: h + 1 pigeons in h holes. Every formula is unsatisfiable.
 
     Attributes:
@@ -194,7 +191,7 @@ class PigeonholeParameters(_Strict):
         return self
 
 
-class ParityParameters(_Strict):
+class ParityParameters(StrictModel):
     """Random equations modulo 2 of few variables, consistent or not; one of w variables gives 2^(w-1) clauses.
 
     Attributes:
@@ -226,7 +223,7 @@ class ParityParameters(_Strict):
         return self
 
 
-class ColoringParameters(_Strict):
+class ColoringParameters(StrictModel):
     """Colouring the nodes of a uniform random graph G(n, m) with k colours, adjacent ones differently.
 
     Attributes:

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from graphbench.core.errors import SolverError
-from graphbench.data.arrays.samples import Labeller, Outcome, Recorded, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
+from graphbench.data.components.generators import Labeller, Outcome, Recorded
 from graphbench.domains.sat.feature_labellers import FEATURE_LABELLERS
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.solvers import SOLVERS, find_solver, run_solver
@@ -25,15 +27,13 @@ _PENALTY = 10
 _HASH = re.compile("[0-9a-f]{32}")
 
 
-class SolverEffort(BaseModel):
+class SolverEffort(StrictModel):
     """What a solver may spend on a formula.
 
     Attributes:
         cutoff: Limit of the effort, in modelled seconds.
         solver_version: Version of the solver.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     cutoff: Annotated[float, Field(gt=0, le=100_000)]
     solver_version: str

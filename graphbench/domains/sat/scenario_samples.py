@@ -12,14 +12,16 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import StoreError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import sample_generator
 from graphbench.data.arrays.texts import Texts
+from graphbench.data.components.generators import Generator
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formulas import FAMILY, IS_CLAUSE, NEGATED, formulas_as_samples
 from graphbench.domains.sat.scenarios import LEAST_SECONDS, PENALTY, Floats, Scenario
@@ -115,7 +117,7 @@ def _without_gaps(table: Floats, train: NDArray[np.int64]) -> tuple[Floats, Floa
 # ---------------------------------------------------------------------------------------------------- drawn scenarios
 
 
-class SyntheticParameters(BaseModel):
+class SyntheticParameters(StrictModel):
     """Parameters of a synthetic scenario, for trying selectors where the best choice follows from the features.
 
     Attributes:
@@ -125,8 +127,6 @@ class SyntheticParameters(BaseModel):
         cutoff: Time at which runs are stopped, in seconds.
         noise: Standard deviation of the logarithm of times to base 10, given the features.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     algorithms: Annotated[tuple[str, ...], Field(min_length=2)]
     features: Annotated[int, Field(ge=2, le=10_000)]

@@ -15,13 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.checks import Row
 from graphbench.data.components.file_sources import FileParameters, FileSource, file_source
+from graphbench.data.components.generators import Generator
 from graphbench.data.sources.zenodo import ZenodoFiles
 from graphbench.domains.social.archive_files import GRAPHS, POSTS
 from graphbench.domains.social.archive_tables import (
@@ -39,10 +40,8 @@ from graphbench.domains.social.snapshots import Median, Snapshot, snapshot_of_pa
 from graphbench.domains.social.tables import KINDS, end_of_day
 
 
-class ArchiveParameters(BaseModel):
+class ArchiveParameters(StrictModel):
     """Which snapshot of the archive; see :class:`~.generators.SnapshotParameters`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["quotes", "replies", "reposts"]
     seen_until: date

@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from graphbench.core.errors import ArgumentError, GenerationError
-from graphbench.data.arrays.samples import CompileJob, Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import redrawn_seed
+from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.social.archive_source import ARCHIVE
 from graphbench.domains.social.checks import check_snapshot
 from graphbench.domains.social.persistence import persistence_scores
@@ -27,7 +29,7 @@ from graphbench.domains.social.tables import end_of_day
 _MOST_THREADS = 4
 
 
-class SnapshotParameters(BaseModel):
+class SnapshotParameters(StrictModel):
     """Which network, and which of its snapshots.
 
     Attributes:
@@ -41,8 +43,6 @@ class SnapshotParameters(BaseModel):
             published data.
         loops: Whether users' interactions with themselves are edges, as in the published data.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     users: Annotated[int, Field(ge=500, le=5_000_000)]
     seed: Annotated[int, Field(ge=0, lt=1 << 32)]

@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from graphbench.core.errors import StoreError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import label_number
+from graphbench.data.components.generators import Generator
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.simulation import CHUNK_DAYS, STEP_HOURS, Run, environment, simulate
 from graphbench.domains.weather.times import clock, hours_since_epoch
@@ -26,7 +28,7 @@ _KEPT_RUNS = 2
 _CHANNELS = 83
 
 
-class SimulationParameters(BaseModel):
+class SimulationParameters(StrictModel):
     """What states a split holds: those of runs 0, 1, 2, ..., one run after the other.
 
     Attributes:
@@ -38,8 +40,6 @@ class SimulationParameters(BaseModel):
         latitudes: Latitudes of the grid.
         longitudes: Longitudes of the grid.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     truncation: Literal[21, 31, 42]
     days: Annotated[int, Field(ge=1, le=3660)]
@@ -112,15 +112,13 @@ def states_as_samples(states: NDArray[np.float32], hours: NDArray[np.int64], run
     )
 
 
-class YearParameters(BaseModel):
+class YearParameters(StrictModel):
     """The years of a split of reanalysis.
 
     Attributes:
         begin: First day.
         end: Last day.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     begin: datetime.date
     end: datetime.date

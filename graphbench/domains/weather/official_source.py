@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from graphbench.catalog.cards import CORE_SPLITS, Card
 from graphbench.catalog.sections import SplitSpec
 from graphbench.core.errors import CardError, StoreError
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.core.validation import StrictModel
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.file_sources import FileSource, refuse_other_draws
+from graphbench.data.components.generators import Generator
 from graphbench.domains.weather.channels import CHANNELS
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import YearParameters, refuse_generation, states_as_samples
@@ -35,7 +36,7 @@ _YEAR = 4 * 365  # states read as one unit of work
 _AT_ONCE = 100  # states read from a store at once
 
 
-class StoreParameters(BaseModel):
+class StoreParameters(StrictModel):
     """The part of a store that a split consists of.
 
     Attributes:
@@ -45,8 +46,6 @@ class StoreParameters(BaseModel):
         latitudes: Latitudes of its grid.
         longitudes: Longitudes of its grid.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     folder: str
     content: str

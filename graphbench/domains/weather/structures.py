@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.topologies import Structure
 from graphbench.domains.weather.multimesh import mesh, node_features
@@ -16,7 +17,7 @@ MESH_EDGE, GRID_TO_MESH, MESH_TO_GRID = range(3)
 """Values of the feature ``relation``."""
 
 
-class MeshParameters(BaseModel):
+class MeshParameters(StrictModel):
     """Sizes of grid and mesh.
 
     Attributes:
@@ -24,8 +25,6 @@ class MeshParameters(BaseModel):
         latitudes: Latitudes of the grid.
         longitudes: Longitudes of the grid.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     refinements: Annotated[int, Field(ge=0, le=6)] = 4
     latitudes: Annotated[int, Field(ge=2, le=128)] = 32

@@ -10,8 +10,8 @@ from graphbench.catalog.cards import Card
 from graphbench.catalog.names import card as card_of
 from graphbench.core.arguments import checked_path
 from graphbench.core.errors import GraphBenchError, ResultError
+from graphbench.core.files import default_root, file_sha256
 from graphbench.data.build.limits import limited_parameter
-from graphbench.data.store.files import default_root, file_sha256
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import Description, StatedBudget, read_description
 from graphbench.leaderboard.submissions.findings import Level, SubmissionReport, SubmittedDataset, Verdict
@@ -25,8 +25,10 @@ from graphbench.leaderboard.submissions.folder import (
 from graphbench.leaderboard.submissions.groups import check_group, difference
 from graphbench.leaderboard.submissions.predictions import ScoredSeed, score_folder
 from graphbench.leaderboard.submissions.records import NO_DIGEST, check_record, read_submitted
-from graphbench.records.own_models import Stated, record_of_scores
-from graphbench.records.results import OWN_MODEL, Budget, RunRecord, save_record
+from graphbench.records.budgets import Budget
+from graphbench.records.files import save_record
+from graphbench.records.record import RunRecord
+from graphbench.records.stated import OWN_MODEL, Stated
 
 UNNAMED = "unnamed"  # model of records that are never written, of submissions without a description
 
@@ -227,7 +229,7 @@ class _Check:
                 name,
             )
             return
-        found = record_of_scores(scored.used, scored.scores, self._stated(seed, stated))
+        found = RunRecord.of_statement(scored.used, scored.scores, self._stated(seed, stated))
         about = {"hardware": stated.hardware, "wall_seconds": stated.training_seconds}
         found = found.model_copy(update={**about, "budget": self._budget(found, scored.card, stated)})
         check_record(found, name, entry, self.data)

@@ -15,7 +15,8 @@ from graphbench.data.components.source_choice import source_with_protocol
 from graphbench.data.store.content import viewed_hash
 from graphbench.data.store.layout import data_fingerprint, dataset_folder, find_file, label_folder, require_data_of
 from graphbench.data.store.split_files import hash_of_first
-from graphbench.records.results import RunRecord, stored_records
+from graphbench.records.files import stored_records
+from graphbench.records.record import RunRecord
 
 HERE = "the data here"
 KNOWN = "the records of graphbench"

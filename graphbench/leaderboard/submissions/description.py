@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from graphbench.catalog.resources import read_yaml
 from graphbench.core.errors import CardError, ResultError
 from graphbench.core.untrusted import limited_text, shown, text_fault
-from graphbench.core.validation import explain
+from graphbench.core.validation import StrictModel, explain
 from graphbench.core.yaml_text import require_plain_structure
-from graphbench.records.results import MODEL_NAME
+from graphbench.records.record import MODEL_NAME
 
 MOST_BYTES = 65_536
 _MOST_LEVELS = 20
@@ -38,8 +38,8 @@ Count = Annotated[int, Field(ge=0, le=_MOST_COUNT)]
 Address = Annotated[str, Field(max_length=300, pattern=r"^https?://[A-Za-z0-9][A-Za-z0-9._~:/?#@!$&()*+,;=%-]*$")]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+class _Strict(StrictModel):
+    model_config = ConfigDict(allow_inf_nan=False, strict=True)
 
 
 class StatedBudget(_Strict):
@@ -102,7 +102,7 @@ class Description(_Strict):
     description: Annotated[str, Field(max_length=2000), AfterValidator(_lines)] = ""
     code: Address | None = None
     paper: Address | None = None
-    datasets: Annotated[dict[str, StatedBudget | None], Field(max_length=1000)] = {}
+    datasets: Annotated[dict[str, StatedBudget | None], Field(max_length=1000, default_factory=dict)]
 
     def budget(self, dataset: str) -> StatedBudget | None:
         """Return what is said of the training on a dataset; None where nothing is."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.untrusted import shown
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 
 _MOST_SHOWN = 600  # characters of a finding
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graphbench.core.errors import ResultError
 from graphbench.core.untrusted import shown, text_fault
-from graphbench.records.results import DATASET_ID
+from graphbench.records.files import DATASET_ID
 
 DESCRIPTION = "submission.yaml"
 PREDICTIONS = "predictions"

@@ -10,19 +10,15 @@ from graphbench.catalog.cards import Card
 from graphbench.core.words import counted
 from graphbench.evaluation.metrics import METRICS
 from graphbench.evaluation.references import whole_split
+from graphbench.evaluation.score import replicates_of
 from graphbench.evaluation.trivial import best_floor
 from graphbench.leaderboard.submissions.description import StatedBudget
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
+from graphbench.records.budgets import BUDGET_NOT_STATED, not_stated
 from graphbench.records.copies import copied_runs, key_of, repeatable_scores
-from graphbench.records.own_models import published_budget
-from graphbench.records.results import (
-    BUDGET_NOT_STATED,
-    OWN_MODEL,
-    RunRecord,
-    is_deterministic,
-    not_stated,
-    replicates_of,
-)
+from graphbench.records.published import published_budget
+from graphbench.records.record import RunRecord, is_deterministic
+from graphbench.records.stated import OWN_MODEL
 
 SEEDS_FOR_INTERVAL = 3
 RANKED = "test"  # the split by which models are ranked

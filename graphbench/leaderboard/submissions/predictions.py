@@ -16,7 +16,7 @@ from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.array_headers import require_declared_sizes
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.description import StatedBudget
-from graphbench.records.results import RunRecord
+from graphbench.records.record import RunRecord
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset

@@ -16,8 +16,10 @@ from graphbench.evaluation.metrics import METRICS
 from graphbench.leaderboard.submissions.data import CanonicalData
 from graphbench.leaderboard.submissions.findings import Level, SubmittedDataset
 from graphbench.records.aggregates import absurd_number
-from graphbench.records.own_models import require_protocol
-from graphbench.records.results import DIGEST, OWN_MODEL, RunRecord, not_stated, parse_record
+from graphbench.records.budgets import not_stated
+from graphbench.records.files import parse_record
+from graphbench.records.record import DIGEST, RunRecord
+from graphbench.records.stated import OWN_MODEL, require_protocol
 from graphbench.training.config import list_configs, load_config
 
 MOST_BYTES = 16 * 2**20

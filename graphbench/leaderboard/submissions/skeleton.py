@@ -14,7 +14,7 @@ from graphbench.core.errors import ResultError
 from graphbench.core.files import write_text
 from graphbench.leaderboard.submissions.folder import DESCRIPTION, PREDICTIONS
 from graphbench.leaderboard.submissions.groups import RANKED
-from graphbench.records.results import MODEL_NAME, MODEL_NAME_RULE
+from graphbench.records.record import MODEL_NAME, MODEL_NAME_RULE
 
 _HEAD = """\
 # What this submission says of itself. `graphbench submit check` reads it, and says what is missing.

@@ -1,6 +1,6 @@
 """Models that generate structures by choices.
 
-A builder of the domain (:mod:`graphbench.data.components.environments`) proposes options and keeps every structure right; a
+A builder of the domain (:mod:`~.components.environments`) proposes options and keeps every structure right; a
 transformer chooses among them, one choice after the other, each conditioned on all that has been built. It is trained
 by imitation: structures of the training split are built by a teacher that tries every option in play-outs, and the
 model learns which options turned out cheap (rollout policies: Bertsekas, Tsitsiklis and Wu, 1997). Generation

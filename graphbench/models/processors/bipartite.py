@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
 from graphbench.core.errors import ConfigError
+from graphbench.core.validation import StrictModel
 from graphbench.models.arcs import Arcs, arc_sums
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import segment_sum
@@ -23,7 +24,7 @@ from graphbench.models.processors.base import Context, Processed, Processor, Sta
 _GATES = 4
 
 
-class BipartiteOptions(BaseModel):
+class BipartiteOptions(StrictModel):
     """The settings of ``bipartite`` below ``options`` in a model's configuration.
 
     The mask ``side`` divides the nodes into a left side (0) and a right side (1). Nodes of the left side may come in
@@ -39,8 +40,6 @@ class BipartiteOptions(BaseModel):
         recompute: Whether each round is computed again in the backward pass, which takes time and saves memory: of a
             round only the states are kept.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     side: str
     links: str | None = None

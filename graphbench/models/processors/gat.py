@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
+from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout
@@ -14,7 +15,7 @@ from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
 
-class GATOptions(BaseModel):
+class GATOptions(StrictModel):
     """The settings of a GAT below ``options`` in a model's configuration.
 
     Attributes:
@@ -22,8 +23,6 @@ class GATOptions(BaseModel):
         edge_width: Width of the edges' vectors; None for that of the nodes.
         negative_slope: Slope of the LeakyReLU below 0.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rounds: int = Field(default=1, ge=1)
     edge_width: int | None = Field(default=None, ge=1)

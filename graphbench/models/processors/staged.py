@@ -7,17 +7,18 @@ and those back decode.
 from __future__ import annotations
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.layers import Dropout, activation_function
 from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
 
-class StagedOptions(BaseModel):
+class StagedOptions(StrictModel):
     """The settings of ``staged`` below ``options`` in a model's configuration.
 
     Attributes:
@@ -25,8 +26,6 @@ class StagedOptions(BaseModel):
         classes: How many classes it has.
         stages: The class of the arcs of every layer, in the order of the layers.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     by: str
     classes: int = Field(ge=1, le=64)

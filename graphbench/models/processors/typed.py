@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor, nn
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage
+from graphbench.core.validation import StrictModel
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout, add_rows
 from graphbench.models.layers import Dropout, FeedForward
@@ -16,7 +17,7 @@ from graphbench.models.processor_registry import register_processor
 from graphbench.models.processors.base import Context, Processed, Processor, State, read_options
 
 
-class TypedOptions(BaseModel):
+class TypedOptions(StrictModel):
     """The settings of ``typed`` below ``options`` in a model's configuration.
 
     Attributes:
@@ -24,8 +25,6 @@ class TypedOptions(BaseModel):
         classes: How many classes it has.
         rounds: How often the same stack of layers is applied, as one iterates the equations of a network.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     by: str
     classes: int = Field(ge=2, le=64)

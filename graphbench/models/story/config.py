@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from graphbench.core.validation import StrictModel
 from graphbench.models.config import ArchitectureConfig, layers_size
 
 
-class RelationConfig(BaseModel):
+class RelationConfig(StrictModel):
     """The networks of a relation network.
 
     Attributes:
@@ -18,13 +19,11 @@ class RelationConfig(BaseModel):
         total: Widths of the layers of ``f``, which sees the sum over all pairs.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     pair: tuple[int, ...] = Field(default=(64, 64, 64, 64), min_length=1)
     total: tuple[int, ...] = Field(default=(256, 64), min_length=1)
 
 
-class MACConfig(BaseModel):
+class MACConfig(StrictModel):
     """The cell of a MAC network.
 
     Attributes:
@@ -33,14 +32,12 @@ class MACConfig(BaseModel):
         dropout: Rate of dropout on the memory, on what is read and on what is written.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     iterations: int = Field(default=6, ge=1)
     share_question: bool = True
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
 
 
-class FrozenConfig(BaseModel):
+class FrozenConfig(StrictModel):
     """A pretrained encoder whose weights never change.
 
     Attributes:
@@ -49,8 +46,6 @@ class FrozenConfig(BaseModel):
         placeholders: Replace the encoder's states of entities by their own vectors.
         remember: GiB of memory for a cache of encoded stories, which later epochs reuse.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str = ""
     placeholders: bool = False

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from graphbench.core.validation import StrictModel
 
 
-class TabularModelConfig(BaseModel):
+class TabularModelConfig(StrictModel):
     """An estimator on a table with one row per item (node, edge or graph) that is predicted.
 
     Attributes:
@@ -22,8 +24,6 @@ class TabularModelConfig(BaseModel):
         options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["tabular"] = "tabular"
     processor: str = "random_forest"
     columns: Literal["all", "inputs"] = "all"
@@ -33,7 +33,7 @@ class TabularModelConfig(BaseModel):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
-class SelectorModelConfig(BaseModel):
+class SelectorModelConfig(StrictModel):
     """A selector of algorithms: estimators on a table of features of graphs, whose outputs are costs of algorithms.
 
     Attributes:
@@ -47,8 +47,6 @@ class SelectorModelConfig(BaseModel):
         most_rows: Maximum number of training instances; of more, a random sample is used.
         options: Arguments of the estimator, as its library names them, e.g. ``n_estimators``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["selector"] = "selector"
     method: Literal["log_costs", "costs", "pairwise_regression", "pairwise_classification", "multiclass"] = (

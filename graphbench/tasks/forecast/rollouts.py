@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from graphbench.core.validation import StrictModel
 from graphbench.data.batches.batching import standard_fields
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.domains.weather.times import clock
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4  # rollouts: each holds the later states of all its steps, 14 MB
 
 
-class RolloutOptions(BaseModel):
+class RolloutOptions(StrictModel):
     """Which rollouts are scored.
 
     Attributes:
@@ -36,8 +37,6 @@ class RolloutOptions(BaseModel):
         steps: Steps of a rollout; the score of every step stands beside that of the split, as ``<split>_h<hours>``.
         every: Rollouts begin at the first state of every run, and then at every state of this number.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     splits: tuple[str, ...] = ("test",)
     steps: int = Field(20, ge=2)

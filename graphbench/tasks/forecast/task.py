@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError, CardError, EvaluationError
-from graphbench.core.validation import explain
+from graphbench.core.validation import StrictModel, explain
 from graphbench.domains.weather.channels import variable_and_level
 from graphbench.domains.weather.grids import grid_latitudes
 from graphbench.domains.weather.weights import channel_weights, latitude_weights
@@ -42,7 +42,7 @@ _DEVIATION = "deviation_"
 _LINEAR = "linear_regression"
 
 
-class ForecastOptions(BaseModel):
+class ForecastOptions(StrictModel):
     """Settings of a forecast on a card.
 
     Attributes:
@@ -55,8 +55,6 @@ class ForecastOptions(BaseModel):
             none. Rollouts advance it.
         rollout: Which rollouts are scored; None for none.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     latitudes: int = Field(32, ge=2)
     step_hours: int = Field(6, ge=1)

@@ -38,7 +38,7 @@ class GeneratedEvaluator(BaseEvaluator):
       judge reads, one value per sample.
     - ``y_pred``: one answer per sample, in their order: a list of PyG ``Data``, of mappings with the arrays of a graph,
       of contents (bytes) or paths of files, of objects of the domain, or of None where there is no answer; a PyG
-      ``Batch``; a mapping with the flat arrays of all graphs (``graphbench.data.components.verifiers``); the path of a folder with
+      ``Batch``; a mapping with the flat arrays of all graphs (:mod:`~.components.verifiers`); the path of a folder with
       one file per answer, named after the number of its sample from 0 on; or an object of the domain that holds all
       answers.
 
@@ -146,7 +146,7 @@ def judge_of(card: Card) -> Judge:
 
 
 def answers_of(given: Any, judge: Judge) -> Any:
-    """Return answers with PyG graphs as plain arrays, in the forms of :class:`~graphbench.data.components.verifiers.Judge`.
+    """Return answers with PyG graphs as plain arrays, in the forms of :class:`~.verifiers.Judge`.
 
     Raises:
         EvaluationError: If the answers are given in no such form.

@@ -6,14 +6,17 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.catalog.features import Location
 from graphbench.core.errors import EvaluationError
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.evaluation.score import Score
+from graphbench.tasks.files import logger, read_texts, require_lines
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
@@ -102,3 +105,44 @@ def _names(card: Card, feature: str) -> tuple[str, ...]:
 def _plain(text: str, card: Card) -> str:
     words = _BETWEEN.sub(" ", text).strip().lower().split(" ")
     return " ".join(card.spellings.get(word, word) for word in words)
+
+
+def has_named_classes(card: Card) -> bool:
+    """Return whether the only output of a card is a class of the graph whose values have names."""
+    output = card.outputs[0]
+    return len(card.outputs) == 1 and output.location is Location.GRAPH and output.name in card.classes
+
+
+def classes_of_words(card: Card, path: Path, count: int, split: str) -> NDArray[np.int64]:
+    """Return the classes that the lines of a file name; int64 ``[graphs]``, -1 for a line that names none.
+
+    Args:
+        card: The card, whose output is a class of the graph that has a name.
+        path: The file.
+        count: Number of graphs of the split.
+        split: Name of the split.
+
+    Raises:
+        EvaluationError: If the file cannot be read, the card's output is no class of a graph or has no names, no line
+            names any, or there is not one line per graph.
+    """
+    output = card.outputs[0]
+    if not has_named_classes(card):
+        what = f"{card.address} asks for {output.location.value} {output.type_name}, whose values have no names"
+        raise EvaluationError(f"{path} holds words, but {what}; write numbers with numpy.save into a .npy file")
+    texts = read_texts(path)
+    found = answered_classes(card, output.name, texts)
+    if (found == NO_CLASS).all():
+        names = ", ".join(card.classes[output.name])
+        raise EvaluationError(
+            f"{path}: no answer names a class of {output.name!r}, such as {texts[0][:80]!r}; it is one of {names}"
+        )
+    require_lines(path, len(texts), count, f"{card.address} {split}", "graph")
+    nameless = np.flatnonzero(found == NO_CLASS)
+    if len(nameless):
+        first = int(nameless[0])
+        logger.warning(
+            "%d of %d answers name no class and count as wrong, the first in line %d of %s: %r",
+            *(len(nameless), len(found), first + 1, path, texts[first][:80]),
+        )
+    return found

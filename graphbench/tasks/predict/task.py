@@ -19,17 +19,8 @@ from graphbench.evaluation.metrics import metric
 from graphbench.evaluation.several import OutputsEvaluator
 from graphbench.evaluation.trivial import LABEL_PREDICTORS, scores_of_predictors, trivial_scores
 from graphbench.tasks.base import Task
-from graphbench.tasks.files import (
-    OF_WORDS,
-    SAME_LIMIT,
-    are_words,
-    classes_of_words,
-    has_named_classes,
-    most_array_bytes,
-    rows_of_output,
-    write_arrays,
-)
-from graphbench.tasks.predict.class_names import score_answers
+from graphbench.tasks.files import OF_WORDS, SAME_LIMIT, are_words, most_array_bytes, rows_of_output, write_arrays
+from graphbench.tasks.predict.class_names import classes_of_words, has_named_classes, score_answers
 from graphbench.tasks.predict.rules import rule_predictions
 
 if TYPE_CHECKING:

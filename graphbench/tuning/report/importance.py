@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphbench.tuning.report.parameters import active_codes
+from graphbench.tuning.parameters import active_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from graphbench.tuning.report.parameters import Parameter
+    from graphbench.tuning.parameters import Parameter
     from graphbench.tuning.trial import Trial
 
     Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphbench.reports.plots import COLOURS, INK, PAPER, new_figure
-from graphbench.tuning.report.parameters import short_names, value_text
+from graphbench.tuning.parameters import short_names, value_text
 from graphbench.tuning.report.plots import MAGNITUDES, blend, distinct_texts
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from graphbench.tuning.history import History
-    from graphbench.tuning.report.parameters import Parameter
+    from graphbench.tuning.parameters import Parameter
     from graphbench.tuning.trial import Trial
 
 _BEST, _MIDDLE, _WORST = COLOURS[0], "#a98fa0", COLOURS[1]  # legible on white and on dark grounds

@@ -11,7 +11,7 @@ import numpy as np
 from graphbench.reports.labels import named
 from graphbench.reports.plots import COLOURS, INK, PUBLISHED, RED, TRIVIAL, add_legend, new_figure
 from graphbench.training.fidelity import STEPS, Fidelity
-from graphbench.tuning.report.parameters import short_names
+from graphbench.tuning.parameters import short_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from graphbench.core.words import counted, duration
 from graphbench.reports.pages import ABSENT, Grid
 from graphbench.reports.tables import hardware_text
 from graphbench.tuning.history import History, Rung
+from graphbench.tuning.parameters import config_text, short_names, value_text
 from graphbench.tuning.report.importance import Importance
-from graphbench.tuning.report.parameters import config_text, short_names, value_text
 from graphbench.tuning.report.sentences import search_text
 from graphbench.tuning.trial import Status, Trial
 

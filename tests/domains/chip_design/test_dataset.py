@@ -8,8 +8,8 @@ import pytest
 import graphbench
 from graphbench.core.errors import CircuitError, MissingDependency, SolverError
 from graphbench.data.build.generation import draw_samples
+from graphbench.data.build.labelling import label_samples
 from graphbench.data.components.domain import find_labeller, find_part
-from graphbench.data.store.labels import label_samples
 from graphbench.domains.chip_design import Aig, equivalent, synthesis, synthesise
 from graphbench.domains.chip_design.graphs import circuits_of, decoded, encoded
 from graphbench.domains.chip_design.truth_tables import from_text

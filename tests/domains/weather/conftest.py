@@ -13,8 +13,8 @@ import graphbench
 from graphbench.catalog.families import load_family
 from graphbench.catalog.names import catalog
 from graphbench.data.arrays.quantisation import unpack
-from graphbench.data.arrays.samples import Generator
 from graphbench.data.components.domain import Domain, register, unregister
+from graphbench.data.components.generators import Generator
 from graphbench.domains.weather.checks import check_states, describe_states
 from graphbench.domains.weather.generators import states_as_samples
 from graphbench.loader import Loader

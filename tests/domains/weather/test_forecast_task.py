@@ -12,13 +12,13 @@ import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, grid_latitudes
-from graphbench.evaluation import weather_scores
 from graphbench.loader import Loader
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.encoders import ScalarEncoder
 from graphbench.records.published import published
 from graphbench.tasks.forecast.climatology import climatology_of
 from graphbench.tasks.forecast.linear_baseline import fit_linear_forecast
+from graphbench.tasks.forecast.weatherbench import weather_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.run import train

@@ -13,7 +13,7 @@ from graphbench.evaluation.references import SampleSet
 from graphbench.leaderboard import leaderboard_of, texts
 from graphbench.leaderboard.aggregation import normalised
 from graphbench.leaderboard.references import anchors
-from graphbench.records.results import Budget
+from graphbench.records.budgets import Budget
 
 from .conftest import bootstrapped, make_record
 

@@ -7,7 +7,7 @@ from scipy import stats
 from graphbench.catalog.features import parse_features
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.leaderboard.boards import graphs_scored, tables_of
-from graphbench.records.results import Budget
+from graphbench.records.budgets import Budget
 
 from .conftest import bootstrapped, make_record
 

@@ -8,7 +8,8 @@ import pytest
 from graphbench.core.errors import ResultError
 from graphbench.leaderboard import best, build_leaderboard, leaderboard_of, to_json
 from graphbench.leaderboard.pictures import scale_of
-from graphbench.records.results import Budget, load_records
+from graphbench.records.budgets import Budget
+from graphbench.records.files import load_records
 from graphbench.reports.pages import markdown_safe
 
 from ..parsed_page import ParsedPage

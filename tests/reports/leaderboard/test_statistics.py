@@ -185,7 +185,7 @@ def test_both_sources_of_chance_count():
 
 def mst_easy(*seeds):
     """Return the two models of the finding: three seeds of one, some seeds of the other, with their replicates."""
-    from graphbench.records.results import load_records
+    from graphbench.records.files import load_records
 
     stored = load_records("algoreas/mst_easy")
     models = []

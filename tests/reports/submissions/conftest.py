@@ -14,7 +14,8 @@ import yaml
 import graphbench
 from graphbench.catalog import resources
 from graphbench.leaderboard.submissions import SubmissionReport, check_submission
-from graphbench.records.results import RunRecord, _digest, save_record
+from graphbench.records.files import save_record
+from graphbench.records.record import RunRecord, _digest
 
 from ...conftest import FAMILY, LABELLED, MIS
 

@@ -20,7 +20,7 @@ from graphbench.leaderboard.submissions import Verdict, check_submission
 from graphbench.leaderboard.submissions import folder as folders
 from graphbench.leaderboard.submissions import predictions as limits
 from graphbench.leaderboard.submissions.records import smaller_than_full
-from graphbench.records.results import load_records
+from graphbench.records.files import load_records
 from graphbench.reports.report import build_report
 from graphbench.tasks.files import read_texts
 

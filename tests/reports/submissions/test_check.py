@@ -12,7 +12,8 @@ import graphbench
 from graphbench.core.errors import ResultError, UnknownDataset
 from graphbench.leaderboard.submissions import Verdict, check_submission, start_submission
 from graphbench.leaderboard.submissions.description import read_description
-from graphbench.records.results import RunRecord, load_records, read_record, save_record
+from graphbench.records.files import load_records, read_record, save_record
+from graphbench.records.record import RunRecord
 
 from .conftest import (
     SETS,

@@ -5,7 +5,7 @@ import pytest
 
 from graphbench.core.errors import TuningError
 from graphbench.tuning.history import History
-from graphbench.tuning.report.parameters import active_codes, read_parameters, short_names, value_text
+from graphbench.tuning.parameters import active_codes, read_parameters, short_names, value_text
 from graphbench.tuning.space import describe, space_from
 from graphbench.tuning.trial import Status, Trial
 

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from graphbench.tuning.parameters import read_parameters
 from graphbench.tuning.report.importance import FEWEST_TRIALS, importance
-from graphbench.tuning.report.parameters import read_parameters
 from graphbench.tuning.trial import Status, Trial
 
 SPACE = {

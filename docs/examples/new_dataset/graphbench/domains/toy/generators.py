@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphbench.data.arrays.samples import Generator, Samples
+from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import sample_generator
+from graphbench.data.components.generators import Generator
 
 
 class TriangleParameters(BaseModel):

@@ -9,62 +9,34 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from graphbench.catalog.cards import draw_suffix
-from graphbench.catalog.resources import baselines_dir
-from graphbench.core.arguments import checked_path
-from graphbench.core.errors import ArgumentError, ResultError
-from graphbench.core.files import load_json, write_text
-from graphbench.core.validation import explain
+from graphbench.core.errors import ResultError
+from graphbench.core.validation import StrictModel, explain
 from graphbench.evaluation.metrics import range_problem
-from graphbench.evaluation.score import Score
 from graphbench.models.tabular.estimators import draws_nothing
+from graphbench.records.budgets import Budget
 
 if TYPE_CHECKING:
     from graphbench.data.batches.dataset import GraphDataset
+    from graphbench.records.stated import Stated
 
 SCHEMA = 2
 _FIRST_WITH_DIGESTS = 2  # every record of this format has one; some of the first format have
 DIGEST = "digest"  # key of the file, which is no part of the record
-PARTLY_SCORED = "scored on part of the graphs"
-BUDGET_NOT_STATED = "budget not stated"
-_MAKER = "graphbench.records.own_models"  # of a higher layer, as it compares scores with tasks and published budgets
-OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 _NUMBERS = re.compile(r"\[\n\s*([\d.eE+-]+(?:,\n\s*[\d.eE+-]+)*)\n\s*\]")  # a list of numbers, one in a line
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 MODEL_NAME_RULE = "letters (A-Z, a-z), digits, dots, dashes and underscores alone, and no dot or dash first"
 _FITTED_ROWS = re.compile(r"fitted on ([\d,]{1,20}) rows")  # in the notes of tabular models
-DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)
-
-
-class Budget(_Strict):
-    """The training budget of a run.
-
-    Attributes:
-        small: True when budget or data are below those of the configuration that is shipped under the model's name,
-            none is shipped, or it is a small one; such a run is never presented as comparable with published scores.
-            For a user's own model: True when it saw fewer samples than the smallest published budget has, or a split
-            was scored in part; None where its budget is not known.
-        label: The budget in words, e.g. ``"300 steps of 256 graphs, hidden 64"``.
-    """
-
-    small: bool | None
-    label: str = ""
-
-
-class RunRecord(_Strict):
+class RunRecord(StrictModel):
     """One training run and its scores.
 
     Attributes:
@@ -107,11 +79,13 @@ class RunRecord(_Strict):
         notes: Anything a reader must know.
     """
 
+    model_config = ConfigDict(allow_inf_nan=False, populate_by_name=True)
+
     schema_version: Literal[1, 2] = Field(default=2, alias="schema")
     dataset: str
     dataset_version: int = Field(ge=1)
     data_fingerprint: str = ""
-    data_hashes: dict[str, str] = {}
+    data_hashes: dict[str, str] = Field(default_factory=dict)
     data_seed: int = Field(default=0, ge=0)
     model: str
     config: dict[str, Any]
@@ -120,7 +94,7 @@ class RunRecord(_Strict):
     steps: int | None = Field(default=None, ge=0)
     batch_size: int | None = Field(default=None, ge=1)
     budget: Budget
-    hardware: dict[str, str | int | float | None] = {}
+    hardware: dict[str, str | int | float | None] = Field(default_factory=dict)
     graphbench_version: str = ""
     git_version: str | None = None
     started: datetime
@@ -132,11 +106,11 @@ class RunRecord(_Strict):
     throughput_graphs_per_s: float | None = None
     latency_ms: float | None = None
     latency_ms_batched: float | None = None
-    curves: dict[str, list[tuple[int, float]]] = {}
+    curves: dict[str, list[tuple[int, float]]] = Field(default_factory=dict)
     scores: dict[str, dict[str, float]]
-    graphs_scored: dict[str, int] = {}
+    graphs_scored: dict[str, int] = Field(default_factory=dict)
     scores_stated: tuple[str, ...] = ()
-    replicates: dict[str, list[float]] = {}
+    replicates: dict[str, list[float]] = Field(default_factory=dict)
     protocol: str | None = None
     best_step: int | None = None
     published_reference: str | None = None
@@ -202,12 +176,26 @@ class RunRecord(_Strict):
             ResultError: If nothing was scored, a score is not that of its split or of no split that is given, a metric
                 is none of the card's, a score is not finite or outside its metric's range, or a value is refused.
         """
-        maker: Any = import_module(_MAKER)
-        stated = maker.Stated(
-            model, seed, steps, batch_size, parameters, notes, config, protocol=protocol, deterministic=deterministic
-        )
-        record: RunRecord = maker.record_of_scores(splits, scores, stated, published_samples)
-        return record
+        from graphbench.records.stated import Stated
+
+        stated = Stated(model, seed, steps, batch_size, parameters, notes, config, protocol, deterministic)
+        return cls.of_statement(splits, scores, stated, published_samples)
+
+    @classmethod
+    def of_statement(
+        cls,
+        splits: Mapping[str, GraphDataset],
+        scores: Mapping[str, Mapping[str, float]],
+        stated: Stated,
+        published_samples: int | None = None,
+    ) -> RunRecord:
+        """Return the record of scores and of what a user states of the model; see :meth:`from_scores`."""
+        from graphbench.records.stated import fields_of_record
+
+        try:
+            return cls(**fields_of_record(splits, scores, stated, published_samples))
+        except ValidationError as error:
+            raise ResultError(f"the record of {stated.model!r} is refused: {explain(error, cls)}") from error
 
     @property
     def remarks(self) -> str:
@@ -255,11 +243,6 @@ class RunRecord(_Strict):
         return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
 
-def replicates_of(scores: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return split -> replicates of its primary metric, of the scores that have them."""
-    return {name: list(s.replicates) for name, s in scores.items() if isinstance(s, Score) and s.replicates}
-
-
 def is_deterministic(record: RunRecord) -> bool:
     """Return whether neither seed nor chance has any influence on a record's scores.
 
@@ -276,13 +259,6 @@ def is_deterministic(record: RunRecord) -> bool:
         return False  # a random sample of the rows
     options = model.get("options")
     return bool(draws_nothing(str(model.get("processor")), options if isinstance(options, Mapping) else {}))
-
-
-def not_stated(steps: int | None, batch_size: int | None) -> str:
-    """Return what is not stated of a budget, in words; empty where all is."""
-    if steps is None and batch_size is None:
-        return BUDGET_NOT_STATED
-    return "steps not stated" if steps is None else "batch size not stated" if batch_size is None else ""
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -306,120 +282,3 @@ def _without_seed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_seed(item) for key, item in value.items() if key not in ("seed", "data_seed")}
     return value
-
-
-def results_dir() -> Path:
-    """Return the folder of committed run records."""
-    return baselines_dir() / "results"
-
-
-def save_record(record: RunRecord, root: Path | None = None, path: Path | None = None) -> Path:
-    """Write a record and return its path; the file appears whole or not at all.
-
-    Args:
-        record: The record. One with the same dataset, configuration, seed and data seed is replaced.
-        root: Results folder; ``baselines/results`` when None.
-        path: Exact file to write instead, e.g. ``record.json`` of a run folder.
-
-    Raises:
-        ResultError: If the dataset id cannot be a path, or the record or its file cannot be written.
-        ArgumentError: If no file can have such a name.
-    """
-    if not DATASET_ID.fullmatch(record.dataset):
-        raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
-    try:
-        target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
-        text = record.to_json()
-    except (ValueError, TypeError, RecursionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ResultError(f"the record of {record.dataset} cannot be written as JSON: {reason:.200}") from error
-    try:
-        write_text(checked_path("path", target), text)
-    except OSError as error:
-        raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
-    return target
-
-
-def read_record(path: Path) -> RunRecord:
-    """Return the record stored in one file.
-
-    Raises:
-        ResultError: If the file is absent, is not JSON, follows a newer format or none, or was changed after it was
-            written; the message names key and file. A record without a digest is read, unchecked, only where its format
-            is the first one, which is older than digests.
-    """
-    try:
-        payload = load_json(checked_path("path", path))
-    except FileNotFoundError:
-        raise ResultError(f"there is no record {path}") from None
-    except ArgumentError:
-        raise
-    except (OSError, ValueError) as error:
-        raise ResultError(f"{path} is not a JSON record: {error}") from error
-    return parse_record(payload, path)
-
-
-def parse_record(payload: Any, path: Path) -> RunRecord:
-    """Return the record that the content of a JSON file holds.
-
-    Args:
-        payload: The content.
-        path: The file, for messages.
-
-    Raises:
-        ResultError: As for :func:`read_record`.
-    """
-    found = payload.get("schema") if isinstance(payload, dict) else None
-    if isinstance(found, int) and found > SCHEMA:
-        raise ResultError(
-            f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
-        )
-    digest = payload.get(DIGEST) if isinstance(payload, dict) else None
-    if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
-        raise ResultError(
-            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
-            "one; restore the file, or run the command again that wrote it"
-        )
-    if isinstance(payload, dict):
-        payload = {key: value for key, value in payload.items() if key != DIGEST}
-    if digest is not None and not _fits(payload, digest):
-        raise ResultError(
-            f"{path} was changed after its run wrote it: its digest does not fit its content; restore the file, or run "
-            "the command again that wrote it"
-        )
-    try:
-        return RunRecord.model_validate(payload)
-    except ValidationError as error:
-        raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
-
-
-def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:
-    """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
-
-    Args:
-        selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
-        root: Folder searched for ``*.json``, at any depth; ``baselines/results`` when None.
-
-    Raises:
-        ResultError: If the folder does not exist or a file in it is malformed.
-    """
-    return [record for _, record in stored_records(selector, root)]
-
-
-def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[tuple[Path, RunRecord]]:
-    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
-    folder = checked_path("root", root) if root is not None else results_dir()
-    if not folder.is_dir():
-        raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
-    found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
-    chosen = [(path, r) for path, r in found if matches(r.dataset, selector)]
-    return sorted(chosen, key=lambda item: _order(item[1]))
-
-
-def matches(name: str, patterns: str | Sequence[str]) -> bool:
-    """Return whether a name fits a glob, or one of several."""
-    return any(fnmatchcase(name, pattern) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
-
-
-def _order(record: RunRecord) -> tuple[str, str, str, int, int]:
-    return record.dataset, record.model, record.config_hash, record.seed, record.data_seed

@@ -7,30 +7,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from graphbench._version import __version__
 from graphbench.catalog.names import card as card_of
 from graphbench.core.errors import ResultError
-from graphbench.core.validation import explain
 from graphbench.data.build.limits import limited_parameter
 from graphbench.data.store.layout import data_fingerprint
-from graphbench.evaluation.score import Score
-from graphbench.records.own_scores import check_scores, scored_split
-from graphbench.records.results import (
-    BUDGET_NOT_STATED,
-    OWN_MODEL,
-    PARTLY_SCORED,
-    Budget,
-    RunRecord,
-    not_stated,
-    replicates_of,
-)
+from graphbench.evaluation.score import Score, replicates_of
+from graphbench.records.budgets import BUDGET_NOT_STATED, PARTLY_SCORED, Budget, not_stated
+from graphbench.records.published import published_budget
+from graphbench.records.score_checks import check_scores, scored_split
 from graphbench.tasks.registry import task_of
 
 if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.batches.dataset import GraphDataset
+
+
+OWN_MODEL = "own"  # ``config["kind"]`` of records of scores that were not trained here
 
 
 @dataclass(frozen=True)
@@ -60,13 +53,13 @@ class Stated:
     deterministic: bool | None = None
 
 
-def record_of_scores(
+def fields_of_record(
     splits: Mapping[str, GraphDataset],
     scores: Mapping[str, Mapping[str, float]],
     stated: Stated,
     published_samples: int | None = None,
-) -> RunRecord:
-    """Return the record of scores; what ``RunRecord.from_scores`` and the command line call alike.
+) -> dict[str, Any]:
+    """Return the fields of the record of scores that were not measured by a run of this package.
 
     A split that the scores do not name leaves no trace in the record.
 
@@ -78,7 +71,7 @@ def record_of_scores(
 
     Raises:
         ResultError: If no split was scored, the scores are not those of the splits (see
-            :func:`~graphbench.records.own_scores.check_scores`), the dataset does not have the protocol, or a value is
+            :func:`~.score_checks.check_scores`), the dataset does not have the protocol, or a value is
             refused.
     """
     if not splits or not scores:
@@ -93,32 +86,29 @@ def record_of_scores(
     counts |= {name: graphs for name, score in scores.items() if name not in scored and (graphs := _graphs(score))}
     least = published_budget(card) if published_samples is None else published_samples
     partly = any(count < card.split(name).count for name, count in counts.items() if name in scored)
-    try:
-        return RunRecord(
-            dataset=card.address,
-            dataset_version=card.version,
-            data_fingerprint=first.data_fingerprint,
-            data_hashes={name: split.content_hash for name, split in scored.items()},
-            data_seed=card.data_seed,
-            model=stated.model,
-            config={"kind": OWN_MODEL, **(stated.config or {})},
-            parameters=stated.parameters,
-            seed=stated.seed,
-            steps=stated.steps,
-            batch_size=stated.batch_size,
-            budget=_budget(stated, least, _limits_in_words(card, partly)),
-            graphbench_version=__version__,
-            started=datetime.now(UTC),
-            deterministic=stated.deterministic,
-            scores={name: dict(score) for name, score in scores.items()},
-            graphs_scored=counts,
-            scores_stated=tuple(name for name, score in scores.items() if _graphs(score) is None),
-            replicates=replicates_of(scores),
-            protocol=stated.protocol or card.protocol,
-            notes=stated.notes,
-        )
-    except ValidationError as error:
-        raise ResultError(f"the record of {stated.model!r} is refused: {explain(error, RunRecord)}") from error
+    return dict(
+        dataset=card.address,
+        dataset_version=card.version,
+        data_fingerprint=first.data_fingerprint,
+        data_hashes={name: split.content_hash for name, split in scored.items()},
+        data_seed=card.data_seed,
+        model=stated.model,
+        config={"kind": OWN_MODEL, **(stated.config or {})},
+        parameters=stated.parameters,
+        seed=stated.seed,
+        steps=stated.steps,
+        batch_size=stated.batch_size,
+        budget=_budget(stated, least, _limits_in_words(card, partly)),
+        graphbench_version=__version__,
+        started=datetime.now(UTC),
+        deterministic=stated.deterministic,
+        scores={name: dict(score) for name, score in scores.items()},
+        graphs_scored=counts,
+        scores_stated=tuple(name for name, score in scores.items() if _graphs(score) is None),
+        replicates=replicates_of(scores),
+        protocol=stated.protocol or card.protocol,
+        notes=stated.notes,
+    )
 
 
 def _graphs(score: Mapping[str, float]) -> int | None:
@@ -158,11 +148,3 @@ def require_protocol(card: Card, protocol: str | None) -> None:
         stated = "no protocol" if protocol is None else f"the protocol {protocol!r:.60}"
         own = " or ".join(f"{name}" for name in known if name is not None) or "none"
         raise ResultError(f"{stated} is stated; runs on {card.address} have {own}")
-
-
-def published_budget(card: Card) -> int | None:
-    """Return the training samples of the smallest budget behind published scores of a dataset; None without any."""
-    from graphbench.records.published import published
-    from graphbench.training.config import published_samples
-
-    return published_samples(card.domain, card.family) if published(card.address) else None

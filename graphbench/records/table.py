@@ -11,7 +11,8 @@ from graphbench.catalog.names import card
 from graphbench.core.errors import ArgumentError, MissingDependency, UnknownDataset
 from graphbench.core.suggestions import did_you_mean, nearest
 from graphbench.evaluation.metrics import METRICS
-from graphbench.records.results import RunRecord, matches, stored_records
+from graphbench.records.files import matches, stored_records
+from graphbench.records.record import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +152,7 @@ def results(selector: str | Sequence[str] = "*", root: str | Path | None = None,
     except ImportError as error:
         raise MissingDependency(
             "a table of results needs pandas; install it with: pip install 'graphbench[pandas]', "
-            "or use graphbench.records.results_table.as_rows"
+            "or use graphbench.records.table.as_rows"
         ) from error
     return pd.DataFrame(as_rows(selector, root, **filters), columns=list(COLUMNS))
 

@@ -1,0 +1,140 @@
+"""Files of records: one JSON file per run under ``baselines/results/<domain>/<dataset>/``.
+
+The format only ever grows: a file written by an older version must still load.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from graphbench.catalog.resources import baselines_dir
+from graphbench.core.arguments import checked_path
+from graphbench.core.errors import ArgumentError, ResultError
+from graphbench.core.files import load_json, write_text
+from graphbench.core.validation import explain
+from graphbench.records.record import _FIRST_WITH_DIGESTS, DIGEST, SCHEMA, RunRecord, _fits
+
+DATASET_ID = re.compile(r"[a-z0-9_]+/[a-z0-9_.]+(:[a-z0-9_]+)?(@[a-z0-9_]+)?")
+
+
+def results_dir() -> Path:
+    """Return the folder of committed run records."""
+    return baselines_dir() / "results"
+
+
+def save_record(record: RunRecord, root: Path | None = None, path: Path | None = None) -> Path:
+    """Write a record and return its path; the file appears whole or not at all.
+
+    Args:
+        record: The record. One with the same dataset, configuration, seed and data seed is replaced.
+        root: Results folder; ``baselines/results`` when None.
+        path: Exact file to write instead, e.g. ``record.json`` of a run folder.
+
+    Raises:
+        ResultError: If the dataset id cannot be a path, or the record or its file cannot be written.
+        ArgumentError: If no file can have such a name.
+    """
+    if not DATASET_ID.fullmatch(record.dataset):
+        raise ResultError(f"the record's dataset {record.dataset!r} is not an id like 'algoreas/mst_easy'")
+    try:
+        target = path if path is not None else (root if root is not None else results_dir()) / record.relative_path
+        text = record.to_json()
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultError(f"the record of {record.dataset} cannot be written as JSON: {reason:.200}") from error
+    try:
+        write_text(checked_path("path", target), text)
+    except OSError as error:
+        raise ResultError(f"cannot write the record {target}: {error}; choose a folder you may write to") from error
+    return target
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return the record stored in one file.
+
+    Raises:
+        ResultError: If the file is absent, is not JSON, follows a newer format or none, or was changed after it was
+            written; the message names key and file. A record without a digest is read, unchecked, only where its format
+            is the first one, which is older than digests.
+    """
+    try:
+        payload = load_json(checked_path("path", path))
+    except FileNotFoundError:
+        raise ResultError(f"there is no record {path}") from None
+    except ArgumentError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ResultError(f"{path} is not a JSON record: {error}") from error
+    return parse_record(payload, path)
+
+
+def parse_record(payload: Any, path: Path) -> RunRecord:
+    """Return the record that the content of a JSON file holds.
+
+    Args:
+        payload: The content.
+        path: The file, for messages.
+
+    Raises:
+        ResultError: As for :func:`read_record`.
+    """
+    found = payload.get("schema") if isinstance(payload, dict) else None
+    if isinstance(found, int) and found > SCHEMA:
+        raise ResultError(
+            f"{path} has the record format {found}, newer than this version reads ({SCHEMA}); update graphbench"
+        )
+    digest = payload.get(DIGEST) if isinstance(payload, dict) else None
+    if digest is None and isinstance(found, int) and found >= _FIRST_WITH_DIGESTS:
+        raise ResultError(
+            f"{path}: it has no digest, so an edit of it would not be noticed, and records of the format {found} have "
+            "one; restore the file, or run the command again that wrote it"
+        )
+    if isinstance(payload, dict):
+        payload = {key: value for key, value in payload.items() if key != DIGEST}
+    if digest is not None and not _fits(payload, digest):
+        raise ResultError(
+            f"{path} was changed after its run wrote it: its digest does not fit its content; restore the file, or run "
+            "the command again that wrote it"
+        )
+    try:
+        return RunRecord.model_validate(payload)
+    except ValidationError as error:
+        raise ResultError(f"{path}: {explain(error, RunRecord)}") from error
+
+
+def load_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[RunRecord]:
+    """Return the stored records whose dataset id matches, sorted by dataset, model and seed.
+
+    Args:
+        selector: A dataset id or glob (``algoreas/*``), or several; ``"*"`` takes all.
+        root: Folder searched for ``*.json``, at any depth; ``baselines/results`` when None.
+
+    Raises:
+        ResultError: If the folder does not exist or a file in it is malformed.
+    """
+    return [record for _, record in stored_records(selector, root)]
+
+
+def stored_records(selector: str | Sequence[str] = "*", root: str | Path | None = None) -> list[tuple[Path, RunRecord]]:
+    """Return the stored records with their files; arguments, order and errors as for :func:`load_records`."""
+    folder = checked_path("root", root) if root is not None else results_dir()
+    if not folder.is_dir():
+        raise ResultError(f"there is no results folder {folder}; run 'graphbench train' first or name another folder")
+    found = [(path, read_record(path)) for path in sorted(folder.rglob("*.json")) if not path.name.startswith(".")]
+    chosen = [(path, r) for path, r in found if matches(r.dataset, selector)]
+    return sorted(chosen, key=lambda item: _order(item[1]))
+
+
+def matches(name: str, patterns: str | Sequence[str]) -> bool:
+    """Return whether a name fits a glob, or one of several."""
+    return any(fnmatchcase(name, pattern) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
+
+
+def _order(record: RunRecord) -> tuple[str, str, str, int, int]:
+    return record.dataset, record.model, record.config_hash, record.seed, record.data_seed
