@@ -197,7 +197,7 @@ def scoring(times: int, repeats: int) -> dict[str, float]:
     import xarray
 
     from graphbench.domains.weather import ATMOSPHERE, LEVELS, SURFACE, grid_latitudes, latitude_weights
-    from graphbench.tasks.forecast.weatherbench import weather_scores
+    from graphbench.tasks.forecast import weather_scores
 
     random = np.random.default_rng(0)
     fields = []

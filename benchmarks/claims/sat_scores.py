@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import graphbench
 from benchmarks.claims.registry import Outcome, check
 from graphbench.catalog.resources import datasets_dir
-from graphbench.tasks.select.evaluator import closed_gap
+from graphbench.tasks.select import closed_gap
 
 _CUTOFF = 2.0  # modelled seconds, of the labels in datasets/sat/labels
 _UNSOLVED = 2

@@ -18,11 +18,11 @@ from graphbench.data.build.generation import ensure_split
 from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES
 from graphbench.records.aggregates import aggregate
 from graphbench.records.files import load_records, read_record, save_record
+from graphbench.records.published import published_budget
 from graphbench.records.record import RunRecord
 from graphbench.records.stated import Stated, require_protocol
 from graphbench.tasks.base import named_scores
 from graphbench.tasks.registry import task_of
-from graphbench.training.config import published_samples
 from graphbench.training.evaluate import evaluate_run
 
 RUNS = Path(__file__).parents[1] / "parity" / "runs"
@@ -211,12 +211,12 @@ def stated_record(root, scores=None, **stated):
     for split in chosen.values():
         split.card = card
     own = scores or {"val": {"accuracy": 0.75}, "test": {"accuracy": 0.5}}
-    least = published_samples("clutrr", splits.card.family)
+    least = published_budget(graphbench.card("clutrr/gen_23"))
     return RunRecord.from_scores(chosen, own, model="my_model", published_samples=least, **stated)
 
 
 def test_the_budget_that_is_stated_decides_what_the_report_says(root, tmp_path, capsys):
-    least = published_samples("clutrr", "gen_23")
+    least = published_budget(graphbench.card("clutrr/gen_23"))
     assert least is not None and least > 100
     cases = {
         "unknown": ({}, None, "budget not stated"),

@@ -8,7 +8,7 @@ import pytest
 
 from graphbench.cli.runs import train_seeds
 from graphbench.core.errors import ArgumentError, ConfigError
-from graphbench.records import record as results
+from graphbench.records import files as record_files
 
 OPTIONS = {"limit": None, "eval_limit": None, "root": None, "workers": None}
 
@@ -27,7 +27,7 @@ def calls(monkeypatch):
         )
 
     monkeypatch.setattr("graphbench.training.run.train", train)
-    monkeypatch.setattr(results, "save_record", lambda record, folder: found.saved.append((record, folder)))
+    monkeypatch.setattr(record_files, "save_record", lambda record, folder: found.saved.append((record, folder)))
     return found
 
 

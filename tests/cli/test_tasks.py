@@ -90,11 +90,11 @@ def test_a_report_of_an_id_takes_the_records_of_all_its_tasks(toy, tmp_path, mon
     from types import SimpleNamespace
 
     from graphbench.cli import runs
-    from graphbench.records import record as results
+    from graphbench.records import files as record_files
     from graphbench.reports import report
 
     names = ["co/toy:mis", "co/toy:mis_size", "algoreas/mst_easy"]
-    monkeypatch.setattr(results, "load_records", lambda *_: [SimpleNamespace(dataset=name) for name in names])
+    monkeypatch.setattr(record_files, "load_records", lambda *_: [SimpleNamespace(dataset=name) for name in names])
     monkeypatch.setattr(report, "build_report", lambda found, *_, **__: [record.dataset for record in found])
     assert runs.write_report(["co/toy"], None, tmp_path, "") == names[:2]
     assert runs.write_report(["co/toy:mis"], None, tmp_path, "") == names[:1]

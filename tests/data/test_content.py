@@ -15,9 +15,9 @@ from graphbench.catalog.names import catalog
 from graphbench.core.errors import GraphBenchError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
+from graphbench.data.store import split_files as opened
 from graphbench.data.store.content import first_graphs_hash
 from graphbench.data.store.files import map_arrays
-from graphbench.data.store.files import split_files as opened
 
 Open = Callable[..., GraphDataset]
 

@@ -18,8 +18,8 @@ from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, write_json
 from graphbench.data.build import generation
 from graphbench.data.build.generation import ensure_split
+from graphbench.data.store import files as store
 from graphbench.data.store.files import ArrayFile, write_arrays
-from graphbench.data.store.files import files as store
 
 MakeCard = Callable[..., Card]
 Usage = namedtuple("Usage", ["total", "used", "free"])

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from graphbench.core.errors import ChecksumMismatch, StoreError
-from graphbench.data.components.file_sources import downloads
+from graphbench.data.sources import downloads
 from graphbench.data.sources.downloads import Download, download_folder, fetch
 from graphbench.data.sources.zenodo import ZenodoFiles
 

@@ -26,7 +26,7 @@ from graphbench.data.build import generation
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
 from graphbench.data.components.generators import Generator
-from graphbench.data.store.files import shards
+from graphbench.data.store import shards
 from graphbench.data.store.layout import dataset_folder, library_versions
 from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples

@@ -14,7 +14,7 @@ from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store.files import files as store
+from graphbench.data.store import files as store
 from graphbench.data.store.layout import dataset_folder
 from graphbench.data.store.manifest import Manifest
 from graphbench.leaderboard.submissions.data import CanonicalData

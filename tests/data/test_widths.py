@@ -21,7 +21,7 @@ from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.batches.trajectory_batch import batch_of_samples
 from graphbench.data.build.generation import draw_samples, ensure_split
 from graphbench.data.components.domain import find_generator
-from graphbench.data.store.files import shards
+from graphbench.data.store import shards
 from graphbench.data.store.shards import stored_samples
 from graphbench.tasks.registry import task_of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphbench.cli import main
 from graphbench.core.errors import ArgumentError, EvaluationError
 from graphbench.data.build.label_tables import LabelTable, TableHead, write_tables
-from graphbench.tasks.select.portfolios import best_portfolios, knee
+from graphbench.tasks.select import best_portfolios, knee
 
 
 def costs_of(seed, instances=30, algorithms=7):

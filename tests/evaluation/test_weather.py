@@ -9,7 +9,8 @@ import pytest
 
 from graphbench.core.errors import EvaluationError
 from graphbench.domains.weather import CHANNELS, LEVELS
-from graphbench.tasks.forecast.weatherbench import WeatherSums, weather_scores
+from graphbench.tasks.forecast import weather_scores
+from graphbench.tasks.forecast.weatherbench import WeatherSums
 
 LATITUDES = [-67.5, -22.5, 22.5, 67.5]
 

@@ -23,7 +23,7 @@ from graphbench.records.record import RunRecord
 from graphbench.reports.report import build_report
 from graphbench.tasks.evaluator import Evaluator
 from graphbench.tasks.registry import task_of
-from graphbench.tasks.select.evaluator import closed_gap
+from graphbench.tasks.select import closed_gap
 from graphbench.training.evaluate import evaluate_model, evaluate_run, write_run_predictions
 from graphbench.training.run import train
 from graphbench.verification import check_card

@@ -18,7 +18,7 @@ from graphbench.records.files import load_records, read_record
 from graphbench.records.record import is_deterministic
 from graphbench.tasks.base import in_memory
 from graphbench.tasks.registry import task_of
-from graphbench.tasks.solve.task import task as solve
+from graphbench.tasks.solve import task as solve
 from graphbench.training import checkpoint, scoring
 from graphbench.training.context import TaskRun
 from graphbench.training.recording import processor_seconds

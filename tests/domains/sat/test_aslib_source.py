@@ -20,7 +20,7 @@ from graphbench.domains.sat.aslib_source import split_rows
 from graphbench.domains.sat.formulas import formula_of
 from graphbench.domains.sat.scenario_samples import output_names
 from graphbench.domains.sat.scenarios import Scenario
-from graphbench.tasks.select.evaluator import closed_gap
+from graphbench.tasks.select import closed_gap
 from graphbench.training.config import list_configs, load_config
 
 

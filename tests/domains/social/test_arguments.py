@@ -10,7 +10,7 @@ import pytest
 from graphbench.core.errors import ArgumentError, EvaluationError
 from graphbench.domains.social import simulate, snapshot
 from graphbench.domains.weather import latitude_weights, loss_weights
-from graphbench.tasks.forecast.weatherbench import weather_scores
+from graphbench.tasks.forecast import weather_scores
 
 
 @pytest.mark.parametrize("users", [0, -3, 2.5, "100", None, True])

@@ -16,9 +16,9 @@ from graphbench.loader import Loader
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.encoders import ScalarEncoder
 from graphbench.records.published import published
+from graphbench.tasks.forecast import weather_scores
 from graphbench.tasks.forecast.climatology import climatology_of
 from graphbench.tasks.forecast.linear_baseline import fit_linear_forecast
-from graphbench.tasks.forecast.weatherbench import weather_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_run
 from graphbench.training.run import train

@@ -16,8 +16,8 @@ from graphbench.domains.weather.times import clock
 from graphbench.loader import Loader
 from graphbench.records.record import RunRecord, is_deterministic
 from graphbench.reports.ood import ood_splits, split_nodes
+from graphbench.tasks.forecast import weather_scores
 from graphbench.tasks.forecast.rollouts import RolloutOptions, rollout_starts
-from graphbench.tasks.forecast.weatherbench import weather_scores
 from graphbench.tasks.registry import task_of
 from graphbench.training.evaluate import evaluate_splits
 from graphbench.training.scoring import score_split

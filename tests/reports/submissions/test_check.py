@@ -182,7 +182,7 @@ def test_a_record_whose_data_are_elsewhere_is_refused_until_they_are_generated(f
 
 def test_a_full_budget_has_as_many_samples_as_published_ones(folder, root, check, monkeypatch):
     monkeypatch.setattr("graphbench.records.published.published", lambda address: [address])
-    monkeypatch.setattr("graphbench.training.config.published_samples", lambda domain, family: 801)
+    monkeypatch.setattr("graphbench.leaderboard.submissions.groups.published_budget", lambda card: 801)
     record = record_of(root, steps=100, batch_size=8)
     for small, accepted in ((False, False), (True, True), (None, True)):
         saved(record.model_copy(update={"budget": record.budget.model_copy(update={"small": small})}), folder)
