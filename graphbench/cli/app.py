@@ -66,7 +66,10 @@ class _Commands(TyperGroup):
 def _interrupts_noted() -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if type(error) is not KeyboardInterrupt:  # an error of a plug-in that is derived from it: Ctrl-C is the class
+            _print_error(error, _described(error))
+            raise typer.Exit(1) from None
         typer.secho(INTERRUPTED, err=True)
         raise typer.Exit(INTERRUPTED_CODE) from None
 

@@ -61,7 +61,10 @@ def train(
     ] = None,
     save_record: Annotated[
         Path | None,
-        typer.Option("--records", help="Also keep the run's record in this folder, for `graphbench report`."),
+        typer.Option(
+            "--records",
+            help="Also keep the run's record in this folder, for reports and leaderboards.",
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="`cpu`, `cuda`, `cuda:1` or `auto`.")] = "auto",
     resume: Annotated[bool, typer.Option(help="Continue an interrupted run in the same folder.")] = True,
@@ -135,7 +138,7 @@ def evaluate(
         Path | None,
         typer.Option(
             "--records",
-            help="Write a record of the scores into this folder, for `graphbench report`; needs `--model-name`.",
+            help="Write a record of the scores into this folder, for reports and leaderboards; needs `--model-name`.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of your own model, for the record.")] = 0,
@@ -187,7 +190,7 @@ def evaluate(
 ) -> None:
     """Score a trained run, or files of predictions.
 
-    With `--model-name` and `--records` the scores of your own model are kept in a record for `graphbench report`.
+    With `--model-name` and `--records` the scores of your own model are kept in a record for reports and leaderboards.
     """
     from graphbench.cli import show_scores
     from graphbench.cli.predictions import score_predictions

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, AnyStr
 
 from graphbench.core.errors import GraphBenchError, StoreError
-from graphbench.core.untrusted import shown
+from graphbench.core.untrusted import open_regular, shown
 
 MOST_LINE = 1 << 24
 """Characters of a line of a table: a row has some thousand cells, and a line of a larger file is no row."""
@@ -88,7 +88,7 @@ def limited_bytes(path: Path, most: int) -> bytes:
         FileFault: If it has more than ``most`` bytes; no more than these are read.
     """
     parts, total = list[bytes](), 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while part := file.read(min(1 << 20, most + 1 - total)):
             parts.append(part)
             total += len(part)

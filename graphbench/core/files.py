@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import GraphBenchError, StoreError
+from graphbench.core.untrusted import open_regular
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -374,5 +375,5 @@ def require_space(folder: Path, needed: int) -> None:
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from graphbench.core.damage import FileFault
+from graphbench.core.untrusted import open_regular
 from graphbench.core.words import human_bytes
 
 MOST_GROWTH = 1000
@@ -45,7 +46,7 @@ def open_packed(path: Path, *, growth: int = MOST_GROWTH) -> BinaryIO:
     """
     opener = _OPENERS.get(path.suffix)
     if opener is None:
-        return path.open("rb")
+        return open_regular(path)
     most = max(LEAST_UNPACKED, growth * path.stat().st_size)
     return cast(BinaryIO, io.BufferedReader(_Limited(opener(path), most)))
 
@@ -82,7 +83,7 @@ class _Xz(io.RawIOBase):
     """A file of xz, or of lzma, whose decoder has a limit of memory; several streams may follow each other."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+        self._file = open_regular(path)
         self._decoder, self._begun = self._fresh(), b""
 
     @staticmethod

@@ -17,6 +17,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -200,12 +201,35 @@ def _file_of(name: str) -> Path | None:
         file = getattr(module, "__file__", None)
         return Path(file) if file else None
     root, *rest = name.split(".")
-    for folder in getattr(sys.modules.get(root), "__path__", ()) if rest else ():
+    if not rest:
+        return _found_file(root)
+    for folder in _folders_of(root):
         base = Path(folder, *rest)
         for file in (base / "__init__.py", base.with_name(f"{base.name}.py")):
             if file.is_file():
                 return file
     return None
+
+
+def _folders_of(root: str) -> Iterable[str]:
+    """Return the folders of a package, loaded or not; none where there is no such package."""
+    if root in sys.modules:
+        return getattr(sys.modules[root], "__path__", ())
+    spec = _found_spec(root)
+    return () if spec is None else spec.submodule_search_locations or ()
+
+
+def _found_file(root: str) -> Path | None:
+    """Return the file of a module that is imported later, such as in a function; None where there is none."""
+    spec = _found_spec(root)
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+
+
+def _found_spec(root: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(root)
+    except (ImportError, ValueError, AttributeError):  # a module without a specification, such as __main__
+        return None
 
 
 def _label(name: str, file: Path) -> str:
@@ -283,7 +307,10 @@ def _names_in(source: str) -> set[str]:
 def _hash_of_unloaded(label: str) -> str | None:
     """Return the hash of a file of a loaded package whose module is not loaded; None where there is none."""
     root, _, rest = label.partition("/")
-    for folder in getattr(sys.modules.get(root), "__path__", ()) if rest else ():
+    if not rest:
+        found = _found_file(root.rpartition(".")[0])
+        return None if found is None or found.name != label or not found.is_file() else _digest(found.read_bytes())
+    for folder in _folders_of(root):
         file = Path(folder, rest)
         if file.is_file():
             return _digest(file.read_bytes())

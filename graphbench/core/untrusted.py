@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections import Counter
 from collections.abc import Iterable
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 MOST_LEVELS = 50
 MOST_DIGITS = 20
@@ -94,7 +98,7 @@ def limited_text(path: Path, most_bytes: int) -> str:
         OSError: If it cannot be read.
         ValueError: If it is larger, or is no such text.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise ValueError(f"it is larger than {most_bytes:,} bytes")
@@ -153,3 +157,34 @@ def _finite_number(digits: str) -> float:
     if found in (float("inf"), float("-inf")):
         raise ValueError(f"it has the number {shown(digits, 40)}, which is too large")
     return found
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file for reading. Pipes, sockets and devices are refused at once: reading them could wait for ever.
+
+    Raises:
+        OSError: If the path cannot be opened, or is no regular file.
+    """
+    file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device; give a regular file", str(path))
+    return file
+
+
+def require_regular(path: Path) -> None:
+    """Refuse a path that :func:`open_regular` refuses, before a library opens it.
+
+    Raises:
+        OSError: As :func:`open_regular`.
+    """
+    open_regular(path).close()
+
+
+def open_regular_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> TextIOWrapper:
+    """Open a file of text for reading, as :func:`open_regular`."""
+    return TextIOWrapper(open_regular(path), encoding=encoding, newline=newline)
+
+
+def _open_without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))

@@ -24,9 +24,9 @@ Place = tuple[str | int, ...]
 
 
 class StrictModel(BaseModel):
-    """Base of the models of this package: values cannot be changed, and unknown keys are refused."""
+    """Base of the models of this package: unknown keys, infinity and NaN are refused, and values cannot be changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def explain(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import EvaluationError
+from graphbench.core.untrusted import open_regular
 from graphbench.evaluation.array_headers import require_declared_sizes
 
 _NUMPY_STARTS = (b"\x93NUMPY", b"PK")  # .npy, and .npz, which is a ZIP file
@@ -60,7 +61,7 @@ def _require_numpy_file(path: Path) -> None:
     if not path.exists():
         raise EvaluationError(f"cannot read predictions from {path}: the file does not exist")
     with damage_named(path, EvaluationError, "write the predictions again with numpy.save"):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(max(map(len, _NUMPY_STARTS)))
         by_torch = start.startswith(_PICKLE_START) or (start.startswith(b"PK") and _is_of_torch(path))
     if not start:

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import EvaluationError
+from graphbench.core.untrusted import open_regular
 
 MOST_ARRAYS = 256
 _ARRAY_END = ".npy"
@@ -31,7 +32,10 @@ def require_declared_sizes(path: Path, most_bytes: int) -> int:
             says, holds Python objects or records, or is encrypted; there are more than :data:`MOST_ARRAYS`, two of one
             name, or something else among them; or the file cannot be read.
     """
-    with damage_named(path, EvaluationError, "write it again with numpy.save or numpy.savez"), path.open("rb") as file:
+    with (
+        damage_named(path, EvaluationError, "write it again with numpy.save or numpy.savez"),
+        open_regular(path) as file,
+    ):
         if file.read(len(_ARCHIVE_START)) == _ARCHIVE_START:  # as numpy.load decides, whatever the file is called
             return _bytes_of_archive(path, most_bytes)
         file.seek(0)
@@ -45,7 +49,7 @@ def _require_small_directory(path: Path) -> None:
         EvaluationError: If it has more than :data:`MOST_ARRAYS` entries, or their list is too long.
     """
     behind = _LARGE_END.size + _LOCATOR_SIZE  # what large archives have before the last record
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(-min(path.stat().st_size, behind + _END.size + _MOST_COMMENT), 2)
         tail = file.read()
     place = len(tail) - _END.size

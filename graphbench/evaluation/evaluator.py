@@ -16,8 +16,8 @@ from graphbench.evaluation.graphs import is_graphs, item_owners, one_batch, refu
 from graphbench.evaluation.inputs import ScoreScale, checked_items
 from graphbench.evaluation.metrics import Metric, default_metrics, metric
 from graphbench.evaluation.metrics.accumulators import Accumulator
-from graphbench.evaluation.metrics.bootstrap import replicates, start_tallies
-from graphbench.evaluation.metrics.items import Items
+from graphbench.evaluation.metrics.bootstrap import has_tally, replicate_seed, replicates, start_tallies
+from graphbench.evaluation.metrics.items import Items, TargetSums
 from graphbench.evaluation.parts import Parts, check_parts, restricted, rows_of_parts
 from graphbench.evaluation.score import Score
 
@@ -49,6 +49,7 @@ class BaseEvaluator(ABC):
     _sums: Any
     _updates: list[SampleIds | None]  # the samples of every update
     _seed: int | None = None  # of replicates; None for none
+    _is_paired = False  # whether replicates are those of records, drawn where every update says its samples
 
     def __init__(self, scores: str | None, expected_graphs: int | None) -> None:
         scores = self.default_scores if scores is None else scores
@@ -90,11 +91,12 @@ class BaseEvaluator(ABC):
                 the targets. Other metrics that are undefined are left out, see ``Score.undefined``.
         """
         refuse_unlabelled(y_true, self.labellers)
-        sums = self.start()
+        sums, ids = self.start(), ids_of(y_true)
+        self._name_samples(sums, ids, is_first=True)
         self.add(sums, y_true, y_pred, batch, **further)
         score = self.finish(sums)
-        score.samples = joined([ids_of(y_true)])
-        return score
+        score.samples = joined([ids])
+        return self._with_replicates(score, sums)
 
     def update(self, y_true: Any, y_pred: Any, batch: Any = None, **further: Any) -> None:
         """Take the predictions of some whole graphs; arguments and errors as for :meth:`evaluate`.
@@ -103,8 +105,10 @@ class BaseEvaluator(ABC):
         nothing.
         """
         refuse_unlabelled(y_true, self.labellers)
+        ids = ids_of(y_true)
+        self._name_samples(self._sums, ids, is_first=not self._updates)
         self.add(self._sums, y_true, y_pred, batch, **further)
-        self._updates.append(ids_of(y_true))
+        self._updates.append(ids)
 
     def compute(self) -> Score:
         """Return the score of everything since the last :meth:`reset`; more updates may follow and add to it.
@@ -115,9 +119,8 @@ class BaseEvaluator(ABC):
         if not self._updates:
             raise EvaluationError("compute() was called before any update(); there is nothing to score yet")
         score = self.finish(self._sums)
-        score.replicates = replicates(self.primary_sums(self._sums), self.primary_value)
         score.samples = joined(self._updates)
-        return score
+        return self._with_replicates(score, self._sums)
 
     def reset(self) -> None:
         """Forget all updates."""
@@ -125,17 +128,39 @@ class BaseEvaluator(ABC):
         if self._seed is not None:
             start_tallies(self.primary_sums(self._sums).values(), self._seed)
 
-    def draw_replicates(self, seed: int) -> None:
+    def draw_replicates(self, seed: int | None = None) -> None:
         """Forget all updates, and from here on compute bootstrap replicates of the primary metric as well.
 
-        ``Score.replicates`` of :meth:`compute` has them. Those of two evaluators with the same seed, which are given
-        the same samples in the same order, are paired: see :mod:`graphbench.evaluation.metrics.bootstrap`.
+        ``Score.replicates`` has them. Replicates of two evaluators with the same seed on the same samples are paired,
+        see :mod:`graphbench.evaluation.metrics.bootstrap`: batches of a dataset say which samples they hold, and other
+        targets are taken as the samples that follow those of the update before.
 
         Args:
-            seed: A whole number from 0 on.
+            seed: A whole number from 0 on; None for the seed of records of the split that the first batch is of. Then
+                there are no replicates where an update does not say which samples it holds.
         """
-        self._seed = seed
+        self._seed, self._is_paired = seed, seed is None
         self.reset()
+
+    def _name_samples(self, sums: Any, ids: SampleIds | None, *, is_first: bool) -> None:
+        """Say which samples the next update of sums is of, to their replicates."""
+        parts = self.primary_sums(sums).values()
+        if self._is_paired and is_first and ids is not None:
+            start_tallies(parts, replicate_seed(ids.split.dataset, ids.split.split))
+        for part in parts:
+            if has_tally(part):
+                part.tally.numbers = None if ids is None else ids.numbers
+                if ids is None and self._is_paired:
+                    part.tally.samples = None
+
+    def _with_replicates(self, score: Score, sums: Any) -> Score:
+        """Return a score with the replicates of its sums, where they have any."""
+        parts = self.primary_sums(sums)
+        seeds = {part.tally.seed for part in parts.values() if has_tally(part)}
+        if seeds and not (self._is_paired and len(score.samples) != 1):
+            score.replicates = replicates(parts, self.primary_value)
+            score.replicate_seed = seeds.pop() if score.replicates else None
+        return score
 
     def primary_sums(self, sums: Any) -> Mapping[str, Any]:
         """Return output -> the sums behind the primary metric, of which there are replicates; here none.
@@ -225,6 +250,7 @@ class FeatureSums:
         self.needs_graphs = {m.accumulator for m in metrics if m.needs_graphs}
         self.items = 0
         self.graphs: int | None = None
+        self.targets = TargetSums()
         self.parts = {name: FeatureSums(metrics) for name in parts}
 
     def add(self, items: Items, graphs: int | None) -> None:
@@ -233,6 +259,7 @@ class FeatureSums:
             if items.graph is not None or kind not in self.needs_graphs:
                 accumulator.add(items)
         self.items += items.truth.size
+        self.targets = self.targets.plus(items.truth)
         self.graphs = None if graphs is None else (self.graphs or 0) + graphs
 
 
@@ -349,7 +376,9 @@ class FeatureEvaluator(BaseEvaluator):
         values, undefined = self.values(lambda m: m.value(sums.accumulators[m.accumulator]), known)
         for name, why in undefined.items():
             logger.info("%s is left out: %s", name, why)
-        return Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
+        score = Score(values, self.primary_name, items=sums.items, graphs=sums.graphs, undefined=undefined)
+        score.targets = {self.feature.name: sums.targets}
+        return score
 
 
 def defined_scores(scores: Mapping[str, Callable[[], Score]]) -> dict[str, Score]:

@@ -9,6 +9,7 @@ from graphbench.core.errors import EvaluationError
 from graphbench.core.plugins import owner_in_words
 from graphbench.data.batches.sample_ids import SampleIds
 from graphbench.evaluation.metrics import METRICS, range_problem
+from graphbench.evaluation.metrics.items import TargetSums
 
 
 class Score(Mapping[str, float]):
@@ -24,6 +25,8 @@ class Score(Mapping[str, float]):
         replicates: Values of the primary metric under bootstrap weights of the samples; empty unless they were drawn.
         samples: The samples that were scored, by split and with repetitions, in a part's score those that the part was
             taken from; empty unless every update was given graphs that know them, as batches of a dataset do.
+        replicate_seed: Seed of the replicates; None where there are none.
+        targets: Output -> sums over the targets that were scored, of features that are predicted; else empty.
     """
 
     def __init__(
@@ -54,7 +57,9 @@ class Score(Mapping[str, float]):
         self.undefined = dict(undefined or {})
         self.failures = dict(failures or {})
         self.replicates: tuple[float, ...] = ()
+        self.replicate_seed: int | None = None
         self.samples: tuple[SampleIds, ...] = ()
+        self.targets: Mapping[str, TargetSums] = {}
 
     @property
     def primary(self) -> float:

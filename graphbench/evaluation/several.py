@@ -153,7 +153,9 @@ class OutputsEvaluator(SeveralOutputs):
     def _joined(self, scores: Mapping[str, Score]) -> Score:
         graphs = {score.graphs for score in scores.values()}
         items = sum(score.items_scored for score in scores.values())
-        return self.joined(scores, items, graphs.pop() if len(graphs) == 1 else None)
+        score = self.joined(scores, items, graphs.pop() if len(graphs) == 1 else None)
+        score.targets = {name: sums for own in scores.values() for name, sums in own.targets.items()}
+        return score
 
     def _checked(self, y_true: Any, y_pred: Any, batch: Any) -> dict[str, tuple[Any, Any, Any]]:
         """Return output -> (targets, predictions, graphs of the rows)."""

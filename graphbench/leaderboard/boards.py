@@ -205,7 +205,8 @@ def needs_bootstrap(metric: Metric, data: Data) -> bool:
 def _why_unranked(sample: Sample, needed: bool) -> Unranked:
     if not sample.deterministic and sample.counted < LEAST_RUNS:
         return "seeds"
-    if (needed or sample.deterministic) and not any(sample.replicates):
+    counted = sample.replicates[: 1 if sample.deterministic else LEAST_RUNS]
+    if (needed or sample.deterministic) and not all(counted):
         return "bootstrap"
     return "alone"
 

@@ -56,6 +56,8 @@ def absurd_number(record: RunRecord) -> str:
     for split, scores in record.scores.items():
         numbers |= {f"{name} on {split}": value for name, value in scores.items()}
         numbers |= {f"a replicate of {split}": max(map(abs, record.replicates.get(split, ())), default=None)}
+    for name, points in record.curves.items():
+        numbers[f"the curve {name}"] = max((max(abs(step), abs(value)) for step, value in points), default=None)
     found = next((name for name, value in numbers.items() if value is not None and abs(value) > _MOST), None)
     return f"{found} is beyond {_MOST:g}" if found else ""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from graphbench.evaluation.metrics import METRICS
 from graphbench.records.record import RunRecord
+
+_ROUNDING = 1e-6  # relative difference: two trainings differ in more than the last digits of a float32 number
 
 RunKey = tuple[int, int]
 """Seed and data seed of a run."""
@@ -16,7 +19,8 @@ RunKey = tuple[int, int]
 def copied_runs(records: Sequence[RunRecord]) -> dict[RunKey, RunKey]:
     """Return (seed, data seed) of every run that equals an earlier run of the same model, with the earlier run's.
 
-    Two runs are equal if all scores and all bootstrap replicates are equal on every split that both have, times aside.
+    Two runs are equal if all scores and all bootstrap replicates are equal, up to a relative difference of 1e-6, on
+    every split that both have, times aside.
     Two trainings that differ seldom agree so far, except where there is nothing to disagree on: every test sample has
     the same score (all graphs solved). There the runs must also agree in their training curves, or without curves in
     the moment they were started.
@@ -45,8 +49,8 @@ def _is_copy(record: RunRecord, earlier: RunRecord) -> bool:
     if not splits or key_of(record) == key_of(earlier):
         return False
     equal = all(
-        repeatable_scores(record.scores[split]) == repeatable_scores(earlier.scores[split])
-        and record.replicates.get(split) == earlier.replicates.get(split)
+        _are_equal(repeatable_scores(record.scores[split]), repeatable_scores(earlier.scores[split]))
+        and _are_equal(_numbered(record, split), _numbered(earlier, split))
         for split in splits
     )
     if not equal or not all(_is_saturated(record, split) for split in splits):
@@ -54,6 +58,17 @@ def _is_copy(record: RunRecord, earlier: RunRecord) -> bool:
     if record.curves or earlier.curves:
         return record.curves == earlier.curves
     return record.started == earlier.started
+
+
+def _are_equal(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Return whether two mappings have the same keys and, up to rounding, the same numbers."""
+    return one.keys() == other.keys() and all(
+        math.isclose(value, other[key], rel_tol=_ROUNDING, abs_tol=_ROUNDING**2) for key, value in one.items()
+    )
+
+
+def _numbered(record: RunRecord, split: str) -> dict[str, float]:
+    return {str(number): value for number, value in enumerate(record.replicates.get(split, ()))}
 
 
 def repeatable_scores(scores: Mapping[str, float]) -> dict[str, float]:

@@ -123,6 +123,15 @@ class RunRecord(StrictModel):
             raise ValueError(f"the name of a model has {MODEL_NAME_RULE}")
         return model
 
+    @field_validator("notes", "model", "git_version", "published_reference", "hardware", "budget")
+    @classmethod
+    def _check_texts(cls, value: Any) -> Any:
+        texts = value.values() if isinstance(value, Mapping) else [getattr(value, "label", value)]
+        for text in texts:
+            if isinstance(text, str) and not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+                raise ValueError(f"the text {text!r:.80} has half a character (a surrogate), which no file can hold")
+        return value
+
     @field_validator("scores")
     @classmethod
     def _check_scores(cls, scores: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -246,9 +255,13 @@ class RunRecord(StrictModel):
 def is_deterministic(record: RunRecord) -> bool:
     """Return whether neither seed nor chance has any influence on a record's scores.
 
-    Of an older record, which does not say, it follows from the configuration: estimators that draw no random numbers,
-    such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance may have had an influence.
+    A model that was trained in steps is never deterministic, whatever the record says: its weights and the order of
+    its samples are drawn. Of an older record, which does not say, it follows from the configuration: estimators that
+    draw no random numbers, such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance
+    may have had an influence.
     """
+    if record.steps or record.curves:
+        return False
     if record.deterministic is not None:
         return record.deterministic
     model = record.config.get("model")

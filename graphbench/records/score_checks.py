@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.core.suggestions import closest
-from graphbench.evaluation.metrics import bootstrap as tally
 from graphbench.evaluation.metrics import range_problem
+from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, REPLICATES, replicate_seed
 from graphbench.evaluation.score import Score
 from graphbench.tasks.registry import task_of
 
@@ -57,7 +59,9 @@ def check_scores(splits: Mapping[str, GraphDataset], scores: Mapping[str, Mappin
         if isinstance(score, Score):
             _check_samples(name, score, split)
             _check_count(name, score, split, is_part=name != owners[name])
-            _check_replicates(name, score)
+            _check_replicates(name, score, split)
+            if name == owners[name]:
+                _check_targets(name, score, split)
 
 
 def scored_split(name: str, splits: Mapping[str, GraphDataset]) -> str:
@@ -83,6 +87,8 @@ def _check_metrics(name: str, score: Mapping[str, float], card: Card) -> None:
     metrics = (card.metrics.primary, *card.metrics.also)
     detailed = task_of(card).detailed_scores()
     for metric, value in score.items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise ResultError(f"{name}: {metric} is {value!r:.80}; give a number")
         if problem := range_problem(metric, value):
             raise ResultError(f"{name}: {problem}")
         if metric not in metrics and metric not in detailed:
@@ -126,26 +132,43 @@ def _check_count(name: str, score: Score, split: GraphDataset, *, is_part: bool)
         raise ResultError(
             f"the score of {name} is of {score.graphs:,} samples, the split that is given has {expected:,}; {_REMEDY}"
         )
-    outputs = split.card.outputs
-    if score.graphs is not None or is_part or len(outputs) != 1 or not score.items_scored:
+
+
+def _check_targets(name: str, score: Score, split: GraphDataset) -> None:
+    """Refuse a score of other targets than the split has, such as a part of its edges, or targets that were scaled."""
+    if not score.targets:
         return
-    items = sum(len(batch[outputs[0].name].reshape(-1)) for batch in split.batches(_SCORING_BATCH))
-    if score.items_scored != items:
-        raise ResultError(
-            f"the score of {name} is of {score.items_scored:,} values of {outputs[0].name}, the split that is given "
-            f"has {items:,}; {_REMEDY}"
-        )
+    stored = copy(split)
+    stored.transform = None
+    evaluator = task_of(split.card).evaluator()
+    for batch in stored.batches(_SCORING_BATCH):
+        targets = {feature.name: batch[feature.name] for feature in split.card.outputs}
+        evaluator.update(batch, targets if len(targets) > 1 else next(iter(targets.values())))
+    for output, expected in evaluator.compute().targets.items():
+        given = score.targets.get(output)
+        if given is not None and not given.agree_with(expected):
+            raise ResultError(
+                f"the score of {name} is of {given.count:,} values of {output} with the sum {given.total:.6g}, the "
+                f"split has {expected.count:,} with the sum {expected.total:.6g}; score all targets as stored, "
+                "change neither edges nor targets of a batch, and predict in the unit of the targets"
+            )
 
 
-def _check_replicates(name: str, score: Score) -> None:
-    """Refuse bootstrap replicates that a score of so many samples cannot have."""
+def _check_replicates(name: str, score: Score, split: GraphDataset) -> None:
+    """Refuse bootstrap replicates that so many samples cannot have, or that cannot be paired with other records'."""
     replicates = score.replicates
     if not replicates:
         return
-    if len(replicates) != tally.REPLICATES or (score.graphs or 0) < tally.LEAST_SAMPLES:
+    if len(replicates) != REPLICATES or (score.graphs or 0) < LEAST_SAMPLES:
         raise ResultError(
             f"the score of {name} has {len(replicates)} bootstrap replicates and is of {score.graphs or 'unknown'} "
-            f"samples; there are {tally.REPLICATES} for {tally.LEAST_SAMPLES} samples or more, else none"
+            f"samples; there are {REPLICATES} for {LEAST_SAMPLES} samples or more, else none"
+        )
+    seed = replicate_seed(split.card.address, split.split)
+    if score.replicate_seed != seed:
+        raise ResultError(
+            f"the score of {name} has bootstrap replicates of the seed {score.replicate_seed}, and those of records of "
+            f"{split.card.address} {split.split} have the seed {seed}; call draw_replicates() without a seed"
         )
     wrong = [value for value in replicates if not math.isfinite(value)]
     if wrong or any(range_problem(score.primary_name, value) for value in replicates):

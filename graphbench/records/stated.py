@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench._version import __version__
 from graphbench.catalog.names import card as card_of
+from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ResultError
 from graphbench.data.build.limits import limited_parameter
 from graphbench.data.store.layout import data_fingerprint
@@ -52,6 +54,23 @@ class Stated:
     protocol: str | None = None
     deterministic: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse numbers and texts that no record can have.
+
+        Raises:
+            ResultError: With the value.
+        """
+        for name, least in (("seed", 0), ("steps", 1), ("batch_size", 1), ("parameters", 0)):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, whole_number(name, value, least, "", ResultError))
+        if not isinstance(self.notes, str):
+            raise ResultError(f"notes is {self.notes!r:.80}; give a text")
+        try:
+            json.dumps(dict(self.config or {}), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ResultError(f"config cannot be written as JSON: {error}; give numbers, texts and lists") from error
+
 
 def fields_of_record(
     splits: Mapping[str, GraphDataset],
@@ -84,7 +103,10 @@ def fields_of_record(
         require_protocol(card, stated.protocol)
     counts = {name: split.stored_graphs for name, split in scored.items() if name in scores}
     counts |= {name: graphs for name, score in scores.items() if name not in scored and (graphs := _graphs(score))}
-    least = published_budget(card) if published_samples is None else published_samples
+    if published_samples is None:
+        least = published_budget(card)
+    else:
+        least = whole_number("published_samples", published_samples, 1, "", ResultError)
     partly = any(count < card.split(name).count for name, count in counts.items() if name in scored)
     return dict(
         dataset=card.address,

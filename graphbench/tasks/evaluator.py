@@ -73,7 +73,9 @@ class Evaluator(metaclass=_EvaluatorType):
             card = _with_output(card, output)
         task = task_class(card.task.type)(card, **({"decoding": options} if options else {}))
         task.find_training(root)
-        return task.evaluator(scores=scores, expected_graphs=expected_graphs)
+        evaluator = task.evaluator(scores=scores, expected_graphs=expected_graphs)
+        evaluator.draw_replicates()
+        return evaluator
 
     @classmethod
     def from_features(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import atomic_path, write_text
+from graphbench.core.untrusted import open_regular_text
 from graphbench.evaluation.array_files import LEAST_ARRAY_BYTES
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def read_texts(path: Path) -> list[str]:
     if path.suffix not in OF_WORDS:
         raise EvaluationError(f"{path} has no texts; write one answer per line into a .jsonl or .txt file")
     try:
-        with path.open(encoding="utf-8", newline="\n") as file:  # a carriage return alone ends no line
+        with open_regular_text(path, newline="\n") as file:  # a carriage return alone ends no line
             lines = [line.removesuffix("\n").removesuffix("\r") for line in limited_lines(file, MOST_ANSWER)]
     except FileNotFoundError:
         raise EvaluationError(f"cannot read answers from {path}: the file does not exist") from None

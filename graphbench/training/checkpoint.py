@@ -24,6 +24,7 @@ from torch.optim import Optimizer
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, StoreError
 from graphbench.core.files import atomic_path, default_mode
+from graphbench.core.untrusted import require_regular
 from graphbench.training.config import RunConfig
 from graphbench.training.folders import RESTART, differing_settings, differing_weights
 
@@ -114,6 +115,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     remedy = f"delete it or train with {RESTART}"
     try:
+        require_regular(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             facts = dict(json.loads(metadata[_KEY]))

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from graphbench.catalog.cards import Card
+from graphbench.core import files as core_files
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path, write_json
 from graphbench.data.build import generation
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store import files as store
 from graphbench.data.store.files import ArrayFile, write_arrays
 
 MakeCard = Callable[..., Card]
@@ -128,7 +128,7 @@ def test_disk_that_is_really_full(
 def test_read_only_disk_can_be_read_but_not_written(
     card: Card, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_SPARE_BYTES", 0)
+    monkeypatch.setattr(core_files, "_SPARE_BYTES", 0)
     path = ensure_split(card, "train", small_disk, workers=1)
     (path.parent / ".build-train").mkdir()
     (path.parent / ".train.h5.checked").unlink()

@@ -14,7 +14,7 @@ from graphbench.catalog.names import card as shipped
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import ensure_split
-from graphbench.data.store import files as store
+from graphbench.data.store import manifest
 from graphbench.data.store.layout import dataset_folder
 from graphbench.data.store.manifest import Manifest
 from graphbench.leaderboard.submissions.data import CanonicalData
@@ -44,7 +44,7 @@ def flip_last_byte(path: Path) -> None:
 
 def in_another_process() -> None:
     """Forget what this process knows of files."""
-    store._CHECKED.clear()
+    manifest._CHECKED.clear()
 
 
 @pytest.mark.parametrize("forget", [False, True])
@@ -111,7 +111,7 @@ def test_a_file_is_read_once_while_it_stays_as_it_is(tmp_path: Path, monkeypatch
     split = load(tmp_path).test
     _ = split.content_hash
     read: list[Path] = []
-    monkeypatch.setattr(store, "file_sha256", lambda path: read.append(path) or "")
+    monkeypatch.setattr(manifest, "file_sha256", lambda path: read.append(path) or "")
     _ = load(tmp_path).test.content_hash
     in_another_process()
     _ = load(tmp_path).test.content_hash

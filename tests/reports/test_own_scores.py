@@ -117,7 +117,7 @@ def test_five_samples_without_graphs_are_never_recorded_as_the_split(trees):
     for arguments in ((batch.in_tree, batch.in_tree), (batch.in_tree, batch.in_tree, owners)):
         score = graphbench.Evaluator(TREES).evaluate(*arguments)
         assert score.samples == ()
-        with pytest.raises(ResultError, match="the split that is given has"):
+        with pytest.raises(ResultError, match=r"the split( that is given)? has"):
             record_of(trees.test, score)
     whole = next(iter(trees.test.batches(LIMIT)))
     record = record_of(trees.test, graphbench.Evaluator(TREES).evaluate(whole.in_tree, whole.in_tree))

@@ -36,6 +36,7 @@ from graphbench.core.files import (
 )
 from graphbench.core.packed import PACKED_ERRORS
 from graphbench.core.progress import Progress, progress_bar
+from graphbench.core.untrusted import open_regular
 from graphbench.core.words import human_bytes
 from graphbench.data.sources.zenodo import ZenodoFiles
 
@@ -183,7 +184,7 @@ def _download(download: Download, file: Path, progress: bool | None) -> None:
     if download.sha256:
         sum_, found, expected = "SHA-256", file_sha256(file), download.sha256
     else:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             sum_, found, expected = "MD5 sum", hashlib.file_digest(stream, "md5").hexdigest(), download.md5
     if found != expected:
         file.unlink()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.damage import FileFault, damage_named
 from graphbench.core.errors import StoreError
-from graphbench.core.untrusted import shown
+from graphbench.core.untrusted import open_regular, shown
 from graphbench.core.zip_files import require_stored_entries
 
 _MOST_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
@@ -127,7 +127,7 @@ def _mapped(archive: ZipFile, name: str, path: Path, dtype: np.dtype[Any]) -> ND
     entry = archive.getinfo(name)
     if not entry.file_size:
         return None
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(entry.header_offset)
         header = file.read(_LOCAL_HEADER)
     if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":

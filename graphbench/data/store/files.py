@@ -165,8 +165,3 @@ def _check_format(path: Path, found: Any) -> None:
             "update graphbench, or choose another --root"
         )
     raise StoreError(f"{path} has store format {found}, this version reads {FORMAT}; delete it and it will be rebuilt")
-
-
-_Stamp = tuple[list[int], str | None, str | None]  # state of a file, its checksum, its content hash
-_CHECKED: dict[Path, _Stamp] = {}  # file -> stamp, of this process
-_FACTS: Mapping[str, type] = {"bytes": int, "sha256": str, "count": int, "split": str, "content": str}

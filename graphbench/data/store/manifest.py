@@ -9,9 +9,12 @@ from typing import Any
 
 from graphbench.core.errors import ChecksumMismatch, StoreError
 from graphbench.core.files import clear_errors, file_sha256, is_file, load_json, remove_strays, replace_text, write_json
-from graphbench.data.store.files import _CHECKED, _FACTS, FORMAT, _check_format, _Stamp
+from graphbench.data.store.files import FORMAT, _check_format
 
 MANIFEST = "manifest.json"
+_Stamp = tuple[list[int], str | None, str | None]  # state of a file, its checksum, its content hash
+_CHECKED: dict[Path, _Stamp] = {}  # file -> stamp, of this process
+_FACTS: Mapping[str, type] = {"bytes": int, "sha256": str, "count": int, "split": str, "content": str}
 
 
 class Manifest:
@@ -33,7 +36,8 @@ class Manifest:
             found = content["format"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreError(
-                f"{self.path} is damaged ({type(error).__name__}: {error}); delete {self.folder} and it will be rebuilt"
+                f"{self.path} is damaged: it is no manifest with the files of the folder; restore this file, or delete "
+                f"{self.folder} and it will be rebuilt, bit for bit"
             ) from error
         _check_format(self.path, found)
         return content

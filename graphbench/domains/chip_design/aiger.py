@@ -19,6 +19,7 @@ from graphbench.core.arguments import checked_path
 from graphbench.core.damage import FileFault, limited_bytes
 from graphbench.core.errors import CircuitError
 from graphbench.core.kernels import kernel
+from graphbench.core.untrusted import open_regular
 
 MOST_ANDS = 100_000_000
 """Most inputs and ANDs of a circuit together."""
@@ -55,7 +56,7 @@ def read_parts(path_or_bytes: str | Path | bytes) -> Parts:
         return _parse("the AIGER data", bytes(path_or_bytes))
     path = checked_path("path_or_bytes", path_or_bytes)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(_LONGEST_START)
         data = limited_bytes(path, MOST_BYTES) if start.startswith(_STARTS) else start
     except FileFault as error:

@@ -22,6 +22,7 @@ from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import EvaluationError
 from graphbench.core.files import clear_errors, file_lock, open_no_link
 from graphbench.core.progress import progress_bar
+from graphbench.core.untrusted import open_regular
 from graphbench.data.arrays.answers import exact_match, room_for
 from graphbench.data.components.domain import find_generator
 from graphbench.domains.clrs_text.generators import PromptParameters
@@ -240,7 +241,7 @@ def read_answers(path: str | Path) -> tuple[str, list[Answer]]:
     if not target.is_file():
         raise EvaluationError(f"there is no file of answers {target}; evaluate a model first")
     with clear_errors(target, "read"):
-        file = target.open("rb")
+        file = open_regular(target)
     try:
         with file:
             whole = (line for line in limited_lines(file, _MOST_LINE) if line.endswith(b"\n"))
@@ -296,7 +297,7 @@ def _whole_lines(path: Path) -> tuple[int, bytes]:
         EvaluationError: If a line is too long.
     """
     whole, line = 0, b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         try:
             for line in limited_lines(file, _MOST_LINE):
                 whole += len(line) if line.endswith(b"\n") else 0

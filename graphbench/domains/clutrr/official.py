@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
+from graphbench.core.untrusted import open_regular_text
 from graphbench.domains.clutrr.official_labels import NOT_STATED, PATH, noise_fault, typed_edges, verdict
 from graphbench.domains.clutrr.official_rows import COLUMNS, NAME, OfficialRow, named_people, parse_row
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, WORDS
@@ -171,7 +172,7 @@ def _read_file(file: _File) -> Iterator[OfficialRow]:
 def _cells(path: Path) -> Iterator[Mapping[str, str]]:
     """Yield column -> text for each row of a file."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
+        with open_regular_text(path, "utf-8-sig", "") as lines:
             reader = csv.reader(limited_lines(lines), strict=True)
             header = next(reader, [])
             _check_header(path, header)

@@ -18,6 +18,7 @@ from pathlib import Path
 from graphbench.core.damage import FileFault, limited_lines
 from graphbench.core.errors import StoreError
 from graphbench.core.files import atomic_path
+from graphbench.core.untrusted import open_regular_text
 
 NUMERIC, STRING, NOMINAL = "numeric", "string", "nominal"
 _KINDS = {"numeric": NUMERIC, "real": NUMERIC, "integer": NUMERIC, "string": STRING}
@@ -133,7 +134,7 @@ def read_arff(path: Path) -> Arff:
             message gives the line.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline=None) as file:
+        with open_regular_text(path, "utf-8-sig") as file:
             return _parse(path, limited_lines(file))
     except FileFault as error:
         raise StoreError(f"{path} {error}; is it an ARFF file?") from error

@@ -24,6 +24,7 @@ import numpy as np
 from graphbench.core.damage import FileFault, fault_of, limited_lines
 from graphbench.core.errors import ArgumentError, StoreError
 from graphbench.core.suggestions import closest
+from graphbench.core.untrusted import open_regular, open_regular_text
 from graphbench.domains.sat.scenarios import STATUSES, Scenario
 
 _HASH, _VALUE, _FEATURES = "hash", "value", "features"
@@ -48,7 +49,7 @@ def read_gbd(path: Path) -> Columns:
     """
     if not path.is_file():
         raise StoreError(f"{path} is no file; give a database of GBD (.db) or a CSV file with a column {_HASH!r}")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         is_database = file.read(16).startswith(b"SQLite format 3\0")
     found = _read_sqlite(path) if is_database else _read_csv(path)
     for column in found.values():
@@ -63,7 +64,7 @@ def _read_csv(path: Path) -> Columns:
     seen: dict[str, int] = {}
     cells = _Cells(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_regular_text(path, "utf-8-sig", "") as file:
             rows = csv.reader(limited_lines(file), strict=True)
             header = [word.strip() for word in next(rows, [])]
             if header.count(_HASH) != 1 or len(set(header)) < len(header):

@@ -17,6 +17,7 @@ from typing import IO
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
 from graphbench.core.packed import open_packed
+from graphbench.core.untrusted import open_regular
 from graphbench.core.words import human_bytes
 from graphbench.data.sources.downloads import BoundedTarInfo, path_problem
 
@@ -87,7 +88,7 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
     """
     try:
         if path.suffix == ".csv":
-            with path.open("rb") as stream:
+            with open_regular(path) as stream:
                 yield from _lines(path, path.name, 0, stream)
             return
         with open_packed(path) as stream:

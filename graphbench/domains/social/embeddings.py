@@ -21,6 +21,7 @@ from graphbench.core.damage import damage_named
 from graphbench.core.errors import ArgumentError, MissingDependency, StoreError
 from graphbench.core.files import atomic_path, clear_errors, load_json, open_no_link, write_json
 from graphbench.core.progress import progress_bar
+from graphbench.core.untrusted import open_regular_text
 from graphbench.domains.social.archive_files import merged, posts_file, read_blocks
 from graphbench.domains.social.archive_rows import parse_posts
 from graphbench.domains.social.archive_tables import (
@@ -201,7 +202,7 @@ def _collect_texts(archive: Path, place: Path, users: NDArray[Any], progress: bo
 
 def _embed_part(texts: Path, target: Path, embed: Embedder) -> None:
     ends, joined = period_ends(), dict[tuple[int, int], str]()
-    with texts.open(encoding="utf-8") as lines:
+    with open_regular_text(texts) as lines:
         for line in lines:
             user, period, text = json.loads(line)
             before = joined.get((user, period), "")

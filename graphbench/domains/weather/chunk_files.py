@@ -19,6 +19,7 @@ from typing import Any
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
 from graphbench.core.packed import MOST_XZ_MEMORY, PACKED_ERRORS
+from graphbench.core.untrusted import open_regular
 from graphbench.domains.weather.places import Place, head_of
 
 _HEAD = 18  # bytes of a file that say how large its content is
@@ -111,7 +112,7 @@ def _fault_of_stream(file: Path, decoder: Any, most: int) -> str | None:
     """Return what is wrong with a file whose size shows while it is unpacked, piece by piece."""
     left = most
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             while left >= 0 and not decoder.eof and (given := stream.read(_PIECE)):
                 while left >= 0 and not decoder.eof:
                     left -= len(decoder.decompress(given, _PIECE))

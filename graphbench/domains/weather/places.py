@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graphbench.core.errors import MissingDependency, StoreError
+from graphbench.core.untrusted import open_regular
 
 Place = Path | str
 """A folder, or an address."""
@@ -65,7 +66,7 @@ def head_of(place: Place, name: str, count: int) -> tuple[bytes, int] | None:
         path = place / name
         if not path.is_file():
             return None
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(count), path.stat().st_size
     system, root = _system(place)
     if not _asked(place, system.isfile, f"{root}/{name}"):

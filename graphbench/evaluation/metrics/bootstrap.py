@@ -62,11 +62,14 @@ class Tally:
 
     Attributes:
         samples: Number of samples so far; None once an update did not say which sample its items belong to.
+        numbers: int64 ``[S]``, the numbers of the samples of the update that comes next; None for numbers that follow
+            those so far.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.samples: int | None = 0
+        self.numbers: NDArray[np.int64] | None = None
         self._totals: Floats = np.zeros((REPLICATES, 0))
 
     def add(self, shares: Floats | None, numbers: NDArray[np.int64] | None = None) -> None:
@@ -74,7 +77,7 @@ class Tally:
 
         Args:
             shares: float64 ``[S, K]``; None where the samples are unknown.
-            numbers: ``[S]``, the numbers of the samples; None for those that follow the ones so far.
+            numbers: ``[S]``, the numbers of the samples; None for :attr:`numbers`.
         """
         if shares is None or self.samples is None:
             self.samples = None
@@ -82,7 +85,12 @@ class Tally:
         if not self._totals.shape[1]:
             self._totals = np.zeros((REPLICATES, shares.shape[1]))
         if numbers is None:
+            numbers = self.numbers
+        if numbers is None:
             numbers = np.arange(self.samples, self.samples + len(shares))
+        elif len(numbers) != len(shares):
+            self.samples = None
+            return
         for start in range(0, len(shares), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             self._totals += poisson_weights(self.seed, numbers[part]) @ shares[part]

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_ROUNDING = 1e-6  # relative error of sums of float32 targets
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSums:
+    """Sums over the targets that were scored: what tells them from other targets, in any order of the samples.
+
+    Attributes:
+        count: Number of values.
+        total: Sum of the values.
+        squares: Sum of the squares of the values.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def plus(self, targets: NDArray[Any]) -> TargetSums:
+        """Return the sums with further targets, of any shape and type."""
+        values = targets.astype(np.float64, copy=False).ravel()
+        squares = float(np.dot(values, values))
+        return TargetSums(self.count + values.size, self.total + float(values.sum()), self.squares + squares)
+
+    def agree_with(self, other: TargetSums) -> bool:
+        """Return whether two sums are those of the same values, up to rounding."""
+        scale = math.sqrt(max(self.squares, other.squares) * max(self.count, other.count, 1))
+        return (
+            self.count == other.count
+            and abs(self.total - other.total) <= _ROUNDING * scale
+            and math.isclose(self.squares, other.squares, rel_tol=_ROUNDING)
+        )
 
 
 @dataclass(frozen=True, slots=True)

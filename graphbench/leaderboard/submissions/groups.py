@@ -97,6 +97,15 @@ def _check_copies(entry: SubmittedDataset) -> None:
                 f"{_seeds_text([distinct[record.data_seed], record.seed])} are said to be of a deterministic model and "
                 "have different scores; correct the statement, which records have as deterministic",
             )
+    trained = [record for record in ordered if record.deterministic and not is_deterministic(record)]
+    if trained:
+        entry.add(
+            Level.REFUSED,
+            f"{_seeds_text([record.seed for record in trained])} are said to be of a deterministic model, and were "
+            "trained in steps, which depend on the seed; correct the statement",
+        )
+    if stated and all(record.config.get("kind") == OWN_MODEL for record in stated):
+        entry.add(Level.REMARK, "the model is stated to be deterministic, which nothing here can confirm")
     copied = [(seed, copies[seed, draw][0]) for seed, draw in copies if (seed, draw) not in map(key_of, stated)]
     if copied:
         pairs = _some([f"seed {seed} equals seed {original}" for seed, original in copied])

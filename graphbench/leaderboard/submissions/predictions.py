@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphbench.catalog.cards import Card
 from graphbench.core.errors import EvaluationError, GraphBenchError, ResultError
-from graphbench.core.untrusted import shown
+from graphbench.core.untrusted import open_regular, shown
 from graphbench.data.build.limits import limited_parameter
 from graphbench.evaluation.array_headers import require_declared_sizes
 from graphbench.leaderboard.submissions.data import CanonicalData
@@ -217,7 +217,7 @@ def _lines_of(path: Path) -> tuple[int, int]:
     A part is as long as a line may be, so lines within one are short enough and need not be looked at one by one.
     """
     lines = longest = begun = 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while part := file.read(MOST_LINE_BYTES):
             lines += part.count(b"\n")
             if (first := part.find(b"\n")) < 0:

@@ -14,6 +14,7 @@ from graphbench.catalog.cards import Card
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import CheckpointError, ConfigError
 from graphbench.core.files import atomic_path, default_mode, load_json, write_json
+from graphbench.core.untrusted import require_regular
 from graphbench.core.zip_files import require_stored_entries
 from graphbench.models.base import TaskFeatures
 from graphbench.models.registry import build_task_model
@@ -176,6 +177,7 @@ def _read(folder: Path, config: RunConfig, mark: str) -> tuple[dict[str, list[An
 
     try:
         facts = dict(load_json(folder / FACTS))
+        require_regular(folder / ESTIMATORS)
         with ZipFile(folder / ESTIMATORS) as archive:
             require_stored_entries(archive, folder / ESTIMATORS)
         estimators = skops.io.load(folder / ESTIMATORS, trusted=trusted_types())
