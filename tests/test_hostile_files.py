@@ -484,15 +484,30 @@ def _sparse(name: str) -> Build:
     return made
 
 
+def _pipe(build: Build) -> Build:
+    """Return what makes a named pipe in the place of a file; nobody writes to it, so that reading it never ends."""
+
+    def made(folder: Path) -> Path:
+        path = build(folder)
+        path.unlink()
+        os.mkfifo(path)
+        return path
+
+    return made
+
+
 def _refused_by_all() -> Iterator[tuple[str, Build, Read]]:
     for name, (build, read) in GOOD.items():
         yield f"{name}: no magic", _damaged(build, lambda content: b"\xfe\xffnothing\0\0" + content[11:]), read
         if name != "journal":  # which is empty before the first event
             yield f"{name}: empty", _damaged(build, lambda _: b""), read
+        if name not in ("aslib", "manifest", "journal"):  # a folder, and what is written again or opened by others
+            yield f"{name}: a pipe", _pipe(build), read
     for name, (file, read) in OTHERS.items():
         yield f"{name}: no magic", lambda folder, file=file: _written(folder / file, b"\xfe\xffnothing\0\0"), read
         yield f"{name}: deep", lambda folder, file=file: _written(folder / file, "[" * 200_000), read
         yield f"{name}: 5 GB", _sparse(file), read
+        yield f"{name}: pipe", _pipe(lambda folder, file=file: _written(folder / file, b"")), read
     for name in ("npy", "texts", "gbd-csv", "formula", "arff", "space", "manifest", "converters", "answers", "circuit"):
         build, read = GOOD[name]
         yield f"{name}: 5 GB", lambda folder, build=build: _sparse(build(folder).name)(folder), read

@@ -19,6 +19,7 @@ from graphbench.core.damage import FileFault
 from graphbench.core.errors import CardError, PluginError
 from graphbench.core.plugins import BUILT_IN, blaming, calling_module, owner_in_words, owner_of
 from graphbench.core.registry import Registry
+from graphbench.core.untrusted import NoRegularFile
 from graphbench.core.yaml_text import SafeLoader, YamlFault, loaded_yaml, yaml_text
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -173,5 +174,7 @@ def read_yaml(path: Path) -> Any:
         raise CardError(f"{path}: not valid YAML: {error}") from error
     except FileFault as error:
         raise CardError(f"{path} {error}; is it a card?") from error
+    except NoRegularFile as error:
+        raise CardError(f"{path}: {error.strerror}") from error
     except YamlFault as error:
         raise CardError(f"{path}: {error}") from error

@@ -197,11 +197,15 @@ def open_no_link(path: Path, mode: str) -> BinaryIO:
         StoreError: As :func:`refuse_link`.
     """
     refuse_link(path)
-    return cast("BinaryIO", open(path, mode, opener=_open_without_links))
+    file = cast("BinaryIO", open(path, mode, opener=_open_without_links))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StoreError(f"{path} is a pipe, a socket or a device; remove it")
+    return file
 
 
 def _open_without_links(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NOFOLLOW, 0o666)
+    return os.open(name, flags | os.O_NOFOLLOW | getattr(os, "O_NONBLOCK", 0), 0o666)
 
 
 def file_lock(path: Path, timeout: float = -1) -> BaseFileLock:

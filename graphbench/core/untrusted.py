@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 MOST_LEVELS = 50
 MOST_DIGITS = 20
@@ -159,6 +159,10 @@ def _finite_number(digits: str) -> float:
     return found
 
 
+class NoRegularFile(OSError):
+    """A path that is a pipe, a socket or a device."""
+
+
 def open_regular(path: Path) -> BufferedReader:
     """Open a file for reading. Pipes, sockets and devices are refused at once: reading them could wait for ever.
 
@@ -168,7 +172,7 @@ def open_regular(path: Path) -> BufferedReader:
     file = open(path, "rb", opener=_open_without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise OSError(errno.EINVAL, "it is a pipe, a socket or a device; give a regular file", str(path))
+        raise NoRegularFile(errno.EINVAL, "it is a pipe, a socket or a device; give a regular file", str(path))
     return file
 
 

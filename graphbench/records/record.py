@@ -260,7 +260,7 @@ def is_deterministic(record: RunRecord) -> bool:
     draw no random numbers, such as k nearest neighbours, fitted on all training rows. Where nothing is known, chance
     may have had an influence.
     """
-    if record.steps or record.curves:
+    if record.steps:
         return False
     if record.deterministic is not None:
         return record.deterministic

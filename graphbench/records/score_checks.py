@@ -12,8 +12,7 @@ import numpy as np
 
 from graphbench.core.errors import ResultError
 from graphbench.core.suggestions import closest
-from graphbench.evaluation.metrics import range_problem
-from graphbench.evaluation.metrics.bootstrap import LEAST_SAMPLES, REPLICATES, replicate_seed
+from graphbench.evaluation.metrics import bootstrap, range_problem
 from graphbench.evaluation.score import Score
 from graphbench.tasks.registry import task_of
 
@@ -159,12 +158,12 @@ def _check_replicates(name: str, score: Score, split: GraphDataset) -> None:
     replicates = score.replicates
     if not replicates:
         return
-    if len(replicates) != REPLICATES or (score.graphs or 0) < LEAST_SAMPLES:
+    if len(replicates) != bootstrap.REPLICATES or (score.graphs or 0) < bootstrap.LEAST_SAMPLES:
         raise ResultError(
             f"the score of {name} has {len(replicates)} bootstrap replicates and is of {score.graphs or 'unknown'} "
-            f"samples; there are {REPLICATES} for {LEAST_SAMPLES} samples or more, else none"
+            f"samples; there are {bootstrap.REPLICATES} for {bootstrap.LEAST_SAMPLES} samples or more, else none"
         )
-    seed = replicate_seed(split.card.address, split.split)
+    seed = bootstrap.replicate_seed(split.card.address, split.split)
     if score.replicate_seed != seed:
         raise ResultError(
             f"the score of {name} has bootstrap replicates of the seed {score.replicate_seed}, and those of records of "

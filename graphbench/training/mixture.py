@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from graphbench.core.errors import ConfigError
 
-Mixture = Literal["turns", "proportional"] | dict[str, float]
+Mixture = Literal["turns", "proportional"] | dict[str, Annotated[float, Field(allow_inf_nan=True)]]
 
 
 class MixtureSchedule:

@@ -78,4 +78,6 @@ def make_record(seed: int = 0, f1: float = 0.8, **changes: object) -> RunRecord:
             "n512": {"f1": max(f1 - 0.2, 0.0)},
         },
     }
+    if changes.get("deterministic"):  # a model that is trained in steps is not
+        fields |= {"steps": None, "batch_size": None}
     return RunRecord.model_validate(fields | changes)

@@ -70,3 +70,13 @@ def test_equal_runs_of_a_deterministic_model_are_one_run():
     assert runs.deterministic and runs.scores["test"]["f1"].std is None and runs.scores["test"]["f1"].n == 1
     (runs,) = aggregate([run(0, deterministic=True), run(1, 0.9, deterministic=True)])
     assert not runs.deterministic
+
+
+def test_a_change_in_the_last_digits_makes_no_other_run():
+    def nudged(record):
+        scores = {split: {m: float(np.nextafter(v, 2)) for m, v in own.items()} for split, own in record.scores.items()}
+        replicates = {split: [float(np.nextafter(v, 2)) for v in own] for split, own in record.replicates.items()}
+        return record.model_copy(update={"scores": scores, "replicates": replicates})
+
+    assert copied_runs([run(0), nudged(run(1)), nudged(nudged(run(2)))]) == {(1, 0): (0, 0), (2, 0): (0, 0)}
+    assert copied_runs([run(0), run(1, 0.8 * (1 + 1e-5))]) == {}

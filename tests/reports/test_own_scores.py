@@ -298,3 +298,93 @@ def test_parts_belong_to_the_split_whose_samples_they_are(root):
         RunRecord.from_scores({"test": splits.test}, {"test": scores["test"], part: other}, model="mine")
     with pytest.raises(ResultError, match=f"a score of '{part}', but the splits that are given are val"):
         RunRecord.from_scores({"val": splits.val}, {part: scores[part]}, model="mine")
+
+
+def test_a_part_of_the_edges_is_not_recorded_as_the_split(trees):
+    evaluator = graphbench.Evaluator(TREES)
+    for batch in trees.test.batches(5):
+        kept = batch.in_tree > 0
+        batch.edge_index, batch.in_tree = batch.edge_index[:, kept], batch.in_tree[kept]
+        evaluator.update(batch, torch.ones(int(kept.sum()), dtype=torch.bool))
+    score = evaluator.compute()
+    assert score.primary == 1.0
+    with pytest.raises(ResultError, match=r"values of in_tree .* the split has"):
+        record_of(trees.test, score)
+
+
+def test_other_targets_are_not_recorded_as_those_of_the_split(trees):
+    evaluator = graphbench.Evaluator(TREES)
+    for batch in trees.test.batches(5):
+        batch.in_tree[:] = 1
+        evaluator.update(batch, torch.ones(batch.edge_index.shape[1], dtype=torch.bool))
+    with pytest.raises(ResultError, match="score all targets as stored"):
+        record_of(trees.test, evaluator.compute())
+
+
+def test_targets_that_a_transform_changes_are_refused(root):
+    def scaled(data):
+        data.in_tree = 1 - data.in_tree
+        return data
+
+    splits = graphbench.Loader(TREES, transform=scaled, root=root, limit=LIMIT, workers=1).load(["test"])
+    with pytest.raises(ResultError, match="score all targets as stored"):
+        record_of(splits.test, score_of(splits.test.batches(5)))
+
+
+def test_replicates_of_python_are_those_of_records_in_any_order(root):
+    limit = LEAST_SAMPLES + 4
+    test = graphbench.Loader(TREES, root=root, limit=limit, workers=1).load(["test"]).test
+    expected = evaluate_model(lambda batch: torch.ones(batch.edge_index.shape[1], dtype=torch.bool), test).replicates
+    assert len(set(expected)) > 1
+    for name, batches in all_ways(test).items():
+        score = score_of(batches)
+        assert score.replicates == pytest.approx(expected), name
+        assert record_of(test, score).replicates["test"] == pytest.approx(list(expected)), name
+    (whole,) = test.batches(limit)
+    ones = torch.ones(whole.edge_index.shape[1], dtype=torch.bool)
+    assert graphbench.Evaluator(TREES).evaluate(whole, ones).replicates == pytest.approx(expected)
+
+
+def test_replicates_of_another_seed_cannot_be_paired(root):
+    test = graphbench.Loader(TREES, root=root, limit=LEAST_SAMPLES, workers=1).load(["test"]).test
+    evaluator = graphbench.Evaluator(TREES)
+    evaluator.draw_replicates(7)
+    for batch in test.batches(5):
+        evaluator.update(batch, torch.ones(batch.edge_index.shape[1], dtype=torch.bool))
+    with pytest.raises(ResultError, match=r"of the seed 7, .* draw_replicates\(\) without a seed"):
+        record_of(test, evaluator.compute())
+
+
+def test_without_the_samples_there_are_no_replicates(root):
+    test = graphbench.Loader(TREES, root=root, limit=LEAST_SAMPLES, workers=1).load(["test"]).test
+    evaluator = graphbench.Evaluator(TREES)
+    first, second = test.batches(LEAST_SAMPLES // 2)
+    evaluator.update(first, first.in_tree)
+    owners = second.batch[second.edge_index[0]]
+    evaluator.update(second.in_tree, second.in_tree, owners)
+    assert evaluator.compute().replicates == ()
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({"seed": -1}, "seed"),
+        ({"steps": 0}, "steps"),
+        ({"steps": True}, "steps"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"parameters": -3}, "parameters"),
+        ({"notes": b"x"}, "notes"),
+        ({"notes": "half \ud800"}, "surrogate"),
+        ({"config": {"a": float("nan")}}, "config"),
+        ({"published_samples": 0}, "published_samples"),
+    ],
+)
+def test_python_refuses_what_the_command_line_refuses(trees, stated, words):
+    with pytest.raises(ResultError, match=words):
+        record_of(trees.test, {"f1": 0.5}, **stated)
+
+
+@pytest.mark.parametrize("value", ["1", None, True])
+def test_scores_are_numbers(trees, value):
+    with pytest.raises(ResultError, match="give a number"):
+        record_of(trees.test, {"f1": value})

@@ -262,3 +262,9 @@ def test_runs_with_a_fixed_schedule_share_a_fingerprint_over_budgets(baselines):
         for o in [["training.schedule_steps=400"]]
     }
     assert len(marks) == 1
+
+
+@pytest.mark.parametrize("override", ["training.lr=.inf", "training.clip=.nan", "model.dropout=.inf"])
+def test_infinity_and_nan_are_no_settings(override):
+    with pytest.raises(ConfigError, match=override.partition("=")[0]):
+        load_config("algoreas/mst_easy", "gin", overrides=[override])

@@ -238,3 +238,8 @@ def test_predictions_in_memory():
     assert found == {"a": [tensor, ["text"]], "b": [1, None]}
     moved = SimpleNamespace(cpu=lambda: "in memory")
     assert in_memory([moved]) == ["in memory"]
+
+
+def test_a_model_that_was_trained_in_steps_is_never_deterministic(toys, tiny, tmp_path):
+    record = train(data=toys, model=tiny, steps=2, output=tmp_path, evaluate="val").record
+    assert not is_deterministic(record.model_copy(update={"deterministic": True}))

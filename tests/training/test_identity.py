@@ -309,3 +309,27 @@ def test_an_earlier_record_is_that_of_the_folder(toys, tiny, tmp_path):
     train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="val")
     train(data=toys, model=tiny, steps=6, output=tmp_path, evaluate="test")
     assert read_record(tmp_path / "record.json").scores.keys() == {"val", "test"}
+
+
+def test_code_that_is_imported_within_a_function_counts(toys, tmp_path, own_code, no_training):
+    config = tmp_path / "own.yaml"
+    config.write_text("model: {processor: identity_test_own, hidden: 8}\ntraining: {batch_size: 16, steps: 2}\n")
+    home = tmp_path / "code"
+    lazy = NET.replace("from own_code_helper import FACTOR\n", "").replace(
+        "        return Processed", "        from own_code_late import FACTOR\n\n        return Processed"
+    )
+    for factor in (1.0, -2.0):
+        (home / "own_code_late.py").write_text(f"FACTOR = {factor}\n")
+        own_code(factor)
+        (home / "own_code_net.py").write_text(lazy)
+        for name in ("own_code_net", "own_code_late"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        importlib.import_module("own_code_net")
+        if factor == 1.0:
+            train(data=toys, model=config, output=tmp_path / "run", evaluate="val")
+            assert "own_code_late.py" in read_identity(tmp_path / "run").code
+    no_training()
+    with pytest.raises(CheckpointError, match=r"module own_code_late\.py changed"):
+        train(data=toys, model=config, output=tmp_path / "run", evaluate="val")
+    sys.modules.pop("own_code_late", None)

@@ -7,6 +7,7 @@ from scipy import stats
 from graphbench.catalog.features import parse_features
 from graphbench.evaluation.evaluator import FeatureEvaluator
 from graphbench.leaderboard.boards import graphs_scored, tables_of
+from graphbench.records.aggregates import absurd_number
 from graphbench.records.budgets import Budget
 
 from .conftest import bootstrapped, make_record
@@ -254,3 +255,16 @@ def test_models_scored_by_evaluators_are_separated_as_mcnemars_test_separates_th
         "second": (1, 2),
         "third": (3, 3),
     }
+
+
+def test_a_learner_whose_first_run_lacks_replicates_says_so(build):
+    runs = [bootstrapped(make_record(seed, f1=f1)) for seed, f1 in ((0, 0.8), (1, 0.81), (2, 0.85))]
+    others = [bootstrapped(make_record(seed, f1=f1, model="gt")) for seed, f1 in ((0, 0.9), (1, 0.97), (2, 0.93))]
+    others[0] = others[0].model_copy(update={"replicates": {}})
+    (board,) = on_test(build(*runs, *others))
+    assert {row.label: row.unranked for row in board.rows} == {"gt": "bootstrap", "gin": "alone"}
+
+
+def test_huge_numbers_in_curves_are_named():
+    record = make_record(0).model_copy(update={"curves": {"train_loss": [(10**300, 1.0), (0, 2.0)]}})
+    assert "the curve train_loss is beyond" in absurd_number(record)

@@ -645,7 +645,7 @@ def test_a_seed_is_written_in_one_way(folder, check, targets):
 
 
 def test_negative_seeds_of_records_are_refused(folder, root, check):
-    saved(record_of(root, -3), folder)
+    saved(record_of(root, 3).model_copy(update={"seed": -3}), folder)
     assert "its seed is -3; number the runs from 0 on" in refusal(check)
 
 
