@@ -73,8 +73,15 @@ def measured(cards: list[Any]) -> dict[str, Any]:
 
 
 def labelled(card: Any) -> dict[str, Any]:
-    """Return labeller -> card of its labels."""
-    return {layer.layer: layer for name in card.tasks for layer in card.with_task(name).layers}
+    """Return labeller -> card with a task that needs the labels of this labeller alone."""
+    cards = {}
+    for task, spec in card.tasks.items():
+        for name in spec.labels:
+            alone = spec.model_copy(update={"labels": (name,)})
+            features = (*card.graph_features, *card.labels[name].features)
+            changes = {"tasks": {task: alone}, "task_name": task, "features": features}
+            cards.setdefault(name, card.model_copy(update=changes))
+    return cards
 
 
 def rate(card: Any, split: str) -> dict[str, float]:
@@ -84,11 +91,10 @@ def rate(card: Any, split: str) -> dict[str, float]:
     seconds of what one process does with all shards (duplicates, joining, hashing); ``bytes``: in the finished file;
     ``shard``: samples in a shard; ``samples``: how many were measured.
     """
-    from graphbench.data.components.domain import find_generator
-    from graphbench.data.store.labels import labeller_of
+    from graphbench.data.components.domain import find_generator, find_labeller
 
-    maker = find_generator(card.generator) if card.layer is None else labeller_of(card)
-    seconds = SECONDS if card.layer is None else LABEL_SECONDS
+    maker = find_generator(card.generator) if not card.labellers else find_labeller(card.labellers[0])
+    seconds = SECONDS if not card.labellers else LABEL_SECONDS
     count = card.split(split).count
     size = min(FEW, count)
     found = few = _built(card, split, size)
@@ -112,14 +118,14 @@ def rate(card: Any, split: str) -> dict[str, float]:
 def recorded_seconds(card: Any, split: str, count: int) -> float:
     """Return the mean CPU seconds of the recorded outcomes of the first samples of a split; 0 without such outcomes."""
     from graphbench.data.build.label_tables import find_tables, first_outcome
-    from graphbench.data.store.labels import labeller_of
+    from graphbench.data.components.domain import find_labeller
 
-    labeller = None if card.layer is None else labeller_of(card)
+    labeller = None if not card.labellers else find_labeller(card.labellers[0])
     if labeller is None or labeller.recorded is None or labeller.recorded.cpu_seconds is None:
         return 0.0
     tables = find_tables(labeller, labeller.parse(card, split), None)
     graphs = _first_graphs(card.id, split, count)
-    keys = [labeller.recorded.key(graphs.part(card.graphs, i, i + 1)) for i in range(count)]
+    keys = [labeller.recorded.key(graphs.part(card.graph_schema, i, i + 1)) for i in range(count)]
     outcomes = [outcome for key in keys if (outcome := first_outcome(tables, key)) is not None]
     return sum(map(labeller.recorded.cpu_seconds, outcomes)) / len(outcomes) if outcomes else 0.0
 
@@ -164,15 +170,15 @@ def _built(card: Any, split: str, count: int) -> dict[str, float]:
     after = [(generation, "join_shards"), (generation, "samples_hash"), (generation.Manifest, "add_file")]
     generation.draw_samples(card, split, range(count)[:1])  # kernels compiled and loaded
     with scratch_folder() as root, ExitStack() as patches:
-        if card.layer is not None:
+        if card.labellers:
             shutil.copytree(_built_graphs(card.id, split, count), root, dirs_exist_ok=True)
         patches.enter_context(_clocked(generation, "build_shard", spent, "draw"))
         for owner, name in ((generation.SplitBuilder, "_resolve_duplicates"), *after):
             patches.enter_context(_clocked(owner, name, spent, "join"))
         size = -(-count // 2)
         path: Path = generation.ensure_split(card, split, root, count, workers=1, progress=False, shard_size=size)
-        if card.layer is not None:
-            path = label_folder(card, path.parent) / path.name
+        if card.labellers:
+            path = label_folder(card, card.labellers[0], path.parent) / path.name
         return {**spent, "bytes": float(path.stat().st_size)}
 
 

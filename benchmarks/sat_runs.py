@@ -172,16 +172,15 @@ def label_outcomes(root: str, limit: int) -> dict[str, Any]:
     """
     from graphbench import card
     from graphbench.data.build.label_tables import find_tables
-    from graphbench.data.store.labels import labeller_of
+    from graphbench.data.components.domain import find_labeller
     from graphbench.domains.sat.solvers import SOLVERS, run_solver
 
     chosen = card(f"{DATASET}:select")
     found: dict[str, list[Any]] = {}
     efforts = {}
-    for layer in chosen.layers:
-        labeller = labeller_of(layer)
+    for labeller in map(find_labeller, chosen.labellers):
         if labeller.recorded is not None:
-            effort = efforts[labeller.name.partition(".")[2]] = labeller.parse(layer, SPLIT)
+            effort = efforts[labeller.name.partition(".")[2]] = labeller.parse(chosen, SPLIT)
             rows = {key: row for table in find_tables(labeller, effort, None) for key, row in table.rows.items()}
             found[labeller.name.partition(".")[2]] = list(rows.values())
     if all(found.values()):

@@ -101,7 +101,7 @@ def test_failures_and_wrong_solutions_are_found(toy, tmp_path, monkeypatch):
 def test_a_spoiled_label_of_a_file_with_a_right_checksum_is_found(toy, tmp_path):
     card = toy()
     path = ensure_split(card, "train", tmp_path, workers=1)
-    folder = label_folder(card, path.parent)
+    folder = label_folder(card, card.labellers[0], path.parent)
     arrays = {name: np.array(array) for name, array in map_arrays(folder / "train.h5").items()}
     arrays["mis_bound"][30] += 1
     write_arrays(folder / "train.h5", arrays)

@@ -28,7 +28,9 @@ def test_whole_splits_are_scored_and_the_first_samples_besides(tmp_path):
     train, test = (draw_samples(card, split, np.arange(60)) for split in ("train", "test"))
     task = task_of(card)
     assert found.floor["test"]["mean"] == pytest.approx(task.floors(train, test)["mean"])
-    assert first.floor["test"]["mean"] == pytest.approx(task.floors(train, test.part(card, 0, 20))["mean"])
+    assert first.floor["test"]["mean"] == pytest.approx(
+        task.floors(train, test.part(card.stored_schema, 0, 20))["mean"]
+    )
 
 
 def test_the_next_update_keeps_the_numbers_of_the_last():

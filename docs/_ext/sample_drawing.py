@@ -73,7 +73,7 @@ def pick_sample(card: Card, split: str = "train") -> Sample:
 
 
 def _one(card: Card, drawn: Samples, i: int) -> Sample:
-    one = drawn.part(card, i, i + 1)
+    one = drawn.part(card.stored_schema, i, i + 1)
     return Sample(i, int(one.num_nodes[0]), one.edges.astype(np.int64), one.values, card)
 
 

@@ -58,7 +58,7 @@ class States:
 
     def __init__(self, data: Any) -> None:
         samples = data.samples
-        self.samples, self.card, self.packing = samples, data.card.stored, data.card.packed["state"]
+        self.samples, self.card, self.packing = samples, data.card, data.card.packed["state"]
         self.rows = samples.values["state"].reshape(len(samples), -1, len(CHANNELS))
         self.hours = np.asarray(samples.values["time"]).astype(np.int64)
         self.runs = np.asarray(samples.values["run"])
@@ -105,7 +105,7 @@ def climate(states: States) -> dict[str, Any]:
     columns = [CHANNELS.index(name) for name in ("u_component_of_wind_250", "temperature_850")]
     zonal = np.zeros((2, 32))
     for first in range(0, len(states.rows), 64):
-        part = states.samples.part(states.card, first, min(first + 64, len(states.rows)))
+        part = states.samples.part(states.card.stored_schema, first, min(first + 64, len(states.rows)))
         values = states.at(slice(first, first + 64))
         part.values["state"] = values.reshape(-1, len(CHANNELS))
         for name, own in describe_states(part, 32).items():

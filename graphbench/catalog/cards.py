@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pydantic import Field, field_validator, model_validator
 
 from graphbench.catalog.card_checks import check_names, check_trajectories, staged
 from graphbench.catalog.features import Feature, Location, Stage, parse_features, select
+from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import (
     LabelSpec,
     Measured,
@@ -64,9 +66,8 @@ class Card(StrictModel):
         series: How samples follow from states that are stored once per time, for samples that are times of a series.
         packed: Feature -> how it is stored in 16 bits, for scalars for which that is precise enough.
         data_seed: Draw of the dataset: 0 is the canonical one, see :meth:`with_data_seed`.
-        layer: The labeller to which the card of one labeller belongs, see :attr:`layers`.
-        view: The view to which the card belongs, see :meth:`with_view`.
-        stored_drawn: Features of the generator, on the card of a view.
+        view: The graph representation of the samples; None for the stored graphs, see :meth:`with_view`.
+        graph_features: The features that the generator returns; they follow from ``features``.
     """
 
     id: str
@@ -102,15 +103,19 @@ class Card(StrictModel):
     source: Source
     measured: Measured | None = None
     path: Path = Field(exclude=True)
-    data_seed: int = Field(default=0, exclude=True)
-    layer: str | None = Field(default=None, exclude=True)
-    view: str | None = Field(default=None, exclude=True)
-    stored_drawn: tuple[Feature, ...] = Field(default=(), exclude=True)
+    data_seed: int = 0
+    view: str | None = None
+    graph_features: tuple[Feature, ...] = ()
 
     @field_validator("features", mode="before")
     @classmethod
     def _parse_features(cls, value: Any) -> Any:
         return parse_features(value)
+
+    @model_validator(mode="after")
+    def _set_graph_features(self) -> Card:
+        object.__setattr__(self, "graph_features", self._features_of_graphs(self.features))
+        return self
 
     @model_validator(mode="after")
     def _check(self) -> Card:
@@ -153,8 +158,6 @@ class Card(StrictModel):
     @property
     def labellers(self) -> tuple[str, ...]:
         """Names of the labellers that the task needs; empty if the generator gives all features."""
-        if self.layer is not None:
-            return (self.layer,)
         return () if self.task_name is None else self.tasks[self.task_name].labels
 
     @property
@@ -163,60 +166,48 @@ class Card(StrictModel):
         return tuple(feature for name in self.labellers for feature in self.labels[name].features)
 
     @property
-    def layers(self) -> tuple[Card, ...]:
-        """One card per labeller of the task, with the features of the generator and of this labeller alone.
+    def graph_schema(self) -> Schema:
+        """The schema of the samples that the generator returns, which all tasks and representations share."""
+        return Schema(self.graph_features, self.directed, "complete" if self.complete else "listed", self.packed)
 
-        The labels of each labeller are in files of their own, which tasks share.
-        """
-        drawn = self._drawn_features
-        return tuple(
-            self.model_copy(update={"layer": name, "view": None, "features": (*drawn, *self.labels[name].features)})
-            for name in self.labellers
-        )
+    @property
+    def label_schemas(self) -> dict[str, Schema]:
+        """Labeller -> the schema of its files; the edges of labels are the stored edges of the graphs."""
+        return {name: Schema(spec.features, self.directed, "none") for name, spec in self.labels.items()}
+
+    @property
+    def stored_schema(self) -> Schema:
+        """The schema of the stored graphs together with the labels of the task."""
+        labels = {f.name for f in self.label_features}
+        features = (*self.graph_features, *(f for f in self.features if f.name in labels))
+        return replace(self.graph_schema, features=features)
+
+    @property
+    def sample_schema(self) -> Schema:
+        """The schema of a user's sample, with labels of the task, in a representation, or with changes of a series."""
+        return replace(self.graph_schema, features=self.features)
 
     @property
     def graphs(self) -> Card:
-        """The card of the stored graphs without labels, which all tasks share: the features of the generator."""
-        if self.task_name is None:
-            return self.stored
-        own: dict[str, Any] = {
-            "features": self._drawn_features,
-            "labels": {},
-            "tasks": {},
-            "task_name": None,
-            "task": TaskSpec(),
-            "layer": None,
-            "view": None,
-        }
-        first = next(iter(self.tasks.values()))
-        return self.model_copy(update={**own, "metrics": first.metrics})
-
-    @property
-    def only_labels(self) -> Card:
-        """The card of the labels without the graphs: the features of the labellers.
-
-        Edges may have labels, but the files of labels list no edges; ``complete`` says so, as for complete graphs.
-        """
-        return self.model_copy(update={"features": self.label_features, "complete": True})
-
-    @property
-    def stored(self) -> Card:
-        """The card of the stored graphs, which a view or samples of a series are derived from; else the card itself."""
-        if self.series is not None:
-            return self.model_copy(update={"series": None, "features": self._drawn_features})
-        if self.view is None:
+        """The card of the dataset without a chosen task, whose samples have no labels."""
+        if self.task_name is None and self.view is None and self.series is None:
             return self
-        labels = {f.name for f in self.label_features}
-        own = tuple(f for f in self.features if f.name in labels)
-        return self.model_copy(update={"view": None, "stored_drawn": (), "features": (*self.stored_drawn, *own)})
+        changes: dict[str, Any] = {"features": self.graph_features, "view": None, "series": None}
+        if self.tasks:
+            first = next(iter(self.tasks.values()))
+            changes |= {"labels": {}, "tasks": {}, "task_name": None, "task": TaskSpec(), "metrics": first.metrics}
+        return self.model_copy(update=changes)
 
-    @property
-    def _drawn_features(self) -> tuple[Feature, ...]:
-        if self.view is not None:
-            return self.stored_drawn
+    def _features_of_graphs(self, features: Iterable[Feature]) -> tuple[Feature, ...]:
+        """Return the features that the generator returns: no labels, and nothing that a series derives."""
         derived = self.series.derived if self.series is not None else frozenset()
-        labels = {f.name for f in self.label_features} | derived
-        return tuple(f for f in self.features if f.name not in labels)
+        others = {f.name for f in self.label_features} | derived
+        return tuple(f for f in features if f.name not in others)
+
+    def with_features(self, features: Iterable[Feature]) -> Card:
+        """Return the card with other features, such as the features of a source of files."""
+        listed = tuple(features)
+        return self.model_copy(update={"features": listed, "graph_features": self._features_of_graphs(listed)})
 
     def with_task(self, name: str) -> Card:
         """Return the card of another task of the same graphs.
@@ -235,7 +226,8 @@ class Card(StrictModel):
             update={
                 "task_name": name,
                 "task": spec,
-                "features": (*self._drawn_features, *labels),
+                "features": (*self.graph_features, *labels),
+                "view": None,
                 "metrics": spec.metrics,
             }
         )
@@ -247,21 +239,19 @@ class Card(StrictModel):
             UnknownDataset: If the card has no such view; the message suggests the nearest.
             CardError: If the task has labels of nodes or edges.
         """
+        stored = self.model_copy(update={"view": None}).address
         if name not in self.views:
-            known = ", ".join(f"{self.stored.address}@{view}" for view in self.views)
+            known = ", ".join(f"{stored}@{view}" for view in self.views)
             hint = closest(name, self.views, cutoff=0.5) if self.views else ""
             raise UnknownDataset(
                 f"{self.id} has no view {name!r}{hint} ({f'there are {known}' if known else 'it has none'})"
             )
-        stored = self.stored
-        drawn = stored._drawn_features
-        labels = tuple(f for f in stored.features if f not in drawn)
+        labels = self.stored_schema.features[len(self.graph_features) :]
         other = [f.name for f in labels if f.location is not Location.GRAPH]
         if other:
             names = ", ".join(other)
-            raise CardError(f"{stored.address}: {names} are labels of nodes or edges, which the view {name} changes")
-        features = (*self.views[name].features, *labels)
-        return stored.model_copy(update={"view": name, "stored_drawn": drawn, "features": features})
+            raise CardError(f"{stored}: {names} are labels of nodes or edges, which the view {name} changes")
+        return self.model_copy(update={"view": name, "features": (*self.views[name].features, *labels)})
 
     @property
     def outputs(self) -> tuple[Feature, ...]:
@@ -405,7 +395,7 @@ class Card(StrictModel):
             "id": self.id,
             "version": self.version,
             "generator": [self.generator, generator_version],
-            "features": [_feature_key(f) for f in self._drawn_features],
+            "features": [_feature_key(f) for f in self.graph_features],
             "directed": self.directed,
             "splits": {name: spec.parameters for name, spec in self.all_splits.items()},
             **({"complete": True} if self.complete else {}),
@@ -413,15 +403,17 @@ class Card(StrictModel):
         }
         return _digest(facts) + draw_suffix(self.data_seed)
 
-    def label_fingerprint(self, labeller_version: int) -> str:
-        """Return 12 hexadecimal digits that change whenever the bytes of the labels of the same graphs may change.
+    def label_fingerprint(self, labeller: str, labeller_version: int) -> str:
+        """Return 12 hexadecimal digits that change whenever the bytes of a labeller's labels of the graphs may change.
 
-        For the card of one labeller (:attr:`layers`).
+        Args:
+            labeller: Name of the labeller.
+            labeller_version: Its version.
         """
-        (name,) = self.labellers
-        spec, features = self.labels[name], [_feature_key(f) for f in self.label_features]
+        spec = self.labels[labeller]
+        features = [_feature_key(f) for f in spec.features]
         effort = [spec.effort, spec.splits]
-        return _digest({"labels": [name, labeller_version], "effort": effort, "features": features})
+        return _digest({"labels": [labeller, labeller_version], "effort": effort, "features": features})
 
 
 def _feature_key(feature: Feature) -> list[str]:

@@ -29,9 +29,8 @@ _SET_BY_PLACE = {
     "measured",
     "data_seed",
     "task_name",
-    "layer",
     "view",
-    "stored_drawn",
+    "graph_features",
 }
 
 

@@ -47,7 +47,7 @@ def _files(card: Card, root: Path) -> dict[str, dict[str, Any]]:
         logger.warning("%s", error)
         return {}
     found = _largest_files(folder)
-    labels = [_largest_files(label_folder(layer, folder)) for layer in card.layers]
+    labels = [_largest_files(label_folder(card, labeller, folder)) for labeller in card.labellers]
     for split in found if labels else ():
         if all(split in files for files in labels):
             found[split]["labels"] = [files[split] for files in labels]

@@ -158,9 +158,9 @@ def _parts(split: GraphDataset, hints: bool) -> Iterator[Samples]:
         if view is not None:
             yield viewed(card, view, samples, chosen)
         elif isinstance(chosen, slice):
-            yield samples.part(card, first, last)
+            yield samples.part(card.stored_schema, first, last)
         else:
-            yield samples.take(card, chosen)
+            yield samples.take(card.stored_schema, chosen)
 
 
 def _ends(card: Card, samples: Samples, numbers: NDArray[np.int64] | None) -> list[int]:

@@ -20,9 +20,9 @@ RULES: tuple[tuple[str, str], ...] = (
         "The mean of the primary metric over the seeds. From three seeds on whose scores differ, the 95 % interval is "
         "Student's t interval of the mean, within the metric's range; for fewer, if their records hold bootstrap "
         "replicates, it goes from the 2.5 % to the 97.5 % quantile of these and says nothing about other seeds. "
-        "Elsewhere there is none. A run whose scores and bootstrap replicates all equal those of an earlier seed to six "
-        "digits is a copy: it is dropped, and the row says so. A model without any random number (a solver, a closed form, nearest "
-        "neighbours) is deterministic and has one run.",
+        "Elsewhere there is none. A run whose scores and bootstrap replicates all equal those of an earlier seed to "
+        "six digits is a copy: it is dropped, and the row says so. A model without any random number (a solver, a "
+        "closed form, nearest neighbours) is deterministic and has one run.",
     ),
     (
         "Runs that count",

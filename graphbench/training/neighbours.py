@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.catalog.features import Location, Stage
+from graphbench.catalog.schema import Schema
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
@@ -219,9 +220,7 @@ class NeighbourBatches:
             np.array([0, len(taken)]),
             np.stack([sources, targets], axis=1),
             values,
-            flat.features,
-            directed=True,
-            packed=flat.packed,
+            Schema(flat.features, directed=True, packed=flat.schema.packed),
         )
         found = make_batch(part, slice(0, 1))
         for feature in flat.features:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.families import measured_path
+from graphbench.catalog.schema import Schema
 from graphbench.catalog.sections import Measured, MeasuredLabels, MeasuredTask
 from graphbench.core.files import default_root, write_json
 from graphbench.core.progress import Progress, progress_bar
@@ -21,10 +23,9 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import stored_arrays
 from graphbench.data.build.generation import add_labels, draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find_generator, find_labeller
 from graphbench.data.components.generators import Generator, Labeller
 from graphbench.data.components.series_topology import graph_of_series
-from graphbench.data.store.labels import labeller_of
 from graphbench.tasks.registry import task_of
 from graphbench.verification.scoring import measured_task
 
@@ -42,9 +43,9 @@ def arrays_hash(samples: Samples) -> str:
     return samples_hash(samples.arrays())
 
 
-def labels_hash(card: Card, samples: Samples) -> str:
-    """Return the SHA-256 of the labels of some samples of a task."""
-    return samples_hash(stored_arrays({f.name: samples.values[f.name] for f in card.label_features}))
+def labels_hash(schema: Schema, samples: Samples) -> str:
+    """Return the SHA-256 of the labels of some samples, given the schema of the labels."""
+    return samples_hash(stored_arrays({f.name: samples.values[f.name] for f in schema.features}))
 
 
 def first_samples(card: Card, split: str) -> Samples:
@@ -121,10 +122,10 @@ def measure(
                 drawn = draw_samples(card, split, np.arange(size))
             else:
                 drawn = whole_splits[split]
-                first = drawn.part(card, 0, min(FIRST, len(drawn)))
+                first = drawn.part(card.graph_schema, 0, min(FIRST, len(drawn)))
             hashes[split] = arrays_hash(first)
             graphs[split], counted[split] = drawn, len(drawn)
-            statistics[split] = describe(generator, parameters, unpacked(card, drawn), shared)
+            statistics[split] = describe(generator, parameters, unpacked(card.graph_schema, drawn), shared)
             if generator.different is not None:
                 different[split] = dict(generator.different(drawn))
             bar.update()
@@ -171,25 +172,26 @@ def measure_labels(card: Card, graphs: Mapping[str, Samples], bar: Progress) -> 
         bar: Is advanced once for every labeller and split.
     """
     first = {split: _graphs_to_label(card.graphs, split, samples) for split, samples in graphs.items()}
-    views = [card.with_task(task) for task in card.tasks]
-    layers = {name: layer for view in reversed(views) for name, layer in zip(view.labellers, view.layers, strict=True)}
-    return {name: _measured_labels(layers[name], first, bar) for name in card.labels}
+    return {name: _measured_labels(card, name, first, bar) for name in card.labels}
 
 
 def _graphs_to_label(card: Card, split: str, samples: Samples) -> Samples:
     """Return the graphs of a split whose labels are measured, more than have been drawn if need be."""
-    most = min(4 * FIRST, int(_LABEL_STATISTICS_NODES / float(samples.part(card, 0, 1).num_nodes.mean())))
+    most = min(4 * FIRST, int(_LABEL_STATISTICS_NODES / float(samples.num_nodes[:1].mean())))
     size = min(card.split(split).count, max(FIRST, most))
-    return samples.part(card, 0, size) if len(samples) >= size else draw_samples(card, split, np.arange(size))
+    return (
+        samples.part(card.graph_schema, 0, size) if len(samples) >= size else draw_samples(card, split, np.arange(size))
+    )
 
 
-def _measured_labels(card: Card, graphs: Mapping[str, Samples], bar: Progress) -> MeasuredLabels:
-    labeller = labeller_of(card)
+def _measured_labels(card: Card, name: str, graphs: Mapping[str, Samples], bar: Progress) -> MeasuredLabels:
+    labeller, schema = find_labeller(name), card.label_schemas[name]
     hashes, statistics, counted = {}, {}, {}
     for split, drawn in graphs.items():
         size = len(drawn)
-        samples = add_labels(card, split, np.arange(size), drawn)
-        hashes[split] = labels_hash(card, samples.part(card, 0, min(FIRST, size)))
+        samples = add_labels(card, split, np.arange(size), drawn, (name,))
+        stored = replace(card.graph_schema, features=(*card.graph_features, *schema.features))
+        hashes[split] = labels_hash(schema, samples.part(stored, 0, min(FIRST, size)))
         statistics[split], counted[split] = describe_labels(labeller, samples), size
         bar.update()
     return MeasuredLabels(first_samples=hashes, statistics=statistics, statistics_samples=counted)

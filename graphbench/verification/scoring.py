@@ -14,8 +14,7 @@ from graphbench.core.progress import Progress
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.dataset import GraphDataset
 from graphbench.data.build.generation import draw_samples, ensure_split
-from graphbench.data.components.domain import find_generator
-from graphbench.data.store.labels import labeller_of
+from graphbench.data.components.domain import find_generator, find_labeller
 from graphbench.tasks.base import Task
 from graphbench.tasks.registry import task_of
 
@@ -64,8 +63,8 @@ class Counts:
 
 def usual_count(card: Card) -> int:
     """Return the number of samples on which a task is scored if nothing else is said: fewer where labels are costly."""
-    costly = [layer for layer in card.layers if labeller_of(layer).recorded is None]
-    shards = [labeller_of(layer).shard_size(labeller_of(layer).parse(layer, _TEST)) for layer in costly]
+    costly = [labeller for labeller in map(find_labeller, card.labellers) if labeller.recorded is None]
+    shards = [labeller.shard_size(labeller.parse(card, _TEST)) for labeller in costly]
     return min([_WHOLE, *(min(max(_LEAST_LABELLED, _LABEL_SHARDS * size), _MOST_LABELLED) for size in shards)])
 
 
@@ -168,7 +167,7 @@ class _Scores:
         for group, floors in task.group_floors(train, samples).items():
             self._put(f"{_TEST}_{group}", task.further_batches(data, 1).samples, floors, {})
         for part, numbers in task.parts(samples).items():
-            own = samples.take(card, numbers)
+            own = samples.take(card.stored_schema, numbers)
             self._put(f"{_TEST}_{part}", len(numbers), task.floors(train, own), task.solvers(own))
 
     def _put(self, name: str, count: int, floors: Numbers, solved: Mapping[str, Mapping[str, float]]) -> None:

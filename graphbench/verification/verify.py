@@ -22,11 +22,10 @@ from graphbench.data.arrays.quantisation import unpacked
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.build.generation import draw_samples
 from graphbench.data.components.checks import CheckFailed, CheckSkipped, Row, random_numbers
-from graphbench.data.components.domain import find_generator
+from graphbench.data.components.domain import find_generator, find_labeller
 from graphbench.data.components.generators import Generator
 from graphbench.data.components.series_topology import graph_of_series
 from graphbench.data.components.source_choice import source_of, sourced_card
-from graphbench.data.store.labels import labeller_of
 from graphbench.data.store.layout import dataset_folder, find_file
 from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import SplitTask, stored_samples
@@ -106,7 +105,7 @@ def verify(
             checks[split] = _SplitChecks(card.graphs, split, place, most, shared)
             rows += checks[split].rows()
             first = checks[split].first
-            rows += [row for layer in card.layers for row in LabelChecks(layer, split, place, most, first).rows()]
+            rows += [row for own in card.labellers for row in LabelChecks(card, own, split, place, most, first).rows()]
             bar.update()
         try:
             rows += _leakage(card.graphs, {split: checks[split] for split in chosen if split in card.splits})
@@ -129,9 +128,9 @@ def check_card(card: Card) -> None:
     """
     for view in [card.with_task(task) for task in card.tasks] or [card]:
         _check_metrics(view)
-        for layer in view.layers:
-            for split in layer.all_splits:
-                labeller_of(layer).parse(layer, split)
+        for labeller in map(find_labeller, view.labellers):
+            for split in view.all_splits:
+                labeller.parse(view, split)
     generator = find_generator(card.generator)
     for split in card.all_splits:
         directed = getattr(generator.parse(card, split), "directed", card.directed)
@@ -203,25 +202,25 @@ class _SplitChecks:
 
     def stored_file(self) -> str:
         """Check the file's checksum; compare its first graphs with the card, these and random ones with a new draw."""
-        name = find_file(self.card, self.split, 1, self.folder)
+        name = find_file(self.split, 1, self.folder)
         if name is None:
             raise CheckSkipped("not generated here")
         Manifest(self.folder).check(name, full=True)
         path = self.folder / name
         self._require_environment(name)
-        samples = stored_samples(self.card, path)
+        samples = stored_samples(self.card.graph_schema, path)
         few = min(FIRST, len(samples))
         drawn = self._random(len(samples), min(self.sample_size, len(samples)))
         chosen = np.union1d(np.arange(few), drawn)
         fresh = draw_samples(self.card, self.split, chosen)
         redraws = []
         for position, index in enumerate(chosen.tolist()):
-            stored = samples.part(self.card, index, index + 1)
-            if arrays_hash(stored) != arrays_hash(fresh.part(self.card, position, position + 1)):
+            stored = samples.part(self.card.graph_schema, index, index + 1)
+            if arrays_hash(stored) != arrays_hash(fresh.part(self.card.graph_schema, position, position + 1)):
                 self._must_be_redraw(index, stored, path)
                 redraws.append(index)
         first_drawn = not any(index < few for index in redraws)
-        found = arrays_hash(samples.part(self.card, 0, few))
+        found = arrays_hash(samples.part(self.card.graph_schema, 0, few))
         pinned = self.measured.first_samples.get(self.split, found)
         if first_drawn and few == len(self.first) and found != pinned:
             raise CheckFailed(f"the first {few} stored graphs are not those of the card; delete {path}")
@@ -241,14 +240,14 @@ class _SplitChecks:
         attempts = np.arange(1, _REDRAWS + 1)
         again = task.draw(np.full(_REDRAWS, index), attempts)
         wanted = arrays_hash(stored)
-        if not any(arrays_hash(again.part(self.card, a, a + 1)) == wanted for a in range(_REDRAWS)):
+        if not any(arrays_hash(again.part(self.card.graph_schema, a, a + 1)) == wanted for a in range(_REDRAWS)):
             raise CheckFailed(f"stored graph {index} is not what the card draws; delete {path} and it will be rebuilt")
 
     def labels(self) -> str:
         """Check structure and labels of a random sample against independent implementations."""
         if self.generator.check is None:
             raise CheckSkipped("taken from the files, not checked")
-        sample = unpacked(self.card, self.sample)
+        sample = unpacked(self.card.graph_schema, self.sample)
         problems = ask(f"check of {self.generator.name}", self.generator.check, self.parameters, sample)
         if problems:
             raise CheckFailed(f"{len(problems)} of {len(self.sample)} graphs wrong, e.g. {problems[0]}")
@@ -260,7 +259,7 @@ class _SplitChecks:
             return
         try:
             count, name = len(self.sample), f"check of what {self.generator.name} holds out"
-            found = ask(name, self.generator.hold_outs, self.parameters, unpacked(self.card, self.sample))
+            found = ask(name, self.generator.hold_outs, self.parameters, unpacked(self.card.graph_schema, self.sample))
         except (CheckFailed, GraphBenchError) as failure:
             yield Row(self.split, "hold-outs", False, str(failure))
             return
@@ -275,7 +274,7 @@ class _SplitChecks:
         if not self.generator.unique:
             raise CheckSkipped("duplicates are allowed")
         samples, where = self.stored_or_drawn
-        hashes = sample_hashes(samples, self.card, self.generator.unique_inputs)
+        hashes = sample_hashes(samples, self.card.graph_schema, self.generator.unique_inputs)
         repeats = len(hashes) - len(np.unique(hashes, axis=0))
         if repeats and where == "stored":
             raise CheckFailed(f"{repeats} of {len(hashes)} stored graphs repeat another one")
@@ -291,7 +290,7 @@ class _SplitChecks:
         drawn, where = (self.many, "drawn") if self.generator.environment is None else self.stored_or_drawn
         if self.generator.environment is not None and where == "drawn" and len(drawn) < self.count:
             raise CheckSkipped("statistics are those of all samples; build the split first: graphbench generate")
-        many = unpacked(self.card, drawn)
+        many = unpacked(self.card.graph_schema, drawn)
         maker = self.generator
         found = ask(f"statistics of {maker.name}", describe, maker, self.parameters, many, self.shared)
         known = self.measured.statistics.get(self.split)
@@ -304,8 +303,12 @@ class _SplitChecks:
     @property
     def stored_or_drawn(self) -> tuple[Samples, str]:
         """All stored samples, or those drawn for the statistics if none are stored; and which of the two."""
-        name = find_file(self.card, self.split, 1, self.folder)
-        return (self.many, "drawn") if name is None else (stored_samples(self.card, self.folder / name), "stored")
+        name = find_file(self.split, 1, self.folder)
+        return (
+            (self.many, "drawn")
+            if name is None
+            else (stored_samples(self.card.graph_schema, self.folder / name), "stored")
+        )
 
 
 def _leakage(card: Card, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
@@ -314,7 +317,7 @@ def _leakage(card: Card, checks: Mapping[str, _SplitChecks]) -> Iterator[Row]:
     splits = list(checks)
     for split in splits:
         samples, where = checks[split].stored_or_drawn
-        hashes = np.unique(sample_hashes(samples, card, checks[split].generator.unique_inputs), axis=0)
+        hashes = np.unique(sample_hashes(samples, card.graph_schema, checks[split].generator.unique_inputs), axis=0)
         known[split] = hashes, set(np.unique(samples.num_nodes).tolist()), where
     for i, first in enumerate(splits):
         for second in splits[i + 1 :]:

@@ -114,12 +114,14 @@ def test_tasks_share_the_graphs(write_tasks: WriteFamily, write_family: WriteFam
 def test_labels_differ_by_effort_version_and_features(write_tasks: WriteFamily) -> None:
     (card,) = write_tasks()
     size, solution = card, card.with_task("mis")
-    assert size.label_fingerprint(1) == solution.label_fingerprint(1)
-    assert len({size.label_fingerprint(1), size.label_fingerprint(2)}) == 2
+    assert size.label_fingerprint(size.labellers[0], 1) == solution.label_fingerprint(solution.labellers[0], 1)
+    assert len({size.label_fingerprint(size.labellers[0], 1), size.label_fingerprint(size.labellers[0], 2)}) == 2
     harder = {**LABELS, "co.mis": {**LABELS["co.mis"], "effort": {"steps": 101}}}
     (other,) = write_tasks(labels=harder)
-    assert other.label_fingerprint(1) != card.label_fingerprint(1)
-    assert other.with_task("max_cut_size").label_fingerprint(1) == card.with_task("max_cut_size").label_fingerprint(1)
+    assert other.label_fingerprint(other.labellers[0], 1) != card.label_fingerprint(card.labellers[0], 1)
+    assert other.with_task("max_cut_size").label_fingerprint(
+        other.with_task("max_cut_size").labellers[0], 1
+    ) == card.with_task("max_cut_size").label_fingerprint(card.with_task("max_cut_size").labellers[0], 1)
 
 
 def test_a_draw_keeps_the_task(write_tasks: WriteFamily) -> None:

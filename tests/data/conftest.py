@@ -54,7 +54,7 @@ def graphs_of() -> Callable[[Samples], list[bytes]]:
     def take_apart(card: Card, samples: Samples) -> list[bytes]:
         graphs = []
         for i in range(len(samples)):
-            part = samples.part(card, i, i + 1)
+            part = samples.part(card.stored_schema, i, i + 1)
             arrays = (part.num_nodes, part.edges.astype(np.int64), *(part.values[n] for n in sorted(part.values)))
             graphs.append(b"|".join(np.ascontiguousarray(array).tobytes() for array in arrays))
         return graphs

@@ -66,7 +66,7 @@ def same(first: Data, second: Data) -> bool:
 
 
 def test_fields_of_a_graph(trees: GraphDataset) -> None:
-    samples = stored_samples(trees.card, trees.path)
+    samples = stored_samples(trees.card.graph_schema, trees.path)
     for i in (0, 1, 39):
         data, edges = trees[i], int(samples.num_edges[i])
         assert type(data) is Data
@@ -87,7 +87,7 @@ def test_fields_of_a_graph(trees: GraphDataset) -> None:
 
 
 def test_both_directions_are_neighbours_and_equal(trees: GraphDataset) -> None:
-    samples = stored_samples(trees.card, trees.path)
+    samples = stored_samples(trees.card.graph_schema, trees.path)
     ptr = samples.edge_ptr
     for i in range(len(trees)):
         data, rows = trees[i], slice(ptr[i], ptr[i + 1])
@@ -105,7 +105,7 @@ def test_both_directions_are_neighbours_and_equal(trees: GraphDataset) -> None:
 
 def test_flow_has_a_capacity_per_direction(open_shipped: Open) -> None:
     flow = open_shipped("flow")
-    samples = stored_samples(flow.card, flow.path)
+    samples = stored_samples(flow.card.graph_schema, flow.path)
     data, edges = flow[0], int(samples.num_edges[0])
     capacity = samples.values["capacity"][:edges]
     assert capacity.shape == (edges, 2)
@@ -124,7 +124,7 @@ def test_flow_has_a_capacity_per_direction(open_shipped: Open) -> None:
 
 def test_directed_graphs_hold_every_arc_once(open_shipped: Open) -> None:
     orders = open_shipped("topological_sort")
-    samples = stored_samples(orders.card, orders.path)
+    samples = stored_samples(orders.card.graph_schema, orders.path)
     for i in (0, 39):
         data = orders[i]
         rows = slice(samples.edge_ptr[i], samples.edge_ptr[i + 1])

@@ -38,7 +38,7 @@ MakeCard = Callable[..., Card]
 
 
 def all_samples(card: Card, path: Path) -> Samples:
-    return stored_samples(card, path)
+    return stored_samples(card.graph_schema, path)
 
 
 @pytest.fixture
@@ -379,7 +379,7 @@ def test_arcs_may_be_loops_and_go_both_ways_in_any_dtype(make_card: MakeCard, dt
     samples = Samples(np.array([2, 3]), np.array([3, 1]), arcs)
     card = make_card()
     assert graph_problem(card.model_copy(update={"directed": True}), samples) == ""
-    assert "edge 0-0 of graph 0 is not" in graph_problem(card, samples)
+    assert "edge 0-0 of graph 0 is not" in graph_problem(card.graph_schema, samples)
     complete = card.model_copy(update={"directed": True, "complete": True})
     assert "graph 0 is complete, so its num_edges is 4" in graph_problem(complete, samples)
     assert graph_problem(complete, replace(samples, num_edges=np.array([4, 9]), edges=np.empty((0, 2)))) == ""

@@ -200,8 +200,8 @@ def test_each_labeller_has_files_of_its_own_that_tasks_share(card: Card, tmp_pat
 def test_labels_that_a_task_names_are_inputs(card: Card) -> None:
     assert {f.name for f in card.inputs} == {"degree"} and {f.name for f in card.outputs} == {"extent"}
     assert card.with_task("one").inputs == ()
-    assert [layer.labellers for layer in card.layers] == [("layers.size",), ("layers.degree",)]
-    assert all(f.stage is Stage.META for layer in card.layers for f in layer.label_features)
+    assert card.labellers == ("layers.size", "layers.degree") and set(card.label_schemas) >= set(card.labellers)
+    assert all(f.stage is Stage.META for schema in card.label_schemas.values() for f in schema.features)
 
 
 def test_samples_in_memory_are_those_of_the_files(card: Card, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_exported_outcomes_replace_the_work_elsewhere(card: Card, tmp_path: Path
     Calls.measured = 100
     again = ensure_split(card, "train", second, workers=1)
     assert Calls.measured == 100, "outcomes of the table were measured again"
-    entries = [Manifest(label_folder(card.layers[0], own.parent)).entry("train.h5") for own in (path, again)]
+    entries = [Manifest(label_folder(card, card.labellers[0], own.parent)).entry("train.h5") for own in (path, again)]
     assert entries[0]["content"] == entries[1]["content"] and entries[0]["outcomes"] == entries[1]["outcomes"]
     ensure_split(card, "test", second, workers=1)
     assert Calls.measured >= 106, "graphs that no table holds were not measured"
@@ -415,7 +415,7 @@ def test_views_are_addressed_and_unknown_ones_refused(card: Card, tmp_path: Path
     splits = graphbench.Loader("layers/toy:one@complement", root=tmp_path, workers=1).load(())
     assert splits.card.address == "layers/toy:one@complement" and splits.card.view == "complement"
     assert graphbench.list_datasets("layers/toy@complement") == ["layers/toy@complement"]
-    assert catalog().card("layers/toy:one@complement").stored == card.with_task("one")
+    assert catalog().card("layers/toy:one@complement").stored_schema == card.with_task("one").sample_schema
     with pytest.raises(UnknownDataset, match="no view 'complemen'; did you mean 'complement'"):
         graphbench.card("layers/toy:one@complemen")
     with pytest.raises(UnknownDataset, match="it has none"):

@@ -81,11 +81,16 @@ def use_labeller(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any]) 
 
 def test_labels_have_a_row_per_edge_of_their_graph(card: Card, tmp_path: Path) -> None:
     path = ensure_split(card, "train", tmp_path, workers=1, shard_size=7)
-    graphs = stored_samples(card.graphs, path)
-    stored = stored_samples(card.only_labels, label_folder(card, path.parent) / path.name)
+    graphs = stored_samples(card.graph_schema, path)
+    stored = stored_samples(
+        card.label_schemas[card.labellers[0]], label_folder(card, card.labellers[0], path.parent) / path.name
+    )
     assert np.array_equal(stored.num_edges, graphs.num_edges) and stored.edges.shape == (0, 2)
     for i in range(COUNT):
-        one, expected = stored.part(card.only_labels, i, i + 1), value_of(graphs.part(card.graphs, i, i + 1))
+        one, expected = (
+            stored.part(card.label_schemas[card.labellers[0]], i, i + 1),
+            value_of(graphs.part(card.graph_schema, i, i + 1)),
+        )
         assert np.array_equal(one.values["heavy"], expected["heavy"])
         assert np.array_equal(one.values["ends"], expected["ends"])
         assert np.array_equal(one.values["spot"], expected["spot"])
@@ -108,13 +113,16 @@ def test_neither_shards_nor_limits_change_them(card: Card, tmp_path: Path) -> No
     whole = ensure_split(card, "train", tmp_path / "whole", workers=1, shard_size=9)
     again = ensure_split(card, "train", tmp_path / "again", workers=1)
     part = ensure_split(card, "train", tmp_path / "part", COUNT, workers=1)
-    one, other = (label_folder(card, path.parent) / path.name for path in (whole, again))
+    one, other = (label_folder(card, card.labellers[0], path.parent) / path.name for path in (whole, again))
     assert one.read_bytes() == other.read_bytes()
     first, own = GraphDataset(card, "train", whole, limit=COUNT), GraphDataset(card, "train", part)
     assert torch.equal(first.ends, own.ends) and first.content_hash == own.content_hash
     drawn = draw_samples(card, "train", np.arange(3))
     assert np.array_equal(
-        drawn.values["ends"], stored_samples(card.only_labels, one).part(card.only_labels, 0, 3).values["ends"]
+        drawn.values["ends"],
+        stored_samples(card.label_schemas[card.labellers[0]], one)
+        .part(card.label_schemas[card.labellers[0]], 0, 3)
+        .values["ends"],
     )
 
 
@@ -135,11 +143,11 @@ def test_a_failed_graph_has_a_row_per_edge_too(card: Card, tmp_path: Path, monke
 
 def test_labels_of_graphs_with_other_edges_are_refused(card: Card) -> None:
     graphs, other = (draw_samples(card.graphs, split, np.arange(6)) for split in ("train", "val"))
-    labels = draw_samples(card, "train", np.arange(6)).part(card, 0, 6)
+    labels = draw_samples(card, "train", np.arange(6)).part(card.stored_schema, 0, 6)
     same_nodes = replace(labels, num_nodes=other.num_nodes)
-    with_labels(card, graphs, labels)
+    with_labels(card, card.labellers[0], graphs, labels)
     with pytest.raises(StoreError, match="belong to other graphs"):
-        with_labels(card, other, same_nodes)
+        with_labels(card, card.labellers[0], other, same_nodes)
 
 
 def test_trivial_predictors_of_edge_labels_know_the_graphs(card: Card, tmp_path: Path) -> None:

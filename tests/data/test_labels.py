@@ -50,7 +50,7 @@ def card(make: MakeCard) -> Card:
 
 def labels_of(card: Card, path: Path) -> tuple[Path, dict[str, Any]]:
     """Return the only file of labels beside a file of graphs, and what its manifest says."""
-    folder = label_folder(card, path.parent)
+    folder = label_folder(card, card.labellers[0], path.parent)
     (file,) = folder.glob("*.h5")
     entry = Manifest(folder).entry(file.name)
     assert entry is not None
@@ -171,11 +171,11 @@ def test_an_interrupted_labelling_continues(card: Card, tmp_path: Path, monkeypa
 def test_a_fresh_draw_has_the_stored_labels(card: Card, tmp_path: Path) -> None:
     path = ensure_split(card, "train", tmp_path, workers=1)
     assert Manifest(path.parent).read()["files"]["train.h5"]["redrawn"] == 0
-    labels = stored_samples(card.only_labels, labels_of(card, path)[0])
+    labels = stored_samples(card.label_schemas[card.labellers[0]], labels_of(card, path)[0])
     drawn = draw_samples(card, "train", [3, 30])
     for place, index in enumerate((3, 30)):
-        one = labels.part(card.only_labels, index, index + 1)
-        own = drawn.part(card, place, place + 1)
+        one = labels.part(card.label_schemas[card.labellers[0]], index, index + 1)
+        own = drawn.part(card.stored_schema, place, place + 1)
         for name, values in one.values.items():
             assert values.dtype == own.values[name].dtype
             np.testing.assert_array_equal(values, own.values[name])
@@ -199,7 +199,7 @@ def test_splits_may_have_efforts_of_their_own(
     real = find_labeller("co.mis").label
     with_labeller(monkeypatch, label=lambda effort, *rest: (seen.append(effort), real(effort, *rest))[1])
     for split in ("train", "val"):
-        label_samples(other, split, np.arange(1), draw_samples(other.graphs, split, [0]))
+        label_samples(other, other.labellers[0], split, np.arange(1), draw_samples(other.graphs, split, [0]))
     assert [(effort.steps, effort.nodes) for effort in seen] == [(200, 50), (7, 50)]
     assert data_fingerprint(other) != data_fingerprint(card)
     labels["co.mis"]["splits"] = {"vla": {}}
@@ -249,11 +249,11 @@ def test_labels_use_their_own_random_numbers(card: Card, monkeypatch: pytest.Mon
 
     with_labeller(monkeypatch, label=label, check=lambda *_: [])
     graphs = draw_samples(card.graphs, "train", range(6))
-    label_samples(card, "train", np.arange(6), graphs)
+    label_samples(card, card.labellers[0], "train", np.arange(6), graphs)
     whole = {n: list(numbers) for n, numbers in seen.items()}
     seen.clear()
     for index in (5, 0, 3, 1, 4, 2):
-        label_samples(card, "train", np.array([index]), graphs, np.array([index]))
+        label_samples(card, card.labellers[0], "train", np.array([index]), graphs, np.array([index]))
     assert {n: sorted(numbers) for n, numbers in seen.items()} == {n: sorted(v) for n, v in whole.items()}
     assert len({number for numbers in seen.values() for number in numbers}) == 6
 
@@ -359,13 +359,13 @@ def test_batches_take_graphs_and_labels_from_the_files(card: Card, tmp_path: Pat
 def test_labels_of_other_graphs_are_refused(card: Card, make: MakeCard, tmp_path: Path) -> None:
     path = ensure_split(card, "val", tmp_path, workers=1)
     other = ensure_split(make(parameters={"nodes": [7, 15], "p": 0.3}), "val", tmp_path, workers=1)
-    graphs = stored_samples(card.graphs, path)
-    labels = stored_samples(card.only_labels, labels_of(card, other)[0])
-    assert with_labels(card, graphs, stored_samples(card.only_labels, labels_of(card, path)[0])).values.keys() == set(
-        MIS
-    )
+    graphs = stored_samples(card.graph_schema, path)
+    labels = stored_samples(card.label_schemas[card.labellers[0]], labels_of(card, other)[0])
+    assert with_labels(
+        card, card.labellers[0], graphs, stored_samples(card.label_schemas[card.labellers[0]], labels_of(card, path)[0])
+    ).values.keys() == set(MIS)
     with pytest.raises(StoreError, match="labels of co/toy:mis_size belong to other graphs"):
-        with_labels(card, graphs, labels)
+        with_labels(card, card.labellers[0], graphs, labels)
     file = labels_of(card, path)[0]
     file.write_bytes(labels_of(card, other)[0].read_bytes())
     with pytest.raises(StoreError, match="has the labels of other graphs"):

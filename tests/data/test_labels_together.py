@@ -64,9 +64,10 @@ def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 
 
 def labels_of(card: Card, places: Sequence[int]) -> Samples:
-    (layer,) = card.layers
     chosen = np.array(places)
-    return label_samples(layer, "train", chosen, draw_samples(card.graphs, "train", np.arange(8)), chosen)
+    return label_samples(
+        card, card.labellers[0], "train", chosen, draw_samples(card.graphs, "train", np.arange(8)), chosen
+    )
 
 
 def test_labels_together_are_those_alone(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,9 @@ def test_labels_together_are_those_alone(card: Card, monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as one_at_a_time:
             use(one_at_a_time, label_many=None)
             alone = labels_of(card, list(places))
-        assert labels_hash(card.layers[0], together) == labels_hash(card.layers[0], alone)
+        assert labels_hash(card.label_schemas[card.labellers[0]], together) == labels_hash(
+            card.label_schemas[card.labellers[0]], alone
+        )
         assert together.values["name"].strings() == alone.values["name"].strings()
     assert isinstance(together.values["name"], Texts) and together.values["name"].strings()[0].startswith("graph ä")
 
@@ -93,7 +96,7 @@ def test_an_exception_of_one_graph_concerns_it_alone(card: Card, monkeypatch: py
     assert found.values["name"].strings() == [*names[:ODD], "", *names[ODD + 1 :]]
     assert found.values["number"][ODD] == -1
     graphs = draw_samples(card.graphs, "train", np.arange(8))
-    assert with_labels(card.layers[0], graphs, found).values["name"].strings()[ODD] == ""
+    assert with_labels(card, card.labellers[0], graphs, found).values["name"].strings()[ODD] == ""
 
 
 @pytest.mark.parametrize("fault", ["raises", "too few"])
@@ -108,7 +111,9 @@ def test_one_at_a_time_if_the_graphs_cannot_be_taken_together(
     whole = labels_of(card, list(range(8)))
     use(monkeypatch, label_many=broken)
     found = labels_of(card, list(range(8)))
-    assert labels_hash(card.layers[0], found) == labels_hash(card.layers[0], whole)
+    assert labels_hash(card.label_schemas[card.labellers[0]], found) == labels_hash(
+        card.label_schemas[card.labellers[0]], whole
+    )
 
 
 def test_errors_that_concern_all_graphs_are_raised(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -405,4 +405,4 @@ def test_manifest_lists_only_finished_files(
     in_a_fork(build)
     folder = generation.dataset_folder(card, tmp_path)
     assert Manifest(folder).read()["files"] == {}
-    assert generation.find_file(card, "train", 1, folder) is None
+    assert generation.find_file("train", 1, folder) is None

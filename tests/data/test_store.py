@@ -106,7 +106,7 @@ def test_arrays_are_mapped_and_writing_never_reaches_the_disk(card: Card, built:
     for batch in (*dataset.batches(7), *dataset.batches(7, shuffle=True)):
         batch.weight[:] = -1
         batch.in_tree[:] = 9
-    stored_samples(card, built).values["weight"][:] = -1
+    stored_samples(card.graph_schema, built).values["weight"][:] = -1
     assert built.read_bytes() == before
     assert (GraphDataset(card, "train", built)[0].weight > 0).all()
 
@@ -223,7 +223,7 @@ def test_a_folder_that_may_not_be_entered(
         return real(path, **options)
 
     monkeypatch.setattr(Path, "stat", stat)
-    for look in (lambda: Manifest(built.parent).read(), lambda: find_file(card, "train", 1, built.parent)):
+    for look in (lambda: Manifest(built.parent).read(), lambda: find_file("train", 1, built.parent)):
         with pytest.raises(StoreError, match="the folder is not readable by this user; choose another --root"):
             look()
 
@@ -231,7 +231,7 @@ def test_a_folder_that_may_not_be_entered(
 def test_a_file_where_a_folder_should_be_holds_nothing(card: Card, tmp_path: Path) -> None:
     (tmp_path / "algoreas").write_text("")
     assert Manifest(tmp_path / "algoreas" / "toy" / "v1").read()["files"] == {}
-    assert find_file(card, "train", 1, tmp_path / "algoreas" / "toy") is None
+    assert find_file("train", 1, tmp_path / "algoreas" / "toy") is None
 
 
 def test_manifest_that_is_not_text(card: Card, built: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def dataset(card: Card, tmp_path: Path) -> GraphDataset:
 
 
 def test_columns_are_stored_as_they_are_drawn(card: Card, dataset: GraphDataset) -> None:
-    drawn, stored = draw_samples(card, "train", np.arange(COUNT)), stored_samples(card, dataset.path)
+    drawn, stored = draw_samples(card, "train", np.arange(COUNT)), stored_samples(card.graph_schema, dataset.path)
     for name, shape in {"place": (3,), "length": (2,), "slope": (2, 2), "one_way": (2,), "wind": (2,)}.items():
         assert stored.values[name].shape[1:] == shape
         assert stored.values[name].dtype == np.float32

@@ -89,4 +89,4 @@ def test_generated_scalars_are_not_stored_as_infinity(make_card):
     weights[3] = 1e39
     changed = replace(samples, values={**samples.values, "weight": weights})
     with pytest.raises(GenerationError, match=r"weight holds 1e\+39 in row 3"):
-        compact(card, changed, maker)
+        compact(card.graph_schema, changed, maker)

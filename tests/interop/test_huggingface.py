@@ -69,14 +69,18 @@ def test_rows_hold_what_data_holds(name, small):
 def test_selections_and_rows_in_another_order(small):
     split = small("algoreas/mst_easy").train
     card, chosen = split.card, np.array([7, 3, 11, 20])
-    expected = split.samples.take(card, chosen)
+    expected = split.samples.take(card.stored_schema, chosen)
     assert_same(huggingface.from_hf(huggingface.to_hf(split[torch.from_numpy(chosen)]), card), expected, card)
     assert_same(huggingface.from_hf(huggingface.to_hf(split).select(chosen), card), expected, card)
     assert_same(
-        huggingface.from_hf(huggingface.to_hf(split).select(range(5, 9)), card), split.samples.part(card, 5, 9), card
+        huggingface.from_hf(huggingface.to_hf(split).select(range(5, 9)), card),
+        split.samples.part(card.stored_schema, 5, 9),
+        card,
     )
     shuffled = huggingface.to_hf(split).add_column("number", list(range(len(split)))).shuffle(seed=1)
-    assert_same(huggingface.from_hf(shuffled, split), split.samples.take(card, np.array(shuffled["number"])), card)
+    assert_same(
+        huggingface.from_hf(shuffled, split), split.samples.take(card.stored_schema, np.array(shuffled["number"])), card
+    )
 
 
 def test_parts_in_a_file_are_read_memory_mapped(small, tmp_path, monkeypatch):

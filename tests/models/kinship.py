@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 
 from graphbench.catalog.cards import Card, Metrics, Source, SplitSpec
 from graphbench.catalog.features import Feature, parse_features
+from graphbench.catalog.schema import Schema
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.texts import Texts, stored_arrays
 from graphbench.data.batches.batching import FlatGraphs, make_batch
@@ -80,7 +81,9 @@ def batch_of(samples: list[dict[str, Any]], features: tuple[Feature, ...] = FEAT
     """Return samples as the batch that training gets."""
     values = arrays(samples)
     edges = {name: values.pop(name) for name in ("node_ptr", "edge_ptr", "edges")}
-    return make_batch(FlatGraphs(**edges, values=values, features=features, directed=True), slice(0, len(samples)))
+    return make_batch(
+        FlatGraphs(**edges, values=values, schema=Schema(features, directed=True)), slice(0, len(samples))
+    )
 
 
 def graph_model(processor: str, **settings: Any) -> torch.nn.Module:

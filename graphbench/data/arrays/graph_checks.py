@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
+from graphbench.catalog.schema import Schema
 from graphbench.core.kernels import kernel
 from graphbench.data.arrays.samples import Samples
 
@@ -19,11 +19,11 @@ _WORDS = {
 }
 
 
-def graph_problem(card: Card, samples: Samples, indices: NDArray[np.int64] | None = None) -> str:
+def graph_problem(schema: Schema, samples: Samples, indices: NDArray[np.int64] | None = None) -> str:
     """Return the first problem with the structure of graphs; an empty string if they can be stored.
 
     Args:
-        card: The card, which says whether edges are arcs and graphs are complete.
+        schema: The schema, which says whether edges are arcs and graphs are complete.
         samples: The graphs.
         indices: int64 ``[S]``, the positions of the graphs in their split, by which messages name them; if given, there
             must be one graph for each. None for 0, 1, 2, ...
@@ -48,16 +48,16 @@ def graph_problem(card: Card, samples: Samples, indices: NDArray[np.int64] | Non
             f"graph {numbers[few[0]]} has num_nodes {nodes[few[0]]} and num_edges {counts[few[0]]}; every graph has a "
             "node, and no graph fewer than 0 edges"
         )
-    sparse = np.flatnonzero(counts != nodes**2) if card.complete else few
+    sparse = np.flatnonzero(counts != nodes**2) if schema.complete else few
     if sparse.size:
         return f"graph {numbers[sparse[0]]} is complete, so its num_edges is {nodes[sparse[0]] ** 2}"
-    if edges.shape != (0 if card.complete else int(counts.sum()), 2):
-        why = "complete graphs list none" if card.complete else f"num_edges says that there are {int(counts.sum())}"
+    if edges.shape != (0 if schema.complete else int(counts.sum()), 2):
+        why = "complete graphs list none" if schema.complete else f"num_edges says that there are {int(counts.sum())}"
         return f"edges has the shape {list(edges.shape)}, but {why}"
     if not len(edges):
         return ""
     native = np.ascontiguousarray(edges, edges.dtype.newbyteorder("="))
-    graph, edge, code = _first_wrong_edge(nodes, counts, native, card.directed)
+    graph, edge, code = _first_wrong_edge(nodes, counts, native, schema.directed)
     if not code:
         return ""
     return f"edge {edges[edge, 0]}-{edges[edge, 1]} of graph {numbers[graph]} {_WORDS[code].format(nodes[graph])}"

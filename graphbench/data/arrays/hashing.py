@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind
+from graphbench.catalog.schema import Schema
 from graphbench.core.kernels import kernel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
@@ -29,28 +29,28 @@ def structure_hashes(samples: Samples) -> NDArray[np.uint64]:
     return _hash_graphs(samples.num_nodes, samples.edge_ptr, np.ascontiguousarray(samples.edges), _MULTIPLIERS)
 
 
-def input_hashes(samples: Samples, card: Card) -> NDArray[np.uint64]:
+def input_hashes(samples: Samples, schema: Schema) -> NDArray[np.uint64]:
     """Return a 128-bit hash of the size and all inputs of every graph, uint64 ``[S, 2]``."""
     hashes = np.empty((len(samples), 2), np.uint64)
     for i in range(len(samples)):
         digest = hashlib.blake2b(int(samples.num_nodes[i]).to_bytes(8, "little"), digest_size=16)
-        for feature in card.inputs:
+        for feature in schema.inputs:
             rows = samples.values[feature.name][samples.rows(feature.location, i, i + 1)]
             digest.update(np.ascontiguousarray(rows.content if isinstance(rows, Texts) else rows).data)
         hashes[i] = np.frombuffer(digest.digest(), np.uint64)
     return hashes
 
 
-def sample_hashes(samples: Samples, card: Card, unique_inputs: bool = False) -> NDArray[np.uint64]:
+def sample_hashes(samples: Samples, schema: Schema, unique_inputs: bool = False) -> NDArray[np.uint64]:
     """Return the hashes by which duplicates are found: of the structure, or of the inputs if these distinguish samples.
 
     The latter holds for complete graphs, which all have the same structure, and for texts. With ``unique_inputs``, as
     generators say, graphs are equal only if both structure and inputs are.
     """
     if unique_inputs:
-        return structure_hashes(samples) ^ input_hashes(samples, card)
-    by_inputs = card.complete or any(f.kind is Kind.TEXT for f in card.inputs)
-    return input_hashes(samples, card) if by_inputs else structure_hashes(samples)
+        return structure_hashes(samples) ^ input_hashes(samples, schema)
+    by_inputs = not schema.lists_edges or any(f.kind is Kind.TEXT for f in schema.inputs)
+    return input_hashes(samples, schema) if by_inputs else structure_hashes(samples)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
+from graphbench.catalog.schema import Schema
 from graphbench.catalog.series import PackSpec
 from graphbench.data.arrays.samples import Samples
 
@@ -40,11 +40,11 @@ def unpack(packed: NDArray[Any], spec: PackSpec) -> NDArray[np.float32]:
     return found
 
 
-def unpacked(card: Card, samples: Samples) -> Samples:
+def unpacked(schema: Schema, samples: Samples) -> Samples:
     """Return samples with the values of packed features, as generators return them; in memory."""
-    if not card.packed:
+    if not schema.packed:
         return samples
-    own = {name: unpack(samples.values[name], spec) for name, spec in card.packed.items() if name in samples.values}
+    own = {name: unpack(samples.values[name], spec) for name, spec in schema.packed.items() if name in samples.values}
     return replace(samples, values={**samples.values, **own})
 
 

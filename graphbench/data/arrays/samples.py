@@ -1,4 +1,4 @@
-"""Samples as flat arrays, and the generators that make them."""
+"""Samples as flat arrays."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.ragged import offsets
 from graphbench.data.arrays.texts import stored_arrays, take_rows
 from graphbench.data.arrays.trajectories import Trajectories
@@ -66,14 +66,14 @@ class Samples:
         ptr = self.node_ptr if location is Location.NODE else self.edge_ptr
         return slice(int(ptr[first]), int(ptr[last]))
 
-    def part(self, card: Card, first: int, last: int) -> Samples:
+    def part(self, schema: Schema, first: int, last: int) -> Samples:
         """Return graphs ``first`` to ``last - 1``, as views."""
-        values = {f.name: self.values[f.name][self.rows(f.location, first, last)] for f in card.stored_features}
+        values = {f.name: self.values[f.name][self.rows(f.location, first, last)] for f in schema.stored_features}
         edges = self.edges[self.rows(Location.EDGE, first, last)]
         hints = None if self.hints is None else self.hints.take(np.arange(first, last))
         return Samples(self.num_nodes[first:last], self.num_edges[first:last], edges, values, hints)
 
-    def take(self, card: Card, indices: NDArray[np.int64]) -> Samples:
+    def take(self, schema: Schema, indices: NDArray[np.int64]) -> Samples:
         """Return graphs in any order, as copies."""
         nodes, edges = self.num_nodes[indices], self.num_edges[indices]
         first = {Location.NODE: self.node_ptr[indices], Location.EDGE: self.edge_ptr[indices], Location.GRAPH: indices}
@@ -86,8 +86,10 @@ class Samples:
         def taken(value: Any, at: Location) -> Any:
             return take_rows(value, first[at], ptr[at])
 
-        values = {f.name: taken(self.values[f.name], f.location) for f in card.stored_features if f.name in self.values}
-        stored = self.edges if card.complete else taken(self.edges, Location.EDGE)
+        values = {
+            f.name: taken(self.values[f.name], f.location) for f in schema.stored_features if f.name in self.values
+        }
+        stored = taken(self.edges, Location.EDGE) if schema.lists_edges else self.edges
         hints = None if self.hints is None else self.hints.take(indices)
         return Samples(nodes, edges, stored, values, hints)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Batch, Data
 
 from graphbench.catalog.features import Feature, Kind, Location, Stage, select
-from graphbench.catalog.series import PackSpec
+from graphbench.catalog.schema import Schema
 from graphbench.core.ragged import offsets
 from graphbench.data.arrays.quantisation import unpack
 from graphbench.data.arrays.texts import Texts, take_rows
@@ -32,22 +32,22 @@ class FlatGraphs:
         edges: ``[E, 2]``, node ids local to the graph.
         values: feature name -> array, or texts, with one row per node, stored edge or graph, as in
             :class:`~graphbench.data.arrays.samples.Samples`.
-        features: The features, in the card's order.
-        directed: Whether a stored edge is an arc; otherwise batches hold both directions.
-        complete: Whether every pair of nodes is an edge; then no edges are stored.
-        hints: The hints over time, if the card has any.
-        packed: Feature -> how its values are packed.
+        schema: The schema of the arrays: the features in the order of the card, and what a stored edge is. Batches
+            hold both directions of an edge that is no arc.
+        hints: The hints over time; None where there are none.
     """
 
     node_ptr: Array
     edge_ptr: Array
     edges: Array
     values: Mapping[str, Any]
-    features: tuple[Feature, ...]
-    directed: bool
-    complete: bool = False
+    schema: Schema
     hints: Trajectories | None = None
-    packed: Mapping[str, PackSpec] = field(default_factory=dict)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in the order of the card."""
+        return self.schema.features
 
     def __len__(self) -> int:
         """Return the number of graphs."""
@@ -79,11 +79,11 @@ class FlatGraphs:
                 return array[int(first[0]) : int(first[0]) + int(to[-1])]
             return take_rows(array, first, to)
 
-        local = _all_pairs(nodes) if self.complete else rows(self.edges, Location.EDGE)
+        local = _all_pairs(nodes) if self.schema.complete else rows(self.edges, Location.EDGE)
         start = np.repeat(ptr[:-1], edges)
-        copies = 1 if self.directed else 2
+        copies = 1 if self.schema.directed else 2
         fields: dict[str, Any] = {
-            "edge_index": _edge_index(local, start, self.directed),
+            "edge_index": _edge_index(local, start, self.schema.directed),
             "batch": np.repeat(np.arange(len(nodes)), nodes),
             "ptr": ptr,
             "edge_ptr": edge_ptr * copies,
@@ -117,10 +117,10 @@ class FlatGraphs:
         return fields, ptr, edge_ptr
 
     def _field(self, feature: Feature, rows: Array) -> Array:
-        if feature.name in self.packed:
-            rows = unpack(rows, self.packed[feature.name])
+        if feature.name in self.schema.packed:
+            rows = unpack(rows, self.schema.packed[feature.name])
         dtype = np.int64 if feature.kind in _INTEGER_KINDS else np.float32
-        if feature.location is not Location.EDGE or self.directed:
+        if feature.location is not Location.EDGE or self.schema.directed:
             return rows.astype(dtype)
         own = feature.row_shape
         if rows.ndim == 2 + len(own):  # one value per direction

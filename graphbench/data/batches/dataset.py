@@ -103,17 +103,14 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
 
     def _open(self) -> None:
         self._stored_count, arrays = split_arrays(self.card, self.path, self.label_paths, self._limit)
-        stored = self.card.stored
+        schema = self.card.stored_schema
         self._stored = FlatGraphs(
             arrays["node_ptr"][: self._stored_count + 1],
             arrays["edge_ptr"][: self._stored_count + 1],
             arrays["edges"],
-            {f.name: stored_value(f, arrays) for f in stored.stored_features},
-            stored.features,
-            stored.directed,
-            stored.complete,
+            {f.name: stored_value(f, arrays) for f in schema.stored_features},
+            schema,
             stored_trajectories(arrays),
-            self.card.packed,
         )
         self._derive()
 
@@ -320,17 +317,14 @@ class GraphDataset(InMemoryDataset):  # type: ignore[misc]
             found.edge_ptr,
             found.edges,
             found.values,
-            self.card.features,
-            self.card.directed,
-            self.card.complete,
-            packed=self.card.packed,
+            self.card.sample_schema,
         )
         return flat, slice(0, len(found))
 
     @property
     def samples(self) -> Samples:
         """The stored graphs of the file as flat arrays, with their labels; those of the limit, before any selection."""
-        return self._samples.part(self.card.stored, 0, self._stored_count)
+        return self._samples.part(self.card.stored_schema, 0, self._stored_count)
 
     @property
     def _samples(self) -> Samples:

@@ -24,7 +24,7 @@ def finished_split(card: Card, split: str, root: str | Path | None = None) -> Gr
     place = default_root() if root is None else Path(root).expanduser()
     count = card.split(split).count
     folder = dataset_folder(card, place)
-    name = find_file(card.graphs, split, count, folder)
-    if name is None or not all(find_file(layer, split, count, label_folder(layer, folder)) for layer in card.layers):
+    name = find_file(split, count, folder)
+    if name is None or not all(find_file(split, count, label_folder(card, own, folder)) for own in card.labellers):
         return None
     return GraphDataset(card, split, folder / name)

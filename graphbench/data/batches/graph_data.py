@@ -6,6 +6,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from graphbench.catalog.features import Feature, Location
+from graphbench.catalog.schema import Schema
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.batches.batching import FlatGraphs, as_tensors, standard_fields
 
@@ -23,7 +24,9 @@ def graph_data(samples: Samples, features: tuple[Feature, ...], *, directed: boo
     Returns:
         ``Data`` with ``edge_index``, one field per feature, and ``x`` and ``edge_attr`` made of the inputs.
     """
-    flat = FlatGraphs(samples.node_ptr, samples.edge_ptr, np.asarray(samples.edges), samples.values, features, directed)
+    flat = FlatGraphs(
+        samples.node_ptr, samples.edge_ptr, np.asarray(samples.edges), samples.values, Schema(features, directed)
+    )
     fields = as_tensors(flat.gather(slice(0, 1)))
     data = Data(edge_index=fields["edge_index"], num_nodes=int(fields["ptr"][1]))
     for feature in features:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import ArgumentError, CardError
 from graphbench.data.arrays.graph_checks import graph_problem
 from graphbench.data.arrays.quantisation import columns
@@ -52,12 +53,10 @@ class SeriesGraphs:
     """
 
     hints = None
-    directed = True
-    complete = False
 
     def __init__(self, card: Card, stored: FlatGraphs, count: int, what: str) -> None:
         assert card.series is not None
-        self.stored, self.features, self._series, self._packed = stored, card.features, card.series, card.packed
+        self.stored, self.schema, self._series = stored, card.sample_schema, card.series
         self.lead = card.series.lead
         runs = np.asarray(stored.values[card.series.run][:count])
         self.starts = pairs_of_runs(runs, self.lead)
@@ -69,12 +68,17 @@ class SeriesGraphs:
         self.graph: Samples = build_structure(card)
         self.values: Mapping[str, Any] = stored.values
         self.rows = int(stored.node_ptr[1])  # nodes with stored values
-        self._location = {f.name: f.location for f in card.stored.stored_features}
+        self._location = {f.name: f.location for f in stored.schema.stored_features}
         self._shared: OrderedDict[tuple[int, str], dict[str, Any]] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.starts)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features of samples, in the order of the card."""
+        return self.schema.features
 
     @property
     def nodes(self) -> int:
@@ -150,8 +154,8 @@ class SeriesGraphs:
         known.copy_(rows)
         if before is not None:
             known.sub_(before)
-        if source in self._packed:
-            offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self._packed[source]))
+        if source in self.schema.packed:
+            offset, scale = (torch.from_numpy(c.astype(np.float32)) for c in columns(self.schema.packed[source]))
             known.mul_(scale.to(whole.device))
             if before is None:
                 whole.add_(offset.to(whole.device))
@@ -167,8 +171,7 @@ class SeriesGraphs:
                 np.arange(2) * edges,
                 self.graph.edges,
                 self.graph.values,
-                tuple(f for f in self.features if f.name in self._series.fixed),
-                directed=True,
+                Schema(tuple(f for f in self.features if f.name in self._series.fixed), directed=True),
             )
             tensors = as_tensors(copies.gather(np.zeros(count, np.int64)))
             tensors |= standard_fields(tensors, tuple(f for f in copies.features if f.location is Location.EDGE))
@@ -214,13 +217,13 @@ def build_structure(card: Card) -> Samples:
     assert card.series is not None
     built = graph_of_series(card)
     fixed = tuple(f for f in card.features if f.name in card.series.fixed)
-    own = card.model_copy(update={"features": fixed, "series": None, "packed": {}})
+    schema = Schema(fixed, card.directed)
     problem = "" if {f.name for f in fixed} == set(built.values) else f"it gives {', '.join(sorted(built.values))}"
-    problem = problem or ("" if len(built) == 1 else f"it gives {len(built)} graphs") or graph_problem(own, built)
+    problem = problem or ("" if len(built) == 1 else f"it gives {len(built)} graphs") or graph_problem(schema, built)
     if problem:
         name = card.series.structure
         raise CardError(f"{card.path} ({card.id}): the structure {name} does not fit the card: {problem}")
-    return compact(own, built, find_generator(card.generator))
+    return compact(schema, built, find_generator(card.generator))
 
 
 def pairs_of_runs(runs: NDArray[Any], lead: int) -> NDArray[np.int64]:

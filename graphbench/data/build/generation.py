@@ -70,13 +70,23 @@ Task = SplitTask | LabelTask
 def draw_samples(card: Card, split: str, indices: Sequence[int] | NDArray[np.int64]) -> Samples:
     """Generate samples of a split in memory (first attempts, labels included) and return them."""
     chosen = np.asarray(indices, np.int64)
-    return add_labels(card, split, chosen, SplitTask(card.graphs, split).draw(chosen, np.zeros_like(chosen)))
+    return add_labels(card, split, chosen, SplitTask(card, split).draw(chosen, np.zeros_like(chosen)))
 
 
-def add_labels(card: Card, split: str, indices: NDArray[np.int64], graphs: Samples) -> Samples:
-    """Return graphs, drawn for the given indices of a split, with the labels of all labellers of the card's task."""
-    for layer in card.layers:
-        graphs = with_labels(layer, graphs, label_samples(layer, split, indices, graphs))
+def add_labels(
+    card: Card, split: str, indices: NDArray[np.int64], graphs: Samples, labellers: Sequence[str] | None = None
+) -> Samples:
+    """Return graphs with labels.
+
+    Args:
+        card: The card.
+        split: Name of the split.
+        indices: int64 ``[S]``, the positions of the graphs in the split.
+        graphs: The graphs, drawn for these positions.
+        labellers: Names of the labellers; None for the labellers of the card's task.
+    """
+    for labeller in card.labellers if labellers is None else labellers:
+        graphs = with_labels(card, labeller, graphs, label_samples(card, labeller, split, indices, graphs))
     return graphs
 
 
@@ -97,6 +107,11 @@ class SplitBuilder:
                 "in a module that workers can import",
                 self.card.address,
             )
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the split's file."""
+        return {"id": self.card.id, "version": self.card.version, "split": self.split}
 
     @property
     def shards(self) -> list[Shard]:
@@ -130,7 +145,7 @@ class SplitBuilder:
             with progress_bar(self.count, f"{label} (redraws)", unit="graphs", enabled=progress) as bar:
                 self._run_shards(redraws, pool, bar)
         paths = [self.shard_path(*shard, redraws) for shard in self.shards]
-        sizes = join_shards(self.card, self.split, paths, target)
+        sizes = join_shards(self.task.schema, self.attributes, paths, target)
         return self._facts(target, sizes, len(redraws), [shard_facts(path) for path in paths])
 
     def _build_at_once(self, target: Path, progress: bool | None) -> dict[str, Any]:
@@ -138,7 +153,7 @@ class SplitBuilder:
         with progress_bar(self.count, f"{self.card.address} {self.split}", unit="graphs", enabled=progress) as bar:
             samples = self.task.draw(np.arange(self.count), np.zeros(self.count, np.int64))
             require_space(self.folder, sum(array.nbytes for array in samples.arrays().values()))
-            sizes = write_split(self.card, self.split, lambda: [samples], target)
+            sizes = write_split(self.task.schema, self.attributes, lambda: [samples], target)
             bar.update(self.count)
         return self._facts(target, sizes, 0, [samples.facts])
 
@@ -162,7 +177,7 @@ class SplitBuilder:
         few = min(self.task.probe, self.count)
         sample = self.task.draw(np.arange(few), np.zeros(few, np.int64))
         if self.task.maker.unique:
-            sample_hashes(sample, self.card, self.task.maker.unique_inputs)
+            sample_hashes(sample, self.task.schema, self.task.maker.unique_inputs)
         per_graph = sum(array.nbytes for array in sample.arrays().values()) / few + 40
         require_space(self.folder, int(2 * per_graph * self.count))  # shards and the finished file
 
@@ -211,7 +226,7 @@ class SplitBuilder:
             i = heapq.heappop(queue)
             for attempt in range(1, _MAX_ATTEMPTS):
                 drawn = self.task.draw(np.array([i]), np.array([attempt]))
-                new = sample_hashes(drawn, self.card, self.task.maker.unique_inputs)[0].tobytes()
+                new = sample_hashes(drawn, self.task.schema, self.task.maker.unique_inputs)[0].tobytes()
                 holder = owner.get(new)
                 if holder is None or holder > i:
                     owner[new], redraws[i] = i, attempt
@@ -285,9 +300,10 @@ def ensure_split(
     ensure = partial(_ensure_file, count=count, full=full, pool=partial(worker_pool, workers, executor, cluster))
     folder = dataset_folder(card, root.absolute())  # remote workers have another working directory
     options: dict[str, Any] = {"progress": progress, "shard_size": shard_size}
-    path = ensure(SplitTask(card.graphs, split), folder=folder, about=about_graphs(card.graphs), **options)
-    for layer in card.layers:
-        ensure(LabelTask(layer, split, path), folder=label_folder(layer, folder), about=about_labels(layer), **options)
+    path = ensure(SplitTask(card, split), folder=folder, about=about_graphs(card), **options)
+    for labeller in card.labellers:
+        task = LabelTask(card, labeller, split, path)
+        ensure(task, folder=label_folder(card, labeller, folder), about=about_labels(card, labeller), **options)
     if len(card.labellers) > 1:
         from graphbench.data.store.split_files import (  # with torch, which generation does without
             find_labels,
@@ -313,12 +329,11 @@ def _ensure_file(
 ) -> Path:
     """Return the file with the first ``count`` of ``full`` samples; build it if it is missing."""
     split = task.split
-    layer = task.dataset if isinstance(task, LabelTask) else task.card
-    require_data_of(layer, folder, about)
-    found = find_file(task.card, split, count, folder)
+    require_data_of(task.card, folder, about, of_labels=isinstance(task, LabelTask))
+    found = find_file(split, count, folder)
     if found is None:
         with _build_lock(folder, split):
-            found = find_file(task.card, split, count, folder)
+            found = find_file(split, count, folder)
             if found is None:
                 found = file_name(split, count, full)
                 builder = SplitBuilder(task, count, folder, shard_size)

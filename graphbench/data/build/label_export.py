@@ -24,7 +24,6 @@ from graphbench.data.build.label_tables import (
 )
 from graphbench.data.components.domain import find_labeller
 from graphbench.data.components.generators import Labeller
-from graphbench.data.store.labels import labeller_of
 from graphbench.data.store.layout import dataset_folder, label_folder, library_versions
 from graphbench.data.store.manifest import Manifest
 from graphbench.data.store.shards import stored_samples
@@ -45,10 +44,10 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     addresses = []
     for card in cards:
         addresses.append(card.address)
-        for layer in card.layers:
-            if labeller_of(layer).recorded is None:
+        for labeller in map(find_labeller, card.labellers):
+            if labeller.recorded is None:
                 continue
-            for table in _tables_of(layer, dataset_folder(card, root), splits or tuple(card.all_splits)):
+            for table in _tables_of(card, labeller, dataset_folder(card, root), splits or tuple(card.all_splits)):
                 name = table.head.name
                 found[name] = found[name].with_rows(table) if name in found else table
     if not found:
@@ -59,14 +58,14 @@ def recorded_tables(cards: Iterable[Card], root: Path, splits: Sequence[str] | N
     return tuple(found.values())
 
 
-def _tables_of(card: Card, folder: Path, splits: Sequence[str]) -> Iterable[LabelTable]:
-    labeller, own = labeller_of(card), label_folder(card, folder)
-    files, graphs = Manifest(own).read()["files"], Manifest(folder).read()["files"]
+def _tables_of(card: Card, labeller: Labeller, folder: Path, splits: Sequence[str]) -> Iterable[LabelTable]:
+    files = Manifest(label_folder(card, labeller.name, folder)).read()["files"]
+    graphs = Manifest(folder).read()["files"]
     for name, facts in files.items():
         split = facts.get("split")
         if split not in splits or name not in graphs:
             continue
-        drawn = stored_samples(card.graphs, folder / name)
+        drawn = stored_samples(card.graph_schema, folder / name)
         rows = {_key(labeller, card, drawn, int(i)): tuple(row) for i, row in facts.get("outcomes", {}).items()}
         yield LabelTable(
             table_head(labeller, labeller.parse(card, split), {"libraries": dict(library_versions())}), rows
@@ -75,7 +74,7 @@ def _tables_of(card: Card, folder: Path, splits: Sequence[str]) -> Iterable[Labe
 
 def _key(labeller: Labeller, card: Card, graphs: Samples, index: int) -> str:
     assert labeller.recorded is not None
-    return labeller.recorded.key(graphs.part(card.graphs, index, index + 1))
+    return labeller.recorded.key(graphs.part(card.graph_schema, index, index + 1))
 
 
 def import_tables(path: Path, root: Path) -> list[dict[str, Any]]:
@@ -134,11 +133,11 @@ def _require_possible(table: LabelTable, path: Path, root: Path) -> None:
 def _served(table: LabelTable) -> list[str]:
     """Return the addresses of the datasets one of whose labellers reads a table."""
     cards = [card.with_task(task) for card in catalog().cards.values() for task in card.tasks]
-    return [card.address for card in cards if any(_reads(layer, table) for layer in card.layers)]
+    return [card.address for card in cards if any(_reads(card, name, table) for name in card.labellers)]
 
 
-def _reads(layer: Card, table: LabelTable) -> bool:
-    labeller = labeller_of(layer)
+def _reads(card: Card, name: str, table: LabelTable) -> bool:
+    labeller = find_labeller(name)
     if labeller.name != table.head.labeller:
         return False
-    return any(table_head(labeller, labeller.parse(layer, split)).name == table.head.name for split in layer.all_splits)
+    return any(table_head(labeller, labeller.parse(card, split)).name == table.head.name for split in card.all_splits)

@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.foreign import described
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.seeds import label_number, stream_key
 from graphbench.data.arrays.texts import Texts
 from graphbench.data.build.label_tables import LabelTable, find_tables, first_outcome
+from graphbench.data.components.domain import find_labeller
 from graphbench.data.components.generators import Labeller, Outcome
 from graphbench.data.store.casting import compact
-from graphbench.data.store.labels import has_edge_labels, labeller_of, root_of
+from graphbench.data.store.labels import has_edge_labels, root_of
 from graphbench.data.store.shards import interrupted, stored_samples
 
 _GENERAL_ERRORS = (GraphBenchError, MemoryError)  # errors that do not depend on the graph
@@ -40,39 +42,42 @@ class LabelTask:
     """The description of a labelling job that is sent to workers.
 
     Attributes:
-        dataset: The card of one labeller (``Card.layers``).
+        card: The card.
+        labeller: Name of the labeller.
         split: Name of the split.
-        path: The file of its graphs.
+        path: The file of the split's graphs.
     """
 
-    dataset: Card
+    card: Card
+    labeller: str
     split: str
     path: Path
     probe: ClassVar[int] = 1  # samples labelled to compile and to estimate the size
 
     @property
-    def card(self) -> Card:
-        """The card of the labels alone, which are stored."""
-        return self.dataset.only_labels
+    def schema(self) -> Schema:
+        """The schema of the labels, which are stored without the graphs."""
+        return self.card.label_schemas[self.labeller]
 
     @property
     def maker(self) -> Labeller:
         """The registered labeller."""
-        return labeller_of(self.dataset)
+        return find_labeller(self.labeller)
 
     @property
     def parameters(self) -> Any:
         """The effort of the labeller."""
-        return self.maker.parse(self.dataset, self.split)
+        return self.maker.parse(self.card, self.split)
 
     def draw(self, indices: NDArray[np.int64], attempts: NDArray[np.int64]) -> Samples:
         """Return the labels of the given graphs of the file; ``attempts`` has no effect."""
-        graphs = stored_samples(self.dataset.graphs, self.path)
-        return label_samples(self.dataset, self.split, indices, graphs, indices, root=root_of(self.path))
+        graphs = stored_samples(self.card.graph_schema, self.path)
+        return label_samples(self.card, self.labeller, self.split, indices, graphs, indices, root=root_of(self.path))
 
 
 def label_samples(
     card: Card,
+    name: str,
     split: str,
     indices: NDArray[np.int64],
     graphs: Samples,
@@ -87,7 +92,8 @@ def label_samples(
     a labeller with recorded outcomes, ``outcomes``, sample -> numbers.
 
     Args:
-        card: The card of one labeller (``Card.layers``).
+        card: The card.
+        name: Name of the labeller.
         split: Name of the split.
         indices: int64 ``[S]``, positions of the graphs in the split.
         graphs: The graphs.
@@ -97,7 +103,7 @@ def label_samples(
     Raises:
         GraphBenchError: If no graph can be labelled, e.g. because a solver is not installed.
     """
-    labeller = labeller_of(card)
+    labeller, schema = find_labeller(name), card.label_schemas[name]
     effort = labeller.parse(card, split)
     key = stream_key(card.id, card.version, f"{split}|{labeller.name}", card.data_seed)
     began = time.process_time()
@@ -108,23 +114,23 @@ def label_samples(
     numbers = [label_number(key, index) for index in indices.tolist()]
     together = _label_together(card, labeller, effort, numbers, graphs, chosen)
     for i, (index, place) in enumerate(zip(indices.tolist(), chosen.tolist(), strict=True)):
-        graph = graphs.part(card.graphs, place, place + 1)
+        graph = graphs.part(card.graph_schema, place, place + 1)
         ready = None if together is None else together[i]
-        values, problem, outcome = _label(card, labeller, effort, numbers[i], graph, tables, ready)
+        values, problem, outcome = _label(schema, labeller, effort, numbers[i], graph, tables, ready)
         if problem:
             facts["failed"][str(index)] = problem
         if outcome is not None and labeller.recorded is not None:
             facts["outcomes"][str(index)] = [int(outcome[name]) for name in labeller.recorded.columns]
         found.append(values)
-    edges = graphs.num_edges[chosen] if has_edge_labels(card) else np.zeros(len(indices), np.int64)
-    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in card.label_features}
+    edges = graphs.num_edges[chosen] if has_edge_labels(schema) else np.zeros(len(indices), np.int64)
+    columns = {f.name: _column(f, [values[f.name] for values in found]) for f in schema.features}
     own = {"seconds": time.process_time() - began, **{name: value for name, value in facts.items() if value}}
     labels = Samples(graphs.num_nodes[chosen], edges, np.empty((0, 2), np.uint8), columns, facts=own)
-    return compact(card.only_labels, labels, labeller)
+    return compact(schema, labels, labeller)
 
 
 def _label(
-    card: Card,
+    schema: Schema,
     labeller: Labeller,
     effort: Any,
     number: int,
@@ -135,7 +141,7 @@ def _label(
     """Return the label of one graph, the reason if the labeller failed, and the outcome if it is recorded.
 
     Args:
-        card: The card of one labeller.
+        schema: The schema of the labels.
         labeller: The labeller.
         effort: Its effort.
         number: Number of the graph, which seeds random numbers.
@@ -156,7 +162,7 @@ def _label(
             outcome = labeller.recorded.measure(effort, number, graph) if outcome is None else outcome
             found = labeller.recorded.label(effort, outcome)
         values = {**found, labeller.failed: 0}
-        problems = _wrong_shapes(card, graph, values) or labeller.check(graph, values)
+        problems = _wrong_shapes(schema, graph, values) or labeller.check(graph, values)
     except _GENERAL_ERRORS:
         raise
     except Exception as error:
@@ -165,7 +171,7 @@ def _label(
         problems = [described(error)]
     if not problems:
         return values, "", outcome
-    none = {f.name: "" if f.kind is Kind.TEXT else np.full(_shape(f, graph), _NO_VALUE) for f in card.label_features}
+    none = {f.name: "" if f.kind is Kind.TEXT else np.full(_shape(f, graph), _NO_VALUE) for f in schema.features}
     return {**none, labeller.failed: 1}, problems[0], None
 
 
@@ -176,7 +182,7 @@ def _label_together(
     if labeller.label_many is None or labeller.recorded is not None:
         return None
     try:
-        found = labeller.label_many(effort, numbers, graphs.take(card.graphs, places))
+        found = labeller.label_many(effort, numbers, graphs.take(card.graph_schema, places))
     except _GENERAL_ERRORS:
         raise
     except Exception as error:
@@ -186,11 +192,11 @@ def _label_together(
     return found if len(found) == len(numbers) else None
 
 
-def _wrong_shapes(card: Card, graph: Samples, values: Mapping[str, Any]) -> list[str]:
-    names = {f.name for f in card.label_features}
+def _wrong_shapes(schema: Schema, graph: Samples, values: Mapping[str, Any]) -> list[str]:
+    names = {f.name for f in schema.features}
     if names != set(values):
         return [f"the label has {', '.join(sorted(values))}; the card has {', '.join(sorted(names))}"]
-    expected = {f.name: _shape(f, graph) for f in card.label_features}
+    expected = {f.name: _shape(f, graph) for f in schema.features}
     return [
         f"{name} has the shape {np.shape(values[name])}, not {shape}"
         for name, shape in expected.items()

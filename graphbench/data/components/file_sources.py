@@ -92,7 +92,7 @@ class _FileGenerator(Generator):
             self.remember(read_files(self.name, self.read, Path(parameters.folder)))
         if parameters.content not in self.known:
             raise StoreError(f"the files in {parameters.folder} changed since they were read; load them again")
-        return self.known[parameters.content].take(card, indices)
+        return self.known[parameters.content].take(card.graph_schema, indices)
 
     def remember(self, splits: Mapping[str, Samples]) -> dict[str, str]:
         """Keep samples in memory, replacing those kept before; return split -> hash."""
@@ -144,11 +144,10 @@ def file_source(
     def card_of_files(card: Card, folder: Path) -> Card:
         place = folder.expanduser().resolve()
         splits = read_files(name, read, place)
-        features = (*_given_features(card, splits["train"]), *also)
-        others = {label.name for label in card.label_features} | (card.series.derived if card.series else frozenset())
-        drawn = tuple(f for f in features if f.name not in others)
+        given = card.with_features((*_given_features(card, splits["train"]), *also))
+        drawn = given.graph_features
         for split, samples in splits.items():
-            problem = _wrong_values(drawn, samples) or graph_problem(card, samples)
+            problem = _wrong_values(drawn, samples) or graph_problem(card.graph_schema, samples)
             if problem:
                 raise StoreError(f"the reader {name} gives wrong samples for {split} of {place}: {problem}")
         hashes = generator.remember(splits)
@@ -162,8 +161,7 @@ def file_source(
         }
         own = {split: specs[split] for split in CORE_SPLITS}
         ood = {split: spec for split, spec in specs.items() if split not in own}
-        changes = {"generator": name, "features": features, "splits": own, "ood": ood}
-        return describe(card).model_copy(update=changes)
+        return describe(given).model_copy(update={"generator": name, "splits": own, "ood": ood})
 
     return FileSource(name, card_of_files, generator, describe, downloads=downloads)
 

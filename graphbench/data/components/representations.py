@@ -42,14 +42,14 @@ def viewed(card: Card, view: View, samples: Samples, graphs: NDArray[np.int64] |
         samples: All samples of a split, as they are stored.
         graphs: Numbers of graphs, or a slice of consecutive ones.
     """
-    stored = card.stored
+    stored = card.stored_schema
     if isinstance(graphs, slice):
         chosen = samples.part(stored, graphs.start, graphs.stop)
     else:
         chosen = samples.take(stored, graphs)
     derived = view.derive(chosen)
     labels = {f.name: chosen.values[f.name] for f in card.label_features}
-    missing = {f.name for f in card.stored_features} - {*derived.values, *labels}
+    missing = {f.name for f in card.sample_schema.stored_features} - {*derived.values, *labels}
     if missing:
         raise CardError(f"{card.address}: the view {view.name} does not give {', '.join(sorted(missing))}")
     return replace(derived, values={**derived.values, **labels})

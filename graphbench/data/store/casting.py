@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.casting import overflow_fault
 from graphbench.core.errors import GenerationError
 from graphbench.core.ragged import smallest_integer
@@ -19,7 +19,7 @@ from graphbench.data.components.domain import fault_of
 from graphbench.data.components.generators import Generator, Labeller
 
 
-def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Samples:
+def compact(schema: Schema, samples: Samples, maker: Generator | Labeller) -> Samples:
     """Return the samples with every array in its storage dtype, checked against the card.
 
     Scalars are float32 (or the type that the generator declares) or packed in float16, masks uint8, class numbers,
@@ -28,7 +28,7 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
     Raises:
         GenerationError: If arrays are missing, or their rows, columns or values are not those of the card's features.
     """
-    names = {f.name for f in card.stored_features}
+    names = {f.name for f in schema.stored_features}
     if set(samples.values) != names:
         raise GenerationError(
             f"{maker.name} returned {sorted(samples.values)}, the card has {sorted(names)}; return the values of "
@@ -41,7 +41,7 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
         Location.GRAPH: len(samples),
     }
     values = {}
-    for feature in card.stored_features:
+    for feature in schema.stored_features:
         value = samples.values[feature.name]
         expected = rows[feature.location]
         if len(value) != expected:
@@ -53,15 +53,15 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
             values[feature.name] = value
             continue
         value = np.asarray(value)
-        problem = row_problem(feature, value, card.directed) or _value_problem(
+        problem = row_problem(feature, value, schema.directed) or _value_problem(
             feature, value, largest, -1 if maker.masks_cells else 0
         )
         if problem is None and feature.kind is Kind.SCALAR:
             problem = overflow_fault(value, _dtype(feature, largest, maker))
         if problem is not None:
             raise GenerationError(f"{maker.name}: {feature.name} {problem}; {fault_of(maker)}")
-        if feature.name in card.packed:
-            value = pack(value, card.packed[feature.name])
+        if feature.name in schema.packed:
+            value = pack(value, schema.packed[feature.name])
             if not np.isfinite(value).all():
                 raise GenerationError(
                     f"{maker.name}: {feature.name} has values too large for 16 bits; give it another scale under packed"
@@ -70,7 +70,7 @@ def compact(card: Card, samples: Samples, maker: Generator | Labeller) -> Sample
             continue
         values[feature.name] = np.ascontiguousarray(value.astype(_dtype(feature, largest, maker), copy=False))
     edges = np.ascontiguousarray(samples.edges.astype(smallest_integer(largest), copy=False))
-    hints = _compact_hints(card, samples, maker, largest + 1)
+    hints = _compact_hints(schema, samples, maker, largest + 1)
     return Samples(samples.num_nodes, samples.num_edges, edges, values, hints, samples.facts)
 
 
@@ -87,16 +87,16 @@ def row_problem(feature: Feature, values: NDArray[Any], directed: bool) -> str |
     return f"{what} has the shape {list(values.shape)}; the card asks for {shapes}"
 
 
-def _compact_hints(card: Card, samples: Samples, maker: Generator | Labeller, nodes: int) -> Trajectories | None:
-    if not card.hints:
+def _compact_hints(schema: Schema, samples: Samples, maker: Generator | Labeller, nodes: int) -> Trajectories | None:
+    if not schema.hints:
         return None
     if samples.hints is None or len(samples.hints) != len(samples):
         raise GenerationError(
-            f"{card.generator} did not return hints for each graph, but the card has hints; {fault_of(maker)}"
+            f"{maker.name} did not return hints for each graph, but the card has hints; {fault_of(maker)}"
         )
     if (problem := overflow_fault(samples.hints.floats.values, np.float32)) is not None:
-        raise GenerationError(f"{card.generator}: a scalar hint {problem}; {fault_of(maker)}")
-    return samples.hints.compact(HintLayout(card.hints, nodes))
+        raise GenerationError(f"{maker.name}: a scalar hint {problem}; {fault_of(maker)}")
+    return samples.hints.compact(HintLayout(schema.hints, nodes))
 
 
 def _dtype(feature: Feature, largest_id: int, maker: Generator | Labeller) -> np.dtype[Any]:

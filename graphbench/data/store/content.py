@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.ragged import pointer_dtype, smallest_integer
 from graphbench.data.arrays.hashing import samples_hash
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 _NODE_IDS = (Kind.POINTER, Kind.PERMUTATION)
 
 
-def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> str:
+def first_graphs_hash(schema: Schema, arrays: Mapping[str, Array], count: int) -> str:
     """Return the content hash that a file of the first ``count`` graphs of a longer file has."""
     node_ptr, edge_ptr = arrays["node_ptr"][: count + 1], arrays["edge_ptr"][: count + 1]
     rows = {Location.NODE: int(node_ptr[-1]), Location.EDGE: int(edge_ptr[-1]), Location.GRAPH: count}
@@ -33,9 +33,9 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
     chosen = {
         "node_ptr": _smallest_pointer(node_ptr),
         "edge_ptr": _smallest_pointer(edge_ptr),
-        "edges": arrays["edges"][: 0 if card.complete else rows[Location.EDGE]].astype(ids, copy=False),
+        "edges": arrays["edges"][: rows[Location.EDGE] if schema.lists_edges else 0].astype(ids, copy=False),
     }
-    for feature in card.stored_features:
+    for feature in schema.stored_features:
         if feature.kind is Kind.TEXT:
             texts = stored_value(feature, arrays)[: rows[feature.location]]
             chosen |= {feature.name: texts.content, feature.name + POINTER: _smallest_pointer(texts.ptr)}
@@ -44,7 +44,7 @@ def first_graphs_hash(card: Card, arrays: Mapping[str, Array], count: int) -> st
         chosen[feature.name] = values.astype(ids, copy=False) if feature.kind in _NODE_IDS else values
     hints = stored_trajectories(arrays)
     if hints is not None:
-        own = hints.take(np.arange(count)).compact(HintLayout(card.hints, nodes)).arrays()
+        own = hints.take(np.arange(count)).compact(HintLayout(schema.hints, nodes)).arrays()
         chosen |= {name: _smallest_pointer(a) if name.endswith("ptr") else a for name, a in own.items()}
     return samples_hash(chosen)
 

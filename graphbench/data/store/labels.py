@@ -11,16 +11,10 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import GenerationError, StoreError
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.domain import find_labeller
-from graphbench.data.components.generators import Labeller
-
-
-def labeller_of(card: Card) -> Labeller:
-    """Return the labeller of the card of one labeller (``Card.layers``), or of a task that needs only one."""
-    (name,) = card.labellers
-    return find_labeller(name)
 
 
 def root_of(path: Path) -> Path:
@@ -64,20 +58,26 @@ def is_unlabelled(card: Card, values: Mapping[str, Any]) -> NDArray[np.bool_]:
     return unlabelled
 
 
-def has_edge_labels(card: Card) -> bool:
-    """Return whether the labels of a card's task include labels of edges."""
-    return any(f.location is Location.EDGE for f in card.label_features)
+def has_edge_labels(schema: Schema) -> bool:
+    """Return whether the labels of a schema include labels of edges."""
+    return any(f.location is Location.EDGE for f in schema.features)
 
 
-def with_labels(card: Card, graphs: Samples, labels: Samples) -> Samples:
+def with_labels(card: Card, labeller: str, graphs: Samples, labels: Samples) -> Samples:
     """Return graphs with their labels, in the same order; surplus labels at the end are ignored.
+
+    Args:
+        card: The card.
+        labeller: The labeller that made the labels.
+        graphs: The graphs.
+        labels: The labels of as many graphs, or of more.
 
     Raises:
         StoreError: If the labels are of other graphs.
     """
-    count = len(graphs)
-    edges_differ = has_edge_labels(card) and not np.array_equal(labels.num_edges[:count], graphs.num_edges)
+    count, schema = len(graphs), card.label_schemas[labeller]
+    edges_differ = has_edge_labels(schema) and not np.array_equal(labels.num_edges[:count], graphs.num_edges)
     if edges_differ or not np.array_equal(labels.num_nodes[:count], graphs.num_nodes):
         raise StoreError(f"the labels of {card.address} belong to other graphs; delete their folder to rebuild them")
-    own = labels.part(card.only_labels, 0, count).values
-    return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, {**graphs.values, **own}, graphs.hints)
+    values = labels.part(schema, 0, count).values
+    return Samples(graphs.num_nodes, graphs.num_edges, graphs.edges, {**graphs.values, **values}, graphs.hints)

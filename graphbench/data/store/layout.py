@@ -14,9 +14,10 @@ from typing import Any
 from graphbench.catalog.cards import Card, draw_suffix
 from graphbench.core.errors import StoreError
 from graphbench.core.files import is_file
-from graphbench.data.components.domain import find_generator, view_of
-from graphbench.data.store.labels import labeller_of
+from graphbench.data.components.domain import find_generator, find_labeller, view_of
 from graphbench.data.store.manifest import Manifest
+
+_NOT_IN_MANIFESTS = {"measured", "data_seed", "view", "graph_features"}
 
 
 def dataset_folder(card: Card, root: Path) -> Path:
@@ -25,17 +26,17 @@ def dataset_folder(card: Card, root: Path) -> Path:
     return root / card.domain / card.id.split("/", 1)[1] / f"v{card.version}-{fingerprint}"
 
 
-def label_folder(card: Card, folder: Path) -> Path:
-    """Return the folder of one labeller's labels within that of its graphs: ``labels-<labeller>-<fingerprint>``."""
-    labeller = labeller_of(card)
-    return folder / f"labels-{labeller.name.split('.')[1]}-{card.label_fingerprint(labeller.version)}"
+def label_folder(card: Card, labeller: str, folder: Path) -> Path:
+    """Return the folder of a labeller's labels within the folder of the graphs: ``labels-<labeller>-<fingerprint>``."""
+    version = find_labeller(labeller).version
+    return folder / f"labels-{labeller.split('.')[1]}-{card.label_fingerprint(labeller, version)}"
 
 
 def data_fingerprint(card: Card, folder: Path | None = None) -> str:
     """Return the identifier of a dataset's data: the names of its folder and of its labels' folders, draw and view."""
     graphs = folder if folder is not None else dataset_folder(card, Path())
     draw = draw_suffix(card.data_seed)
-    labels = (f"+{label_folder(layer, graphs).name}" for layer in card.layers)
+    labels = (f"+{label_folder(card, labeller, graphs).name}" for labeller in card.labellers)
     view = view_of(card)
     viewed = "" if view is None else f"@{card.view}-{view.version}"
     return "".join((graphs.name.removesuffix(draw), *labels, draw, viewed))
@@ -51,7 +52,7 @@ def file_name(split: str, count: int, full: int) -> str:
     return f"{split}.h5" if count == full else f"{split}-first{count}.h5"
 
 
-def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
+def find_file(split: str, count: int, folder: Path) -> str | None:
     """Return the smallest finished file that holds at least ``count`` samples of a split, or None."""
     finished = [
         (facts["count"], name)
@@ -61,21 +62,24 @@ def find_file(card: Card, split: str, count: int, folder: Path) -> str | None:
     return min(finished)[1] if finished else None
 
 
-def require_data_of(card: Card, folder: Path, expected: Mapping[str, Any] | None = None) -> None:
+def require_data_of(
+    card: Card, folder: Path, expected: Mapping[str, Any] | None = None, *, of_labels: bool = False
+) -> None:
     """Refuse a folder whose manifest describes other data than a card: another dataset, version, draw or fingerprint.
 
     Keys that an older manifest lacks are not compared.
 
     Args:
-        card: The card of stored graphs, or of one labeller (``Card.layers``).
-        folder: The folder of the graphs, or of the labels.
+        card: The card.
+        folder: The folder of the graphs, or of one labeller's labels.
         expected: Further entries that the manifest must have, from :func:`about_graphs` or :func:`about_labels`.
+        of_labels: Whether the folder holds labels.
 
     Raises:
         StoreError: If an entry differs; the message names both values and the folder.
     """
     manifest = Manifest(folder).read()
-    if "id" in manifest and card.layer is None:
+    if "id" in manifest and not of_labels:
         manifest = {"data_seed": 0, **manifest}
     wanted = {"id": card.id, "version": card.version, "data_seed": card.data_seed}
     wanted |= {key: value for key, value in (expected or {}).items() if key == "fingerprint"}
@@ -90,7 +94,8 @@ def require_data_of(card: Card, folder: Path, expected: Mapping[str, Any] | None
 
 
 def about_graphs(card: Card) -> dict[str, Any]:
-    """Return the description of graphs for their manifest."""
+    """Return the description of a dataset's graphs for their manifest."""
+    card = card.graphs
     generator = find_generator(card.generator)
     return {
         "id": card.id,
@@ -98,19 +103,19 @@ def about_graphs(card: Card) -> dict[str, Any]:
         "fingerprint": generator.fingerprint(card),
         **({"data_seed": card.data_seed} if card.data_seed else {}),
         "generator": {"name": generator.name, "version": generator.version},
-        "card": card.model_dump(mode="json", exclude={"measured"}),
+        "card": card.model_dump(mode="json", exclude=_NOT_IN_MANIFESTS),
         "libraries": library_versions(),
     }
 
 
-def about_labels(card: Card) -> dict[str, Any]:
-    """Return the description of one labeller's labels for their manifest."""
-    labeller = labeller_of(card)
+def about_labels(card: Card, name: str) -> dict[str, Any]:
+    """Return the description of the labels of a labeller, given by its name, for their manifest."""
+    labeller = find_labeller(name)
     spec = card.labels[labeller.name]
     return {
         "id": card.id,
         "version": card.version,
-        "fingerprint": card.label_fingerprint(labeller.version),
+        "fingerprint": card.label_fingerprint(name, labeller.version),
         **({"data_seed": card.data_seed} if card.data_seed else {}),
         "labeller": {"name": labeller.name, "version": labeller.version},
         "labels": spec.model_dump(mode="json"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Kind, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import GenerationError, GraphBenchError, StoreError
 from graphbench.core.files import atomic_path
 from graphbench.core.foreign import causes, described
@@ -43,6 +44,11 @@ class SplitTask:
     split: str
 
     probe: ClassVar[int] = 8  # samples drawn to compile and to estimate the size
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the samples that are stored."""
+        return self.card.graph_schema
 
     @property
     def maker(self) -> Generator:
@@ -77,12 +83,12 @@ class SplitTask:
                 f"the generator {generator.name} returned {type(samples).__name__}, not "
                 f"graphbench.data.arrays.samples.Samples; {fault_of(generator)}"
             )
-        problem = graph_problem(self.card, samples, indices)
+        problem = graph_problem(self.schema, samples, indices)
         if problem:
             raise GenerationError(
                 f"the generator {generator.name} returned wrong graphs: {problem}; {fault_of(generator)}"
             )
-        return compact(self.card, samples, generator)
+        return compact(self.schema, samples, generator)
 
 
 def interrupted(error: BaseException | None) -> bool:
@@ -94,8 +100,8 @@ class MakerTask(Protocol):
     """The description of a job that is sent to workers: samples of a split, or their labels."""
 
     @property
-    def card(self) -> Card:
-        """The card of what is stored."""
+    def schema(self) -> Schema:
+        """The schema of the samples that are stored."""
 
     @property
     def maker(self) -> Generator | Labeller:
@@ -128,7 +134,7 @@ def build_shard(
     maker = task.maker
     hashes = np.zeros((len(samples), 2), np.uint64)
     if maker.unique:
-        hashes = sample_hashes(samples, task.card, maker.unique_inputs)
+        hashes = sample_hashes(samples, task.schema, maker.unique_inputs)
     values = {f"{_VALUE}{name}": value for name, value in stored_arrays(samples.values).items()}
     hints = {} if samples.hints is None else samples.hints.arrays()
     arrays |= {**values, **hints, _HASHES: hashes}
@@ -152,11 +158,11 @@ def _content(arrays: Mapping[str, NDArray[Any]]) -> np.bytes_:
     return np.bytes_(samples_hash(arrays))
 
 
-def read_shard(card: Card, path: Path) -> Samples:
+def read_shard(schema: Schema, path: Path) -> Samples:
     """Return the samples of a shard file, memory-mapped: the file stays open while they are referenced."""
     arrays = map_arrays(path)
     own = {name.removeprefix(_VALUE): array for name, array in arrays.items() if name.startswith(_VALUE)}
-    values = {f.name: stored_value(f, own) for f in card.stored_features}
+    values = {f.name: stored_value(f, own) for f in schema.stored_features}
     hints = stored_trajectories(arrays)
     return Samples(arrays["num_nodes"], arrays["num_edges"], arrays["edges"], values, hints)
 
@@ -172,39 +178,48 @@ def shard_facts(path: Path) -> dict[str, Any]:
     return {} if found is None else dict(json.loads(bytes(found)))
 
 
-def arrays_of_split(card: Card, path: Path) -> dict[str, NDArray[Any]]:
+def arrays_of_split(schema: Schema, path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a finished split file, memory-mapped.
 
     Raises:
         StoreError: If the file cannot be read, or an array of the card's is missing.
     """
     arrays = map_arrays(path)
-    hints = [f"{PREFIX}step_ptr"] if card.hints else []
-    values = [name for f in card.stored_features for name in stored_names_of(f)]
+    hints = [f"{PREFIX}step_ptr"] if schema.hints else []
+    values = [name for f in schema.stored_features for name in stored_names_of(f)]
     missing = [name for name in ("node_ptr", "edge_ptr", "edges", *values, *hints) if name not in arrays]
     if missing:
         raise StoreError(f"{path} lacks the arrays {', '.join(missing)}; delete it and it will be rebuilt")
     return arrays
 
 
-def stored_samples(card: Card, path: Path) -> Samples:
+def stored_samples(schema: Schema, path: Path) -> Samples:
     """Return all samples of a finished split file, memory-mapped."""
-    arrays = arrays_of_split(card, path)
+    arrays = arrays_of_split(schema, path)
     nodes, edges = np.diff(arrays["node_ptr"]).astype(np.int64), np.diff(arrays["edge_ptr"]).astype(np.int64)
-    values = {f.name: stored_value(f, arrays) for f in card.stored_features}
+    values = {f.name: stored_value(f, arrays) for f in schema.stored_features}
     return Samples(nodes, edges, arrays["edges"], values, stored_trajectories(arrays))
 
 
-def join_shards(card: Card, split: str, paths: Sequence[Path], target: Path) -> dict[str, int]:
+def join_shards(schema: Schema, attributes: Mapping[str, Any], paths: Sequence[Path], target: Path) -> dict[str, int]:
     """Write the samples of shard files, in order, to the file of a split; return its sizes.
 
     Shards are opened one after the other, as there may be more of them than a process may open files.
     """
-    return write_split(card, split, lambda: (read_shard(card, path) for path in paths), target)
+    return write_split(schema, attributes, lambda: (read_shard(schema, path) for path in paths), target)
 
 
-def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]], target: Path) -> dict[str, int]:
-    """Write samples, shard after shard, to the file of a split; return its sizes."""
+def write_split(
+    schema: Schema, attributes: Mapping[str, Any], shards: Callable[[], Iterable[Samples]], target: Path
+) -> dict[str, int]:
+    """Write samples, shard after shard, to the file of a split; return its sizes.
+
+    Args:
+        schema: The schema of the samples.
+        attributes: Attributes of the file, in addition to the number of samples: id, version and split.
+        shards: Returns the shards; it is called twice.
+        target: The file.
+    """
     rows = dict.fromkeys((Location.NODE, Location.EDGE, Location.GRAPH), 0)
     sizes: Counter[str] = Counter()  # of texts, in bytes
     kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}  # array -> shape of a row, dtype
@@ -230,9 +245,9 @@ def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]],
     specs = {
         "node_ptr": ArraySpec((count + 1,), pointer_dtype(rows[Location.NODE])),
         "edge_ptr": ArraySpec((count + 1,), pointer_dtype(rows[Location.EDGE])),
-        "edges": ArraySpec((0 if card.complete else rows[Location.EDGE], 2), kinds["edges"][1]),
+        "edges": ArraySpec((rows[Location.EDGE] if schema.lists_edges else 0, 2), kinds["edges"][1]),
     }
-    for feature in card.stored_features:
+    for feature in schema.stored_features:
         name, length = feature.name, rows[feature.location]
         if feature.kind is Kind.TEXT:
             specs[name] = ArraySpec((sizes[name],), np.dtype(np.uint8))
@@ -241,26 +256,25 @@ def write_split(card: Card, split: str, shards: Callable[[], Iterable[Samples]],
             specs[name] = ArraySpec((length, *kinds[name][0]), kinds[name][1])
     hints = _join_hints(parts)
     specs |= {name: ArraySpec(array.shape, array.dtype) for name, array in hints.items()}
-    attributes = {"id": card.id, "version": card.version, "split": split, "count": count}
-    with atomic_path(target) as aside, ArrayFile(aside, specs, attributes) as file:
-        _copy(card, file, shards())
+    with atomic_path(target) as aside, ArrayFile(aside, specs, {**attributes, "count": count}) as file:
+        _copy(schema, file, shards())
         for name, array in hints.items():
             file.write(name, 0, array)
     return {"count": count, "nodes": rows[Location.NODE], "edges": rows[Location.EDGE]}
 
 
-def _copy(card: Card, file: ArrayFile, shards: Iterable[Samples]) -> None:
+def _copy(schema: Schema, file: ArrayFile, shards: Iterable[Samples]) -> None:
     graph = node = edge = 0
-    written = {f.name: 0 for f in card.stored_features if f.kind is Kind.TEXT}  # bytes
+    written = {f.name: 0 for f in schema.stored_features if f.kind is Kind.TEXT}  # bytes
     for name in ("node_ptr", "edge_ptr", *(f"{name}{POINTER}" for name in written)):
         file.write(name, 0, np.zeros(1, np.int64))
     for shard in shards:
         file.write("node_ptr", graph + 1, node + shard.node_ptr[1:])
         file.write("edge_ptr", graph + 1, edge + shard.edge_ptr[1:])
-        if not card.complete:
+        if schema.lists_edges:
             file.write("edges", edge, shard.edges)
         start = {Location.NODE: node, Location.EDGE: edge, Location.GRAPH: graph}
-        for feature in card.stored_features:
+        for feature in schema.stored_features:
             first, value = start[feature.location], shard.values[feature.name]
             if isinstance(value, Texts):
                 file.write(feature.name, written[feature.name], value.content)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphbench.catalog.cards import Card
 from graphbench.catalog.features import Feature, Kind, Location
+from graphbench.catalog.schema import Schema
 from graphbench.core.errors import StoreError
 from graphbench.data.arrays.hashing import samples_hash
 from graphbench.data.arrays.texts import stored_names_of
@@ -34,17 +35,17 @@ def find_labels(card: Card, split: str, path: Path, limit: int | None) -> tuple[
     Raises:
         StoreError: If labels are missing.
     """
-    require_data_of(card.graphs, path.parent)
+    require_data_of(card, path.parent)
     if not card.labellers:
         return ()
-    count = _count(arrays_of_split(card.graphs, path), limit)
-    return tuple(_find_labels(layer, split, path, count) for layer in card.layers)
+    count = _count(arrays_of_split(card.graph_schema, path), limit)
+    return tuple(_find_labels(card, labeller, split, path, count) for labeller in card.labellers)
 
 
-def _find_labels(card: Card, split: str, path: Path, count: int) -> Path:
-    folder = label_folder(card, path.parent)
-    require_data_of(card, folder)
-    name = find_file(card, split, count, folder)
+def _find_labels(card: Card, labeller: str, split: str, path: Path, count: int) -> Path:
+    folder = label_folder(card, labeller, path.parent)
+    require_data_of(card, folder, of_labels=True)
+    name = find_file(split, count, folder)
     if name is None:
         raise StoreError(
             f"{folder} lacks the labels of the first {count:,} graphs of {split}; "
@@ -59,17 +60,18 @@ def split_arrays(card: Card, path: Path, label_paths: Sequence[Path], limit: int
     Raises:
         StoreError: If an array is missing, or the labels belong to other graphs.
     """
-    arrays = arrays_of_split(card.graphs, path)
+    arrays = arrays_of_split(card.graph_schema, path)
     count = _count(arrays, limit)
     found = dict(arrays)
-    for layer, label_path in zip(card.layers, label_paths, strict=True):
-        labels = arrays_of_split(layer.only_labels, label_path)
-        shared = ("node_ptr", "edge_ptr") if has_edge_labels(layer) else ("node_ptr",)
+    for labeller, label_path in zip(card.labellers, label_paths, strict=True):
+        schema = card.label_schemas[labeller]
+        labels = arrays_of_split(schema, label_path)
+        shared = ("node_ptr", "edge_ptr") if has_edge_labels(schema) else ("node_ptr",)
         if not all(np.array_equal(labels[name][: count + 1], arrays[name][: count + 1]) for name in shared):
             raise StoreError(
                 f"{label_path} has the labels of other graphs than {path}; delete it and it will be rebuilt"
             )
-        for feature in layer.label_features:
+        for feature in schema.features:
             for name in stored_names_of(feature):
                 found[name] = labels[name][_rows_of(feature, name, count)]
     return count, found
@@ -84,10 +86,12 @@ def hash_of_first(card: Card, path: Path, label_paths: Sequence[Path], count: in
         ChecksumMismatch: If a file was changed or damaged since it was built.
         StoreError: If a file is not recorded in its manifest, or the manifest describes other data.
     """
-    found = _hash_of_first(card.graphs, path, count)
-    for layer, label_path in zip(card.layers, label_paths, strict=True):
-        found = labelled_hash(found, _hash_of_first(layer.only_labels, label_path, count))
-    return found
+    require_data_of(card, path.parent)
+    content = _hash_of_first(card.graph_schema, path, count)
+    for labeller, label_path in zip(card.labellers, label_paths, strict=True):
+        require_data_of(card, label_path.parent, of_labels=True)
+        content = labelled_hash(content, _hash_of_first(card.label_schemas[labeller], label_path, count))
+    return content
 
 
 def check_files(paths: Iterable[Path]) -> None:
@@ -133,12 +137,11 @@ def _count(arrays: Arrays, limit: int | None) -> int:
     return count if limit is None else min(limit, count)
 
 
-def _hash_of_first(card: Card, path: Path, count: int) -> str:
-    require_data_of(card, path.parent)
+def _hash_of_first(schema: Schema, path: Path, count: int) -> str:
     arrays = map_arrays(path)
     if count < _count(arrays, None):
         Manifest(path.parent).check(path.name)
-        return first_graphs_hash(card, arrays, count)
+        return first_graphs_hash(schema, arrays, count)
     return str(Manifest(path.parent).check(path.name, content=_stored_hash)["content"])
 
 

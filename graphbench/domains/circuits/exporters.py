@@ -19,7 +19,7 @@ _LABELS = ("ratio", "efficiency", "settling")
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path, settings: Settings) -> list[Path]:
     """Write every split to a sub-folder of its name, a netlist per circuit, with a table of labels beside them."""
-    if "kind" not in {f.name for f in card.stored.features}:
+    if "kind" not in {f.name for f in card.graph_features}:
         raise ArgumentError(f"{card.address} holds no circuits, so there is nothing to write")
     for split, samples in splits.items():
         place = folder / split

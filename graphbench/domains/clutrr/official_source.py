@@ -108,11 +108,11 @@ def official_card(card: Card, folder: Path) -> Card:
 
     trained = {"train": spec(["train"], False), "val": spec(["train"], True)}
     relation = Feature("relation", Stage.INPUT, Location.EDGE, Kind.CATEGORICAL, NUM_WORDS + 1)
-    return with_official_metadata(card).model_copy(
+    features = tuple(relation if f.name == relation.name else f for f in card.features)
+    return with_official_metadata(card.with_features(features)).model_copy(
         update={
             "generator": NAME,
             "overlapping": True,
-            "features": tuple(relation if f.name == relation.name else f for f in card.features),
             "splits": {**trained, "test": spec(held["test"])},
             "ood": {split: spec(names) for split, names in held.items() if split != "test"},
         }

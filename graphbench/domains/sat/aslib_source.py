@@ -105,13 +105,13 @@ def _card(card: Card, folder: Path) -> Card:
         f"({', '.join(scenario.algorithms)}), {len(scenario.used_features)} features, cutoff {scenario.cutoff:g} s; "
         f"splits: {shown}."
     )
-    return _describe(card).model_copy(
+    described = _describe(card).with_features(scenario_features(scenario, formulas is not None))
+    return described.model_copy(
         update={
             "generator": _NAME,
             "title": f"ASlib scenario {scenario.name}",
             "description": about,
             "protocol": f"aslib:{scenario.name}",
-            "features": scenario_features(scenario, formulas is not None),
             "channels": channels,
             "classes": {},
             "task": TaskSpec(type="select", options=overhead),

@@ -85,14 +85,13 @@ def scenario_of(card: Card, splits: Mapping[str, Samples]) -> Scenario:
 
 
 def _require_formulas(card: Card) -> None:
-    if IS_CLAUSE not in {f.name for f in card.stored.features}:
+    if IS_CLAUSE not in {f.name for f in card.graph_features}:
         raise ArgumentError(f"{card.address} holds no formulas, so there is nothing to write")
 
 
 def _cutoff(card: Card, solvers: Sequence[str], splits: Sequence[str]) -> float:
-    layers = {layer.layer: layer for layer in card.layers}
     found = {
-        float(find_labeller(name).parse(layers[name], split).cutoff)
+        float(find_labeller(name).parse(card, split).cutoff)
         for name in (f"sat.{solver}" for solver in solvers)
         for split in splits
     }

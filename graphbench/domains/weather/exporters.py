@@ -18,7 +18,7 @@ from graphbench.domains.weather.zarr_files import write_store
 
 def _write(card: Card, splits: Mapping[str, Samples], folder: Path) -> list[Path]:
     """Write ``<split>.zarr`` for every split."""
-    if card.series is None or "state" not in {f.name for f in card.stored.features}:
+    if card.series is None or "state" not in {f.name for f in card.graph_features}:
         raise ArgumentError(f"{card.address} holds no states of the atmosphere, so there is nothing to write")
     latitudes = int(card.series.parameters["latitudes"])
     folder.mkdir(parents=True, exist_ok=True)

@@ -84,15 +84,14 @@ class CanonicalData:
     def _files(self, card: Card, split: str, count: int) -> list[Path] | None:
         """Return the file of a split's graphs and those of its labels; None where one is missing."""
         folder = dataset_folder(card, self.root)
-        places = [(card.graphs, folder), *((layer, label_folder(layer, folder)) for layer in card.layers)]
-        found: list[Path] = []
-        for own, place in places:
-            name = find_file(own, split, count, place) if place.is_dir() else None
+        files: list[Path] = []
+        for place in (folder, *(label_folder(card, labeller, folder) for labeller in card.labellers)):
+            name = find_file(split, count, place) if place.is_dir() else None
             if name is None:
                 return None
-            require_data_of(own, place)
-            found.append(place / name)
-        return found
+            require_data_of(card, place, of_labels=place != folder)
+            files.append(place / name)
+        return files
 
     def _known_hash(self, card: Card, split: str, count: int) -> tuple[str, str] | None:
         """Return the hash that the records of the package have of the same data, if they agree on one."""

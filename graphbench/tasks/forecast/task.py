@@ -116,7 +116,7 @@ class ForecastTask(Task):
         except ArgumentError as error:
             raise CardError(f"{where}: channels.{self.output}: {error}") from error
         for key, name, known in (
-            ("time", self.options.time, card.stored.stored_features),
+            ("time", self.options.time, card.graph_features),
             ("grid", self.options.grid, card.features),
             ("clock", self.options.clock, card.features),
         ):

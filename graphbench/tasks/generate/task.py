@@ -99,7 +99,7 @@ class GenerateTask(Task):
 
         if not self.card.labellers:
             return samples
-        return samples.take(self.card, np.flatnonzero(~is_unlabelled(self.card, samples.values)))
+        return samples.take(self.card.stored_schema, np.flatnonzero(~is_unlabelled(self.card, samples.values)))
 
     def _scores_of(self, samples: Samples, answers: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         fields = self._fields_of(samples)

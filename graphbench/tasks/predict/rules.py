@@ -41,7 +41,7 @@ def rule_predictions(card: Card, samples: Samples) -> dict[str, Predictions]:
     if not rules:
         return {}
     inputs = {feature.name: samples.values[feature.name] for feature in card.inputs}
-    readable = unpacked(card, replace(samples, values=inputs, hints=None))
+    readable = unpacked(card.stored_schema, replace(samples, values=inputs, hints=None))
     return {name: _predictions(card, name, rule, readable, samples.values) for name, rule in rules.items()}
 
 

@@ -55,8 +55,8 @@ def test_splits_have_the_sizes_of_the_paper_and_shapes():
 @needs_abc
 def test_labels_are_the_reference_circuits():
     drawn = graphs(7)
-    (layer,) = card().layers
-    labels = label_samples(layer, "train", np.arange(7), drawn)
+    (labeller,) = card().labellers
+    labels = label_samples(card(), labeller, "train", np.arange(7), drawn)
     assert not labels.values["reference_failed"].any() and "failed" not in labels.facts
     tables = [from_text(text) for text in drawn.values["table"].strings()]
     circuits = [decoded(text) for text in labels.values["reference"].strings()]
@@ -65,7 +65,7 @@ def test_labels_are_the_reference_circuits():
     assert labels.values["reference_ands"].tolist() == [aig.num_ands for aig in circuits]
     assert labels.values["reference_depth"].tolist() == [aig.depth for aig in circuits]
     chosen = np.array([5, 2])
-    some = label_samples(layer, "train", chosen, drawn, chosen)
+    some = label_samples(card(), labeller, "train", chosen, drawn, chosen)
     assert some.values["reference"].strings() == [labels.values["reference"].strings()[i] for i in chosen]
 
 
@@ -96,8 +96,8 @@ def test_a_table_without_a_circuit_does_not_cost_others_theirs(monkeypatch):
         ]
 
     monkeypatch.setattr(synthesis, "run_together", fail_on_second)
-    (layer,) = card().layers
-    labels = label_samples(layer, "n5", np.arange(4), graphs(4, "n5"))
+    (labeller,) = card().labellers
+    labels = label_samples(card(), labeller, "n5", np.arange(4), graphs(4, "n5"))
     assert labels.values["reference_failed"].tolist() == [0, 1, 0, 0]
     assert labels.facts["failed"] == {"1": "RuntimeError: ABC crashed"}
     assert labels.values["reference"].strings()[1] == "" and labels.values["reference_ands"].tolist()[1] == -1
@@ -105,9 +105,9 @@ def test_a_table_without_a_circuit_does_not_cost_others_theirs(monkeypatch):
 
 def test_another_abc_is_refused(monkeypatch):
     monkeypatch.setattr(synthesis, "_find_abc", lambda named: synthesis.Abc("/bin/abc", "abc 0123456789ab"))
-    (layer,) = card().layers
+    (labeller,) = card().labellers
     with pytest.raises(SolverError, match=r"pyosys 0.70, but abc 0123456789ab.*pyosys==0.70.*tool: abc 0123456789ab"):
-        label_samples(layer, "n5", np.arange(2), graphs(2, "n5"))
+        label_samples(card(), labeller, "n5", np.arange(2), graphs(2, "n5"))
 
 
 def test_the_check_of_labels():

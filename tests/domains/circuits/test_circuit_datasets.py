@@ -82,7 +82,7 @@ def test_checks_pass_and_find_what_is_wrong(drawn):
     assert len(generator.hold_outs(other, samples)["topologies"][1]) == 40
     converting = np.flatnonzero(np.abs(samples.values["ratio"]) > 0.1)
     for i in converting[:5]:
-        one = samples.part(card, i, i + 1)
+        one = samples.part(card.stored_schema, i, i + 1)
         values = {name: one.values[name][0] for name in LABELS}
         assert labeller.check(one, values) == []
         assert "the ratio is" in labeller.check(one, {**values, "ratio": values["ratio"] * 1.01})[0]

@@ -293,7 +293,7 @@ def test_stiff_circuits_pass_the_check_by_extrapolation():
     samples = find_generator(card.generator).draw(card, "load", index, 0 * index)
     for i in range(len(index)):
         circuit, operation = circuit_of(samples, i), operation_of(samples, i)
-        graph = samples.part(card.graphs, i, i + 1)
+        graph = samples.part(card.graph_schema, i, i + 1)
         label = labeller.label(SteadyEffort(), 0, graph)
         seconds = 5 * label["settling"]
         one = simulated_state(circuit, operation, seconds)

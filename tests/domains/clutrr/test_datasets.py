@@ -87,7 +87,10 @@ def test_lengths_come_in_turn_and_a_sample_depends_on_its_index_alone():
     again = draw_samples(card, "train", np.array([7, 2]))
     stories = samples.values["story"].strings()
     assert again.values["story"].strings() == [stories[7], stories[2]]
-    assert again.edges.tolist() == [*samples.part(card, 7, 8).edges.tolist(), *samples.part(card, 2, 3).edges.tolist()]
+    assert again.edges.tolist() == [
+        *samples.part(card.stored_schema, 7, 8).edges.tolist(),
+        *samples.part(card.stored_schema, 2, 3).edges.tolist(),
+    ]
     assert len(set(samples.values["name"].strings())) > 20
 
 

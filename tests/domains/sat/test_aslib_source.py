@@ -51,7 +51,7 @@ OUTPUTS = ("alpha_1_0_par10", "algorithm_1_par10", "algorithm_2_2gamma_par10")
 
 def stored(folder, root, split, **options):
     card = graphbench.Loader("sat/aslib", source="aslib", folder=folder, root=root, **options)._cards["sat/aslib"]
-    return card, stored_samples(card, ensure_split(card, split, root, workers=1, progress=False))
+    return card, stored_samples(card.graph_schema, ensure_split(card, split, root, workers=1, progress=False))
 
 
 def test_the_samples_are_the_instances_of_the_files(tmp_path):

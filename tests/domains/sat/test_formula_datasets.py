@@ -249,6 +249,6 @@ def test_a_view_without_labels(tmp_path):
     options = {"root": tmp_path, "limit": 2, "workers": 1, "progress": False, "unlabelled": "val"}
     stored = graphbench.Loader("sat/small:kissat", **options).load("val").val
     (batch,) = graphbench.Loader("sat/small:kissat@vg", **options).load("val").val.batches(2)
-    found = [graph(formula_of(stored_samples(stored.card, stored.path), i), "vg") for i in range(2)]
+    found = [graph(formula_of(stored_samples(stored.card.graph_schema, stored.path), i), "vg") for i in range(2)]
     assert batch.edge_index.shape[1] == 2 * sum(len(own.edges) for own in found)
     assert "shared" in batch and "kissat_status" not in batch

@@ -55,7 +55,7 @@ def test_sub_folders_are_splits(splits_folder, tmp_path):
     assert card.protocol == "files" and "family" not in {f.name for f in card.features}
     from graphbench.data.build.generation import ensure_split
 
-    stored = stored_samples(card, ensure_split(card, "train", tmp_path / "root", workers=1))
+    stored = stored_samples(card.graph_schema, ensure_split(card, "train", tmp_path / "root", workers=1))
     assert stored.values["name"].strings() == ["a.cnf.gz", "b.cnf", "c.cnf.xz", "d.cnf.bz2"]
     for i, name in enumerate(stored.values["name"].strings()):
         expected = read_dimacs(splits_folder / "train" / name).canonical().without_unused_variables()

@@ -10,15 +10,15 @@ from graphbench import card
 from graphbench.core.errors import StoreError
 from graphbench.data.build.label_export import import_tables
 from graphbench.data.build.label_tables import LabelTable, read_tables, table_head, write_tables
-from graphbench.data.store.labels import labeller_of
+from graphbench.data.components.domain import find_labeller
 
 KEY = "0123456789abcdef" * 2
 CUTOFF = 2_000_000_000
 
 
 def kissat_table(rows: dict[str, tuple[int, ...]]) -> LabelTable:
-    layer = card("sat/small:kissat").layers[0]
-    labeller = labeller_of(layer)
+    layer = card("sat/small:kissat")
+    labeller = find_labeller(layer.labellers[0])
     return LabelTable(table_head(labeller, labeller.parse(layer, "train")), rows)
 
 

@@ -85,7 +85,7 @@ def test_the_recorded_states_are_those_of_the_card(recorded):
     drawn = draw_samples(card.graphs, "train", np.arange(2))
     from graphbench.data.arrays.quantisation import unpacked
 
-    cube = np.moveaxis(unpacked(card, drawn).values["state"].reshape(2, 64, 32, 83), -1, 1)
+    cube = np.moveaxis(unpacked(card.graph_schema, drawn).values["state"].reshape(2, 64, 32, 83), -1, 1)
     coarse = regrid(cube, (grid_longitudes(64), grid_latitudes(32)), (grid_longitudes(32), grid_latitudes(16)))
     expected = np.moveaxis(coarse.reshape(2, 83, -1), 1, 2)
     scale = np.array(card.packed["state"].scale)

@@ -1,0 +1,53 @@
+"""The schema of stored arrays: the features that they hold, and what a row of their edges is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from graphbench.catalog.features import Feature, Stage, select
+from graphbench.catalog.series import PackSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What the arrays of one stored file, or of one sample, hold.
+
+    Attributes:
+        features: The features, in the order of the card.
+        directed: Whether a stored edge is an arc; otherwise it stands for both directions.
+        edges: ``listed`` where the file lists the edges of every graph; ``complete`` where every pair of nodes is an
+            edge, loops included; ``none`` for files of labels, whose edges are the edges of the labelled graphs.
+        packed: Feature -> how its values are stored in 16 bits.
+    """
+
+    features: tuple[Feature, ...]
+    directed: bool = False
+    edges: Literal["listed", "complete", "none"] = "listed"
+    packed: Mapping[str, PackSpec] = field(default_factory=dict)
+
+    @property
+    def lists_edges(self) -> bool:
+        """Whether the arrays list the edges of every graph."""
+        return self.edges == "listed"
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair of nodes is an edge."""
+        return self.edges == "complete"
+
+    @property
+    def stored_features(self) -> tuple[Feature, ...]:
+        """Features with one value per node, edge or graph: all features except the hints."""
+        return tuple(f for f in self.features if f.stage is not Stage.HINT)
+
+    @property
+    def inputs(self) -> tuple[Feature, ...]:
+        """Features that models read."""
+        return select(self.features, Stage.INPUT)
+
+    @property
+    def hints(self) -> tuple[Feature, ...]:
+        """Intermediate states of an algorithm: one value per step."""
+        return select(self.features, Stage.HINT)
