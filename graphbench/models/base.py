@@ -130,7 +130,7 @@ def graphs_at_once(dataset: GraphDataset, *, tokens: str | None = None) -> int:
     nodes, edges = np.diff(flat.node_ptr), np.diff(flat.edge_ptr)
     if chosen is not None:
         nodes, edges = nodes[chosen], edges[chosen]
-    columns = edges if flat.directed else 2 * edges
+    columns = edges if flat.schema.directed else 2 * edges
     size = min(MOST_GRAPHS, _ITEMS // max(int((nodes + columns).max()), 1))
     if tokens is not None:
         counts = nodes + edges if tokens == "edges" else nodes + 1

@@ -182,7 +182,7 @@ def test_all_samples_have_rows_of_one_shape(card: Card, use_generator: Callable[
 
 
 def with_features(card: Card, features: dict[str, list[str]]) -> Card:
-    return card.model_copy(update={"features": (*card.features, *parse_features(features))})
+    return card.with_features((*card.features, *parse_features(features)))
 
 
 def test_trajectories_take_inputs_with_a_width(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
