@@ -172,13 +172,8 @@ def regridding(fields: int, repeats: int) -> dict[str, float]:
     """Return CPU seconds in which fields are regridded from 96 x 48 to 64 x 32, by us and with a sparse matrix."""
     from scipy.sparse import kron
 
-    from graphbench.domains.weather.grids import (
-        grid_latitudes,
-        grid_longitudes,
-        latitude_overlap,
-        longitude_overlap,
-        regrid,
-    )
+    from graphbench.core.latitudes import grid_latitudes
+    from graphbench.domains.weather.grids import grid_longitudes, latitude_overlap, longitude_overlap, regrid
 
     source, target = (grid_longitudes(96), grid_latitudes(48)), (grid_longitudes(64), grid_latitudes(32))
     values = np.random.default_rng(0).standard_normal((fields, 96, 48))

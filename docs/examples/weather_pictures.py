@@ -27,6 +27,7 @@ from graphbench.data.arrays.quantisation import unpack
 from graphbench.data.batches.series import pairs_of_runs
 from graphbench.domains.weather import CHANNELS, grid_latitudes, grid_longitudes, latitude_weights, mesh, regrid
 from graphbench.domains.weather.checks import describe_states
+from graphbench.domains.weather.times import months
 from graphbench.loader import Loader
 from graphbench.tasks.forecast.climatology import Climatology, climatology_of
 from graphbench.tasks.forecast.linear_baseline import LinearForecast, fit_linear_forecast
@@ -121,7 +122,7 @@ def climate(states: States) -> dict[str, Any]:
 def skill(train: States, test: States) -> dict[str, Any]:
     """Return the root mean squared errors, weighted by area, of trivial forecasts for one step to ten days."""
     columns = [CHANNELS.index(name) for name in SKILL]
-    usual = climatology_of(train.parts(columns), diurnal=False)
+    usual = climatology_of(train.parts(columns), diurnal=False, months=months)
     weights = latitude_weights(grid_latitudes(32), kind="area")
     found: dict[str, Any] = {"hours": [6 * lead for lead in LEADS], "channels": list(SKILL)}
     for lead in LEADS:
@@ -302,7 +303,7 @@ def draw_forecast(train: States, test: States, predictions: Path | None) -> None
     time = int(starts[number])
     before, truth = test.at([time]), test.at([time + 2])[0]
     if predictions is None:
-        usual = climatology_of(train.parts(), diurnal=False)
+        usual = climatology_of(train.parts(), diurnal=False, months=months)
         linear: LinearForecast = fit_linear_forecast(_anomalies(train, usual, 2, None), 32)
         later = usual.at(test.hours[[time]] + 12) + linear.later(before - usual.at(test.hours[[time]]))
         forecast, by = later[0], "linear regression"

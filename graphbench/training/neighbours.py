@@ -18,8 +18,8 @@ from graphbench.catalog.schema import Schema
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError, ConfigError
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, seed
 from graphbench.data.batches.batching import FlatGraphs, make_batch
-from graphbench.domains.rng import below, seed
 from graphbench.training.settings import NeighbourSettings
 
 if TYPE_CHECKING:

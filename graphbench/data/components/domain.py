@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphbench.catalog.cards import Card
     from graphbench.data.components.environments import Builder, Spelling
     from graphbench.data.components.exporters import Exporter
+    from graphbench.data.components.field_conventions import FieldConvention
     from graphbench.data.components.file_sources import FileSource
     from graphbench.data.components.generators import Generator, Labeller
     from graphbench.data.components.problems import Problem
@@ -47,6 +48,7 @@ Kind = Literal[
     "structure",
     "view",
     "exporter",
+    "convention",
 ]
 
 
@@ -67,6 +69,7 @@ class Domain:
         structures: Graphs that all samples of a dataset share.
         views: Other graphs that are derived from the stored ones.
         exporters: Formats of other tools that its datasets can be written in.
+        conventions: Conventions of the fields that forecast tasks predict.
         words: Parameter of generators -> what figures call it, where its name alone would not say.
     """
 
@@ -82,6 +85,7 @@ class Domain:
     structures: Listing[Structure] = field(default_factory=dict)
     views: Listing[View] = field(default_factory=dict)
     exporters: Listing[Exporter] = field(default_factory=dict)
+    conventions: Listing[FieldConvention] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
 
     def parts(self, kind: Kind) -> Mapping[str, Any]:
@@ -302,3 +306,23 @@ def find_problem(name: str) -> Problem:
     if fitting:
         raise CardError(f"the problem {name!r} exists in several domains; write {' or '.join(fitting)}")
     raise CardError(f"there is no problem {name!r}{closest(name, known)} (there are {', '.join(known)})")
+
+
+def find_convention(name: str) -> FieldConvention:
+    """Return the conventions of forecast fields by the name that a card gives, ``<domain>.<name>``.
+
+    A domain alone stands for its only conventions.
+
+    Raises:
+        CardError: If the domain or the conventions do not exist, or a domain alone has none or several.
+    """
+    if "." not in name:
+        conventions: Mapping[str, FieldConvention] = find_domain(name).parts("convention")
+        if len(conventions) != 1:
+            raise CardError(
+                f"the domain {name} has {len(conventions)} conventions of fields "
+                f"({', '.join(conventions) or 'none'}); name one as convention: {name}.<name>"
+            )
+        return next(iter(conventions.values()))
+    convention: FieldConvention = find_part("convention", name)
+    return convention

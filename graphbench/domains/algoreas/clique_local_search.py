@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below
 from graphbench.domains.algoreas.bits import ONE, ZERO, contains, count, discard, insert, lowest_bit, popcount
-from graphbench.domains.rng import below
 
 
 @inner

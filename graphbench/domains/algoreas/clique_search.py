@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, highest_bit, insert, lowest_bit, popcount
 from graphbench.domains.algoreas.clique_bound import Scratch, must_branch
-from graphbench.domains.rng import below
 
 
 @kernel

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, seed
 from graphbench.domains.algoreas.adjacency import neighbour_lists
-from graphbench.domains.rng import below, seed
 
 CAPACITY_STEP = 2.0**-22
 _CAPACITY_BOUND = 3 * 2**22

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import seed
 from graphbench.domains.algoreas.bits import (
     ONE,
     ZERO,
@@ -28,7 +29,6 @@ from graphbench.domains.algoreas.clique_bound import Scratch, make_scratch
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
 from graphbench.domains.algoreas.clique_search import estimate_nodes, find_clique, search_order
 from graphbench.domains.algoreas.clique_words import first_maximum_clique
-from graphbench.domains.rng import seed
 
 DEFAULT_NODE_LIMIT = 2_000_000
 """Search nodes per graph: proves random graphs of density 0.9 up to 192 nodes and of density 0.75 up to 256."""

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import seed
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.blossom_forest import (
     END_EVENT,
@@ -44,7 +45,6 @@ from graphbench.domains.algoreas.blossom_forest import (
 )
 from graphbench.domains.algoreas.blossom_tree import expand, grow, put_label, scan_outer, shrink, tight_time
 from graphbench.domains.algoreas.weights import distinct_integers, grid_step
-from graphbench.domains.rng import seed
 
 WEIGHT_SCALE = 5.0
 """Weights are uniform in (0, WEIGHT_SCALE)."""

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, uniform
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit, popcount
-from graphbench.domains.rng import below, uniform
 
 ER, NWS, BA, DBA, PC, SBM = range(6)  # positions in graph_models.MODELS
 _ROUNDING = 1e-9  # so that a block of 0.29 * 100 nodes has 29

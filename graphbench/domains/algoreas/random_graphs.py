@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, seed, shuffle, uniform
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.model_kernels import BA, DBA, PC, draw_model, link, linked
-from graphbench.domains.rng import below, seed, shuffle, uniform
 
 
 @kernel

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, seed
 from graphbench.domains.algoreas.adjacency import neighbour_lists
 from graphbench.domains.algoreas.weights import distinct_weights
-from graphbench.domains.rng import below, seed
 
 NUM_TERMINALS = 3
 WEIGHT_SCALE = 10.0

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import seed, shuffle
 from graphbench.domains.algoreas.bits import ONE, ZERO, bit_of, lowest_bit
 from graphbench.domains.algoreas.weights import distinct_weights
-from graphbench.domains.rng import seed, shuffle
 
 
 @kernel

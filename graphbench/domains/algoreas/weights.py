@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import below
+from graphbench.core.rng import below
 
 _MANTISSA = 2**24
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import CircuitError
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import seed as seeded
 from graphbench.domains.chip_design.aig import Aig
 from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words
 from graphbench.domains.chip_design.construction_choices import (
@@ -45,7 +46,6 @@ from graphbench.domains.chip_design.construction_kernels import (
     finish,
 )
 from graphbench.domains.chip_design.truth_tables import Bits, num_inputs, to_words
-from graphbench.domains.rng import seed as seeded
 
 MOST_INPUTS = 10
 """Most inputs of a function for which circuits are built."""

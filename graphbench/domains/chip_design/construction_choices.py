@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner
+from graphbench.core.rng import uniform
 from graphbench.domains.chip_design.aig_kernels import Ints, Literals, Words
 from graphbench.domains.chip_design.construction_kernels import (
     BLOCK,
@@ -22,7 +23,6 @@ from graphbench.domains.chip_design.construction_kernels import (
     choose,
 )
 from graphbench.domains.chip_design.divisors import NOTHING, covering, find_literal, find_one, literal_word
-from graphbench.domains.rng import uniform
 
 _NONE = np.uint64(0)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below, next_u64, permutation, seed, uniform
 from graphbench.domains.chip_design.aig_kernels import Ints, Words, words_per_output
-from graphbench.domains.rng import below, next_u64, permutation, seed, uniform
 
 FAMILIES = ("adder", "comparator", "multiplexer", "parity", "majority", "squarer", "cascade")
 _ADDER, _COMPARATOR, _MULTIPLEXER, _PARITY, _MAJORITY, _SQUARER, _CASCADE = range(7)

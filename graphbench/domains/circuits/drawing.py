@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below, permutation, seed, uniform
 from graphbench.domains.circuits.topology import VALID, Ints, canonical_form, topology_number, verdict
-from graphbench.domains.rng import below, permutation, seed, uniform
 
 _PORTS = 3
 _SKIPPED = 0.8  # probability that a terminal which is connected already is not connected once more

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from graphbench.core.errors import GenerationError
+from graphbench.core.rng import below, seed
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import CompileJob, Generator
 from graphbench.domains.circuits.checks import check_graphs
@@ -17,7 +18,6 @@ from graphbench.domains.circuits.converters import Elements, Load, Operation
 from graphbench.domains.circuits.drawing import MOST_DRAWS, draw_topologies
 from graphbench.domains.circuits.graphs import circuit_of, circuits_as_samples
 from graphbench.domains.circuits.topology import topology_number
-from graphbench.domains.rng import below, seed
 
 _SHARD_SIZE = 2048
 _OPERATION_STREAM = 1

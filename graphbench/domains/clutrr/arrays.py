@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
 from graphbench.core.ragged import offsets, take_runs
+from graphbench.core.rng import next_u64, seed
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.arrays.texts import Texts
-from graphbench.domains.rng import next_u64, seed
 
 Array = NDArray[Any]
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner
+from graphbench.core.rng import below
 from graphbench.domains.clutrr.relations import NO_WORD, NUM_RELATIONS
-from graphbench.domains.rng import below
 
 Groundings = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 """Scratch: ``int64[most people]`` people and the rule of each, ``int64[121]`` how many people each rule has."""

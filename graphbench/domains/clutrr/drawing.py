@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below, seed, shuffle
 from graphbench.domains.clutrr.chaining import Groundings, chain_backward, draw_question
 from graphbench.domains.clutrr.deduction import Deduction, derive_all, note
 from graphbench.domains.clutrr.families import GENDER, NUM_COLUMNS, Shape, draw_people, relate
 from graphbench.domains.clutrr.noise import PATH, Facts, add_noise
 from graphbench.domains.clutrr.relations import NO_WORD, NUM_RELATIONS, NUM_WORDS
-from graphbench.domains.rng import below, seed, shuffle
 
 MOST_DRAWS = 1 << 17
 DRAWS_PER_RELATION = 64

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.errors import GraphBenchError
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below, seed, uniform
 from graphbench.domains.clutrr.arguments import key_of, place_of, whole_number
 from graphbench.domains.clutrr.relations import (
     CHILD,
@@ -38,7 +39,6 @@ from graphbench.domains.clutrr.relations import (
     UN,
     WORDS,
 )
-from graphbench.domains.rng import below, seed, uniform
 
 MAX_PEOPLE = 256
 SPOUSE, FATHER, MOTHER, GENERATION, GENDER, FIRST_CHILD, NUM_CHILDREN = range(7)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner
+from graphbench.core.rng import below, permutation
 from graphbench.domains.clutrr.chaining import Groundings, pick_middle
-from graphbench.domains.rng import below, permutation
 
 ROLES = ("path", "supporting", "irrelevant", "disconnected")
 NOISES = ("none", *ROLES[1:])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
 from graphbench.core.ragged import offsets
+from graphbench.core.rng import below, permutation, seed
 from graphbench.domains.clutrr.relations import GENDERS, NUM_ENTITIES, NUM_RELATIONS, NUM_WORDS, WORDS
 from graphbench.domains.clutrr.templates import (
     MOST_FACTS,
@@ -26,7 +27,6 @@ from graphbench.domains.clutrr.templates import (
     templates_of,
     tokens_of,
 )
-from graphbench.domains.rng import below, permutation, seed
 
 _Array = NDArray[np.int64]
 _PATH = 0

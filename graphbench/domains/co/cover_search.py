@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
+from graphbench.core.rng import below
 from graphbench.domains.co.neighbours import Neighbours
-from graphbench.domains.rng import below
 
 _MEAN_WEIGHT = 0.5  # per node: the weights are lowered when their mean exceeds this times n
 _KEPT_WEIGHT = 0.3

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import below
+from graphbench.core.rng import below
 
 _LEAST_TENURE = 5
 _TENURE_SHARE = 50

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import seed, uniform
+from graphbench.core.rng import seed, uniform
 
 _HALF_STEP = 2.0**-54  # keeps the argument of a logarithm from 0
 _IDLE_PASSES = 10

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
+from graphbench.core.rng import below, next_u64, permutation, seed, uniform
 from graphbench.domains.algoreas.random_graphs import with_rows
-from graphbench.domains.rng import below, next_u64, permutation, seed, uniform
 
 _ROUNDING = 1e-9  # so that log 8 / log 2 = 3 is not rounded down to 2
 _TWO_32 = 4294967296.0

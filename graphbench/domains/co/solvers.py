@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.rng import seed
 from graphbench.core.validation import StrictModel
-from graphbench.domains.rng import seed
 
 Edges = NDArray[np.int32]
 

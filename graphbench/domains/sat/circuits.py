@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import below, next_u64, seed, shuffle
+from graphbench.core.rng import below, next_u64, seed, shuffle
 from graphbench.domains.sat.drawing import draw_subset, real_between, rounded, whole_between, write_random_clause
 from graphbench.domains.sat.random_clauses import Formula
 

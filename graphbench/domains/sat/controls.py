@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import below, next_u64, seed, uniform
+from graphbench.core.rng import below, next_u64, seed, uniform
 from graphbench.domains.sat.drawing import draw_subset, real_between, rounded, whole_between
 from graphbench.domains.sat.random_clauses import Formula
 

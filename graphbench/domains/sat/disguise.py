@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import next_u64, permutation
+from graphbench.core.rng import next_u64, permutation
 
 
 @kernel

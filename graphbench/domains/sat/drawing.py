@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner
-from graphbench.domains.rng import below, next_u64, uniform
+from graphbench.core.rng import below, next_u64, uniform
 
 
 @inner

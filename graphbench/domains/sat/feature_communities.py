@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import permutation, seed
+from graphbench.core.rng import permutation, seed
 
 _ROUNDS = 8
 _LEVELS = 6

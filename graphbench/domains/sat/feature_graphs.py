@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.rng import permutation, seed
+from graphbench.core.rng import permutation, seed
 from graphbench.domains.sat.feature_communities import communities, modularity
 from graphbench.domains.sat.feature_graph_kernels import clustering, component_sizes, distances, symmetric
 from graphbench.domains.sat.feature_tables import (

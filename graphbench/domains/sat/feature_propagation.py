@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import below, next_u64, seed
+from graphbench.core.rng import below, next_u64, seed
 from graphbench.domains.sat.feature_tables import KEY, Group, Tables, log, names, ratio, statistics, variation
 
 DIVES = 32

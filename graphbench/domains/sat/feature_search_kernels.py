@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import below, next_u64, seed
+from graphbench.core.rng import below, next_u64, seed
 
 COLUMNS = ("initial", "best", "best_flip", "first_minimum", "first_minimum_flip", "final", "flips")
 """Violated clauses at the start, at best, at the first local minimum and at the end, and after how many flips."""

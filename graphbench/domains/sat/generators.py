@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from graphbench.core.errors import GenerationError
+from graphbench.core.rng import seed, uniform
 from graphbench.core.validation import StrictModel
 from graphbench.data.arrays.samples import Samples
 from graphbench.data.components.generators import Generator
-from graphbench.domains.rng import seed, uniform
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.formula_checks import check_formulas
 from graphbench.domains.sat.formulas import formula_of, formulas_as_samples

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
 from graphbench.core.errors import GenerationError
+from graphbench.core.rng import seed
 from graphbench.core.validation import StrictModel
-from graphbench.domains.rng import seed
 from graphbench.domains.sat.circuits import draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.controls import draw_colouring, draw_parity, draw_pigeonhole, parity_clauses

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import below, next_u64, seed
+from graphbench.core.rng import below, next_u64, seed
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.drawing import draw_subset, whole_between
 from graphbench.domains.sat.hash_functions import HashEncoding, HashName, encode_hash

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import kernel
-from graphbench.domains.rng import below, seed, uniform
+from graphbench.core.rng import below, seed, uniform
 from graphbench.domains.sat.drawing import draw_subset, real_between, rounded, whole_between, write_random_clause
 
 Formula = tuple[int, NDArray[np.int32], NDArray[np.int64]]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import next_u64, seed
+from graphbench.core.rng import next_u64, seed
 from graphbench.domains.social.simulator_tables import normal_quantiles
 
 _PROJECTION = 0x50C1A1  # seed of the projection, which is the same in all networks

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.kernels import inner, kernel
-from graphbench.domains.rng import below, next_u64, seed, uniform
+from graphbench.core.rng import below, next_u64, seed, uniform
 from graphbench.domains.social.simulator_tables import QUANTILES
 
 FOLLOW_STREAM, POST_STREAM = 2, 3

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from graphbench.core.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from graphbench.core.latitudes import grid_latitudes, latitude_weights
     from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE
     from graphbench.domains.weather.generators import states_as_samples
-    from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
+    from graphbench.domains.weather.grids import grid_longitudes, regrid
     from graphbench.domains.weather.icosahedron import icosphere
     from graphbench.domains.weather.multimesh import Mesh, mesh
     from graphbench.domains.weather.times import hours_since_epoch
-    from graphbench.domains.weather.weights import latitude_weights, loss_weights
+    from graphbench.domains.weather.weights import loss_weights
 
 _LAZY = {
     "ATMOSPHERE": "graphbench.domains.weather.channels",
@@ -24,11 +25,11 @@ _LAZY = {
     "LEVELS": "graphbench.domains.weather.channels",
     "SURFACE": "graphbench.domains.weather.channels",
     "Mesh": "graphbench.domains.weather.multimesh",
-    "grid_latitudes": "graphbench.domains.weather.grids",
+    "grid_latitudes": "graphbench.core.latitudes",
     "grid_longitudes": "graphbench.domains.weather.grids",
     "hours_since_epoch": "graphbench.domains.weather.times",
     "icosphere": "graphbench.domains.weather.icosahedron",
-    "latitude_weights": "graphbench.domains.weather.weights",
+    "latitude_weights": "graphbench.core.latitudes",
     "loss_weights": "graphbench.domains.weather.weights",
     "mesh": "graphbench.domains.weather.multimesh",
     "regrid": "graphbench.domains.weather.grids",

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphbench.core.latitudes import grid_latitudes, latitude_weights
 from graphbench.data.arrays.samples import Samples
 from graphbench.domains.weather.channels import CHANNELS
-from graphbench.domains.weather.grids import grid_latitudes
 from graphbench.domains.weather.times import clock
 from graphbench.domains.weather.vertical import DRY_AIR
-from graphbench.domains.weather.weights import latitude_weights
 
 Floats = NDArray[np.float64]
 

@@ -10,4 +10,5 @@ DOMAIN = Domain(
     sources="graphbench.domains.weather.official_source:SOURCES",
     structures="graphbench.domains.weather.structures:STRUCTURES",
     exporters="graphbench.domains.weather.exporters:EXPORTERS",
+    conventions="graphbench.domains.weather.conventions:CONVENTIONS",
 )

@@ -12,37 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.arguments import whole_number
 from graphbench.core.errors import ArgumentError
+from graphbench.core.latitudes import latitude_bounds
 
 Floats = NDArray[np.float64]
 _FULL = 360.0
 
 
-def grid_latitudes(count: int) -> Floats:
-    """Return the latitudes of cell centres of an equiangular grid in degrees, ascending; float64 ``[count]``."""
-    step = 180.0 / whole_number("count", count, 2)
-    return -90.0 + step * (np.arange(count, dtype=np.float64) + 0.5)
-
-
 def grid_longitudes(count: int) -> Floats:
     """Return the longitudes of cell centres of an equiangular grid in degrees, from 0; float64 ``[count]``."""
     return _FULL / whole_number("count", count, 2) * np.arange(count, dtype=np.float64)
-
-
-def latitude_bounds(latitudes: ArrayLike) -> Floats:
-    """Return the bounds of latitude cells: the poles, and the midpoints between neighbours; float64 ``[n + 1]``.
-
-    Args:
-        latitudes: Latitudes in degrees, ascending.
-
-    Raises:
-        ArgumentError: If they do not ascend within -90 to 90.
-    """
-    centres = np.asarray(latitudes, np.float64)
-    if centres.ndim != 1 or len(centres) < 2 or not (np.diff(centres) > 0).all() or np.abs(centres).max() > 90:
-        raise ArgumentError(
-            f"latitudes must be at least two numbers that ascend within -90 to 90 degrees, got {centres!r:.120}"
-        )
-    return np.concatenate([[-90.0], (centres[:-1] + centres[1:]) / 2, [90.0]])
 
 
 def latitude_overlap(source: ArrayLike, target: ArrayLike) -> Floats:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes
+from graphbench.core.latitudes import grid_latitudes
+from graphbench.domains.weather.grids import grid_longitudes
 from graphbench.domains.weather.icosahedron import face_edges, icosphere, multi_mesh_edges
 
 Floats = NDArray[np.float64]

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphbench.core.errors import GenerationError, MissingDependency
+from graphbench.core.latitudes import grid_latitudes
 from graphbench.domains.weather.channels import CHANNELS, LEVELS
-from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes, regrid
+from graphbench.domains.weather.grids import grid_longitudes, regrid
 from graphbench.domains.weather.vertical import (
     DRY_AIR,
     geopotential_to_levels,

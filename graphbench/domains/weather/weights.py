@@ -5,37 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from graphbench.core.errors import ArgumentError
 from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_surface, variable_and_level
-from graphbench.domains.weather.grids import latitude_bounds
 
 Floats = NDArray[np.float64]
 
 VARIABLE_WEIGHTS: Mapping[str, float] = {name: 1.0 if name == "2m_temperature" else 0.1 for name in SURFACE}
 """The weights w_j of surface variables in the loss, those of GraphCast (supplement 4.2); 1 for all others."""
-
-
-def latitude_weights(latitudes: ArrayLike, kind: str = "cos") -> Floats:
-    """Return the weights of latitudes, with mean 1; float64 ``[latitudes]``.
-
-    Args:
-        latitudes: Latitudes in degrees, ascending.
-        kind: ``cos``, the cosine of the latitude (GraphBench, section 3.4.1), or ``area``, the sine of the cell's upper
-            bound minus that of its lower (WeatherBench 2).
-
-    Raises:
-        ArgumentError: If ``kind`` is neither, or the latitudes do not ascend within -90 to 90.
-    """
-    bounds = np.sin(np.deg2rad(latitude_bounds(latitudes)))
-    if kind == "area":
-        weights = np.diff(bounds)
-    elif kind == "cos":
-        weights = np.cos(np.deg2rad(np.asarray(latitudes, np.float64)))
-    else:
-        raise ArgumentError(f"kind must be 'cos' or 'area', got {kind!r}")
-    return weights / weights.mean()
 
 
 def loss_weights(

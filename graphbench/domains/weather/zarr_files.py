@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from graphbench.core.damage import damage_named
 from graphbench.core.errors import MissingDependency, StoreError
+from graphbench.core.latitudes import grid_latitudes
 from graphbench.core.suggestions import closest
 from graphbench.domains.weather.channels import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, is_surface
 from graphbench.domains.weather.chunk_files import bytes_of_chunk, chunk_places, require_chunks
-from graphbench.domains.weather.grids import grid_latitudes, grid_longitudes
+from graphbench.domains.weather.grids import grid_longitudes
 from graphbench.domains.weather.places import Place, has_file
 from graphbench.domains.weather.times import EPOCH, dates
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphbench.domains.weather.times import months
-
+Months = Callable[[Any], NDArray[np.int64]]
 _MONTHS = 12
 _SLOTS = 4  # of six hours in a day
 
@@ -21,25 +20,28 @@ class Climatology:
 
     Attributes:
         means: float32 ``[months, slots, points, channels]``; months without any state have the mean of all.
+        months: ``hours -> int64``, the months of times, from 0 on.
     """
 
     means: NDArray[np.float32]
+    months: Months
 
     def at(self, hours: NDArray[Any]) -> NDArray[np.float32]:
         """Return the climatology of times; float32 ``[times, points, channels]``.
 
         Args:
-            hours: ``[times]``, hours since 1959-01-01 00 UTC.
+            hours: ``[times]``, the times in hours, as the dataset has them.
         """
-        return self.means[months(hours), _slots(hours, self.means.shape[1])]
+        return self.means[self.months(hours), _slots(hours, self.means.shape[1])]
 
 
-def climatology_of(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], diurnal: bool) -> Climatology:
+def climatology_of(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], diurnal: bool, months: Months) -> Climatology:
     """Return the climatology of states.
 
     Args:
-        parts: Hours since 1959-01-01 00 UTC, ``[times]``, and states, ``[times, points, channels]``, part by part.
+        parts: Times in hours, ``[times]``, and states, ``[times, points, channels]``, part by part.
         diurnal: Whether 00, 06, 12 and 18 UTC have means of their own.
+        months: ``hours -> int64``, the months of times, from 0 on.
     """
     slots = _SLOTS if diurnal else 1
     sums: NDArray[np.float64] | None = None
@@ -54,7 +56,7 @@ def climatology_of(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]], diurnal: 
     assert sums is not None
     overall = sums.sum(axis=(0, 1)) / counts.sum()
     means = np.where((counts > 0)[..., None, None], sums / np.maximum(counts, 1)[..., None, None], overall)
-    return Climatology(means.astype(np.float32))
+    return Climatology(means.astype(np.float32), months)
 
 
 def _slots(hours: NDArray[Any], slots: int) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.casting import overflowing
 from graphbench.core.errors import EvaluationError
-from graphbench.domains.weather.channels import variable_and_level
+from graphbench.data.components.field_conventions import FieldConvention
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.graphs import is_graphs, one_batch
 from graphbench.evaluation.inputs import Table, as_array, refuse_large
@@ -60,6 +60,7 @@ class ForecastEvaluator(BaseEvaluator):
         state: Name of the feature whose change it is.
         latitudes: Latitudes of the grid in degrees, ascending.
         metrics: Names of the metrics, the primary one first: ``mse``, ``relative_mse``, ``acc``.
+        convention: How channels are named.
         grid: Mask of the nodes of samples that are grid points, the first ones of every graph; None if all nodes are.
         lead_hours: Hours from a sample to the time that is forecast.
         climatology: That of the training split, for the anomaly correlation, or a function that returns it when it is
@@ -82,6 +83,7 @@ class ForecastEvaluator(BaseEvaluator):
         state: str,
         latitudes: ArrayLike,
         metrics: Sequence[str],
+        convention: FieldConvention,
         *,
         grid: str | None = None,
         lead_hours: int,
@@ -95,7 +97,7 @@ class ForecastEvaluator(BaseEvaluator):
         if unknown:
             raise EvaluationError(f"forecasts have no metric {unknown[0]!r}; use some of {', '.join(sorted(_SCORES))}")
         self.metrics = tuple(METRICS[name] for name in metrics)
-        self.channels, self.output, self.state = tuple(channels), output, state
+        self.channels, self.output, self.state, self.convention = tuple(channels), output, state, convention
         self.latitudes, self.grid = np.asarray(latitudes, np.float64), grid
         self.lead_hours, self.remedy = lead_hours, remedy
         self._climatology = climatology
@@ -135,7 +137,7 @@ class ForecastEvaluator(BaseEvaluator):
             changes: ``[times, steps, points, channels]``, how the states after each step differ from the first ones.
             predicted: The forecasts of these, of the same shape.
             states: ``[times, points, channels]``, the states that the forecasts began with.
-            hours: ``[times]``, their times in hours since 1959-01-01 00 UTC.
+            hours: ``[times]``, their times in hours.
         """
         finite = np.isfinite(predicted).all(axis=(0, 2, 3))
         steps = changes.shape[1] if finite.all() else int(np.argmin(finite))
@@ -291,7 +293,7 @@ class ForecastEvaluator(BaseEvaluator):
         """Return variable -> mean squared error over all its levels."""
         found: dict[str, list[float]] = {}
         for channel, mse in zip(self.channels, sums.mse.tolist(), strict=True):
-            found.setdefault(variable_and_level(channel)[0], []).append(mse)
+            found.setdefault(self.convention.variable_and_level(channel)[0], []).append(mse)
         return {variable: float(np.mean(levels)) for variable, levels in found.items()}
 
     def _listed(self, sums: WeatherSums) -> dict[str, float]:
@@ -299,7 +301,7 @@ class ForecastEvaluator(BaseEvaluator):
         found: dict[str, float] = {}
         columns = {name: getattr(sums, name) for name in OF_CHANNELS}
         for c, channel in enumerate(self.channels):
-            level = variable_and_level(channel)[1]
+            level = self.convention.variable_and_level(channel)[1]
             if level is None or level in HEADLINES:
                 found |= {f"{name}_{channel}": float(score[c]) for name, score in columns.items()}
         return {name: value for name, value in found.items() if np.isfinite(value)}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphbench.core.errors import EvaluationError
-from graphbench.domains.weather.weights import latitude_weights
+from graphbench.core.latitudes import latitude_weights
 from graphbench.evaluation.metrics.bootstrap import Floats, Tally, tallied
 from graphbench.evaluation.metrics.registry import NO_FEATURE, Metric
 

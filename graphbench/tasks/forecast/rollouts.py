@@ -15,7 +15,6 @@ from pydantic import Field
 from graphbench.core.validation import StrictModel
 from graphbench.data.batches.batching import standard_fields
 from graphbench.data.batches.series import pairs_of_runs
-from graphbench.domains.weather.times import clock
 from graphbench.evaluation.inputs import as_array
 
 if TYPE_CHECKING:
@@ -119,6 +118,7 @@ class Stepper:
         time: The feature of graphs that holds the hours.
         clock: The feature of graphs that encodes the hours; None if there is none.
         hours: Hours of a step.
+        encode: ``hours -> float32 [times, features]``, the values of :attr:`clock`.
     """
 
     card: Card
@@ -127,6 +127,7 @@ class Stepper:
     time: str
     clock: str | None
     hours: int
+    encode: Callable[[NDArray[np.int64]], NDArray[np.float32]]
 
     def changes(self, predict: Callable[[Any], Any], rollout: Rollout) -> NDArray[np.float32]:
         """Return the forecasts of all steps, as changes since the begin; ``[times, steps, points, channels]``.
@@ -161,7 +162,7 @@ class Stepper:
             self.time: torch.from_numpy(hours.astype(np.float32)),
         }
         if self.clock is not None:
-            changed[self.clock] = torch.from_numpy(clock(hours))
+            changed[self.clock] = torch.from_numpy(self.encode(hours))
         fields = {f.name: begin[f.name] for f in self.card.features} | changed
         for name, value in {**changed, **standard_fields(fields, self.card.features)}.items():
             batch[name] = value

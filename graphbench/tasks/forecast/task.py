@@ -13,10 +13,9 @@ from pydantic import Field, ValidationError
 
 from graphbench.catalog.features import Location
 from graphbench.core.errors import ArgumentError, CardError, EvaluationError
+from graphbench.core.latitudes import grid_latitudes, latitude_weights
 from graphbench.core.validation import StrictModel, explain
-from graphbench.domains.weather.channels import variable_and_level
-from graphbench.domains.weather.grids import grid_latitudes
-from graphbench.domains.weather.weights import channel_weights, latitude_weights
+from graphbench.data.components.domain import find_convention
 from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.groups import QUANTITIES
@@ -49,9 +48,10 @@ class ForecastOptions(StrictModel):
         latitudes: Latitudes of the grid, whose points are the first nodes of every graph.
         step_hours: Hours between two states of a run.
         diurnal: Whether the climatology has a mean for each of 00, 06, 12 and 18 UTC, beside each month.
-        time: Stored feature of graphs: hours since 1959-01-01 00 UTC.
+        convention: The conventions of the fields, as ``<domain>.<name>``; None for the only ones of the card's domain.
+        time: Stored feature of graphs: hours since the epoch of the conventions.
         grid: Mask of the nodes that are grid points, the first ones of every graph; None if all nodes are.
-        clock: Feature of graphs that encodes the time as ``graphbench.domains.weather.clock`` does; None if there is
+        clock: Feature of graphs that encodes the time as the conventions do; None if there is
             none. Rollouts advance it.
         rollout: Which rollouts are scored; None for none.
     """
@@ -59,6 +59,7 @@ class ForecastOptions(StrictModel):
     latitudes: int = Field(32, ge=2)
     step_hours: int = Field(6, ge=1)
     diurnal: bool = False
+    convention: str | None = None
     time: str = "time"
     grid: str | None = "grid"
     clock: str | None = "clock"
@@ -110,7 +111,8 @@ class ForecastTask(Task):
             raise CardError(f"{where}: a forecast task needs names of the channels of {self.output}; write channels")
         try:
             self.options = ForecastOptions.model_validate(card.task.options)
-            self.channel_weights = channel_weights(card.channels[self.output])
+            self.convention = find_convention(self.options.convention or card.domain)
+            self.channel_weights = self.convention.channel_weights(card.channels[self.output])
         except ValidationError as error:
             raise CardError(f"{where}: task.options: {explain(error, ForecastOptions)}") from error
         except ArgumentError as error:
@@ -181,7 +183,7 @@ class ForecastTask(Task):
 
     def climatology_of(self, train: Samples) -> Climatology:
         """Return the climatology of stored states."""
-        return climatology_of(self._states(train), self.options.diurnal)
+        return climatology_of(self._states(train), self.options.diurnal, self.convention.months)
 
     def _states(self, samples: Samples) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Yield times in hours, and states ``[times, points, channels]``, some at once."""
@@ -278,6 +280,7 @@ class ForecastTask(Task):
             self.state,
             grid_latitudes(self.options.latitudes),
             (self.card.metrics.primary, *self.card.metrics.also),
+            self.convention,
             grid=self.options.grid,
             lead_hours=self.lead_hours,
             climatology=self._found_climatology if self._may_find_climatology else self.climatology,
@@ -289,7 +292,7 @@ class ForecastTask(Task):
 
     def detailed_scores(self) -> frozenset[str]:
         """Return the names of the scores of single channels, and of the errors of variables over all their levels."""
-        variables = {variable_and_level(channel)[0] for channel in self.channels}
+        variables = {self.convention.variable_and_level(channel)[0] for channel in self.channels}
         of_channels = (f"{name}_{channel}" for name in OF_CHANNELS for channel in self.channels)
         return frozenset(of_channels) | {f"mse_{variable}" for variable in variables}
 
@@ -317,7 +320,7 @@ class ForecastTask(Task):
         if not isinstance(batch, Rollout):
             return predict(batch)
         o = self.options
-        step = Stepper(self.card, self.output, self.state, o.time, o.clock, self.lead_hours)
+        step = Stepper(self.card, self.output, self.state, o.time, o.clock, self.lead_hours, self.convention.clock)
         return step.changes(predict, batch)
 
     def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:

@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphbench.core.errors import EvaluationError
-from graphbench.domains.weather.channels import ATMOSPHERE, LEVELS, SURFACE, is_surface
-from graphbench.domains.weather.grids import grid_latitudes
+from graphbench.core.errors import ArgumentError, EvaluationError
+from graphbench.core.latitudes import grid_latitudes
+from graphbench.core.suggestions import closest
+from graphbench.data.components.domain import find_convention
 from graphbench.tasks.forecast.metrics import WeatherSums
 
 Floats = NDArray[np.float64]
 Fields = Mapping[str, ArrayLike] | ArrayLike
 _LATITUDES = 32
+_CONVENTION = "weather.weatherbench"
 
 
 def weather_scores(
@@ -70,7 +72,7 @@ def weather_scores(
         scores = {"mse": sums.mse, "rmse": sums.rmse, "bias": sums.bias}
         scores |= {} if climatology is None else {"acc": sums.acc}
         for metric, score in scores.items():
-            found.setdefault(metric, {})[variable] = float(score[0]) if is_surface(variable) else score
+            found.setdefault(metric, {})[variable] = float(score[0]) if _is_single(variable) else score
     return found
 
 
@@ -81,24 +83,36 @@ def _by_variable(name: str, fields: Fields) -> dict[str, Floats]:
             raise EvaluationError(f"the {name} has no variables")
         return {variable: _with_levels_last(name, variable, np.asarray(own)) for variable, own in fields.items()}
     values = np.asarray(fields)
-    count = len(SURFACE) + len(ATMOSPHERE) * len(LEVELS)
+    widths = {variable: len(levels) or 1 for variable, levels in find_convention(_CONVENTION).levels.items()}
+    count = sum(widths.values())
     if values.ndim != 3 or values.shape[-1] != count or not values.size:
         raise EvaluationError(f"the {name} has the shape {list(values.shape)}; give [times, points, {count}]")
     found, first = {}, 0
-    for variable in (*SURFACE, *ATMOSPHERE):
-        wide = 1 if is_surface(variable) else len(LEVELS)
+    for variable, wide in widths.items():
         found[variable] = values[..., first : first + wide]
         first += wide
     return found
 
 
+def _is_single(variable: str) -> bool:
+    """Return whether a variable has one channel, and no levels.
+
+    Raises:
+        ArgumentError: If the variable is unknown; the message suggests the nearest name.
+    """
+    levels = find_convention(_CONVENTION).levels
+    if variable not in levels:
+        raise ArgumentError(f"unknown variable {variable!r}{closest(variable, levels)} (there are {', '.join(levels)})")
+    return not levels[variable]
+
+
 def _with_levels_last(name: str, variable: str, values: Floats) -> Floats:
-    dimensions = ["times", "longitudes", "latitudes"] if is_surface(variable) else [*_DIMENSIONS]
+    dimensions = ["times", "longitudes", "latitudes"] if _is_single(variable) else [*_DIMENSIONS]
     if values.ndim != len(dimensions) or not values.size:
         raise EvaluationError(
             f"{variable} of the {name} has the shape {list(values.shape)}; give [{', '.join(dimensions)}]"
         )
-    return values[..., None] if is_surface(variable) else np.moveaxis(values, 1, -1)
+    return values[..., None] if _is_single(variable) else np.moveaxis(values, 1, -1)
 
 
 _DIMENSIONS = ("times", "levels", "longitudes", "latitudes")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphbench.core.rng import seed as seed_state
 from graphbench.domains.algoreas.bits import adjacency_rows
 from graphbench.domains.algoreas.clique_local_search import improve_clique, stranger_rows
 from graphbench.domains.algoreas.max_clique import label_shard, maximum_clique, search_clique
-from graphbench.domains.rng import seed as seed_state
 
 AMPLE = 10**9
 

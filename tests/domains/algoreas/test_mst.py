@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from graphbench.core.rng import seed as seed_state
 from graphbench.domains.algoreas.mst import label_shard, minimum_spanning_tree
 from graphbench.domains.algoreas.weights import distinct_integers, distinct_weights, grid_step
-from graphbench.domains.rng import seed as seed_state
 
 
 def networkx_tree(num_nodes, edges, weight):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.core.errors import ArgumentError
+from graphbench.core.rng import seed
 from graphbench.domains.circuits.checks import broken_rules, same_circuit
 from graphbench.domains.circuits.devices import TYPES, Circuit, net_names, read_devices
 from graphbench.domains.circuits.drawing import draw_topologies, draw_topology
@@ -19,7 +20,6 @@ from graphbench.domains.circuits.topology import (
     topology_number,
     verdict,
 )
-from graphbench.domains.rng import seed
 
 NETS = ("GND", "VIN", "VOUT", "a", "b", "c")
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphbench.domains.rng import seed
+from graphbench.core.rng import seed
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.controls import (
     colouring_clauses,

@@ -15,7 +15,7 @@ from numba import njit
 from scipy import stats
 
 from graphbench.core.errors import GenerationError
-from graphbench.domains.rng import seed
+from graphbench.core.rng import seed
 from graphbench.domains.sat.circuits import circuit_clauses, draw_circuit, draw_fuzz
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.hash_functions import ROUNDS, encode_hash

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from scipy import stats
 
-from graphbench.domains.rng import seed
+from graphbench.core.rng import seed
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.disguise import disguise, renamed_model
 from graphbench.domains.sat.instances import FormulaParameters, draw_formula, draw_instance

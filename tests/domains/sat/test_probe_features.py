@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphbench.domains.rng import below, next_u64, seed
+from graphbench.core.rng import below, next_u64, seed
 from graphbench.domains.sat.cnf import Cnf
 from graphbench.domains.sat.feature_groups import features
 from graphbench.domains.sat.feature_propagation import dive

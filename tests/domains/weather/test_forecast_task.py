@@ -12,6 +12,7 @@ import graphbench
 from graphbench.catalog.names import catalog
 from graphbench.core.errors import CardError, EvaluationError
 from graphbench.domains.weather import ATMOSPHERE, CHANNELS, LEVELS, SURFACE, grid_latitudes
+from graphbench.domains.weather.times import months
 from graphbench.loader import Loader
 from graphbench.models.build import ModelConfig, build_model
 from graphbench.models.encoders import ScalarEncoder
@@ -314,9 +315,9 @@ def test_nothing_of_validation_or_of_the_future_enters(small, recorded, tmp_path
 def test_climatology_by_month_and_time_of_day():
     hours = np.array([0, 6, 24, 31 * 24, 31 * 24 + 6])
     fields = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3))
-    plain = climatology_of([(hours[:2], fields[:2]), (hours[2:], fields[2:])], diurnal=False)
+    plain = climatology_of([(hours[:2], fields[:2]), (hours[2:], fields[2:])], diurnal=False, months=months)
     assert plain.at(np.array([12, 31 * 24, 200 * 24]))[:, 0, 0].tolist() == [1, 3.5, 2]  # July has the mean of all
-    fine = climatology_of([(hours, fields)], diurnal=True)
+    fine = climatology_of([(hours, fields)], diurnal=True, months=months)
     assert fine.at(np.array([48, 54, 60, 31 * 24]))[:, 1, 2].tolist() == [1, 1, 2, 3]
 
 

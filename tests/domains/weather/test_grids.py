@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphbench.core.errors import ArgumentError
+from graphbench.core.latitudes import latitude_bounds
 from graphbench.domains.weather import grid_latitudes, grid_longitudes, regrid
-from graphbench.domains.weather.grids import latitude_bounds, latitude_overlap, longitude_overlap
+from graphbench.domains.weather.grids import latitude_overlap, longitude_overlap
 from graphbench.domains.weather.vertical import (
     geopotential_to_levels,
     sea_level_pressure,
