@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from graphbench.core.damage import FileFault
-from graphbench.core.untrusted import open_regular
+from graphbench.core.untrusted import open_regular, require_regular
 from graphbench.core.words import human_bytes
 
 MOST_GROWTH = 1000
@@ -47,6 +47,7 @@ def open_packed(path: Path, *, growth: int = MOST_GROWTH) -> BinaryIO:
     opener = _OPENERS.get(path.suffix)
     if opener is None:
         return open_regular(path)
+    require_regular(path)
     most = max(LEAST_UNPACKED, growth * path.stat().st_size)
     return cast(BinaryIO, io.BufferedReader(_Limited(opener(path), most)))
 

@@ -36,7 +36,7 @@ from graphbench.core.files import (
 )
 from graphbench.core.packed import PACKED_ERRORS
 from graphbench.core.progress import Progress, progress_bar
-from graphbench.core.untrusted import open_regular
+from graphbench.core.untrusted import open_regular, require_regular
 from graphbench.core.words import human_bytes
 from graphbench.data.sources.zenodo import ZenodoFiles
 
@@ -244,6 +244,7 @@ def _unpack(download: Download, file: Path, content: Path) -> None:
     """
     most = download.unpacked_size if download.unpacked_size is not None else _GROWTH * download.size
     try:
+        require_regular(file)
         if download.file_name.lower().endswith(".zip"):
             with zipfile.ZipFile(file) as archive:
                 _extract(download, content, most, _zip_members(archive))

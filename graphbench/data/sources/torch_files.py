@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from graphbench.core.damage import FileFault, damage_named
 from graphbench.core.errors import StoreError
-from graphbench.core.untrusted import open_regular, shown
+from graphbench.core.untrusted import open_regular, require_regular, shown
 from graphbench.core.zip_files import require_stored_entries
 
 _MOST_INSTRUCTION_BYTES = 1 << 27  # of data.pkl; a list of five million texts takes half of them
@@ -90,8 +90,10 @@ def read_torch_file(path: Path, *, mapped: bool = False) -> Any:
         "it must be a file that torch.save of PyTorch 1.6 or later wrote, with tensors, numbers, texts and collections "
         "of them"
     )
-    with damage_named(path, StoreError, remedy), ZipFile(path) as archive:
-        return _content(archive, path, mapped)
+    with damage_named(path, StoreError, remedy):
+        require_regular(path)
+        with ZipFile(path) as archive:
+            return _content(archive, path, mapped)
 
 
 def _content(archive: ZipFile, path: Path, mapped: bool) -> Any:

@@ -19,6 +19,7 @@ from graphbench.core.errors import StoreError
 from graphbench.core.files import (
     atomic_path,
 )
+from graphbench.core.untrusted import require_regular
 
 FORMAT = 1
 _HEADER_BYTES = 65_536
@@ -132,6 +133,7 @@ def _open_arrays(path: Path) -> Iterator[Any]:
     import h5py
 
     try:
+        require_regular(path)
         with h5py.File(path, "r") as file:
             _check_format(path, file.attrs.get("format", 0))
             yield file

@@ -17,7 +17,7 @@ from typing import IO
 from graphbench.core.damage import fault_of
 from graphbench.core.errors import StoreError
 from graphbench.core.packed import open_packed
-from graphbench.core.untrusted import open_regular
+from graphbench.core.untrusted import NoRegularFile, open_regular
 from graphbench.core.words import human_bytes
 from graphbench.data.sources.downloads import BoundedTarInfo, path_problem
 
@@ -96,6 +96,8 @@ def read_blocks(path: Path, endings: tuple[str, ...], first: int = 0) -> Iterato
                 yield from _blocks(path, archive, endings, first)
             while stream.read(_BLOCK):  # what follows the last file, to compare the checksum of all
                 continue
+    except NoRegularFile as error:
+        raise StoreError(f"{path}: {error.strerror}") from error
     except (tarfile.TarError, EOFError, zlib.error, ValueError) as error:
         raise StoreError(f"{path} is truncated or damaged ({fault_of(error)}); fetch it again") from error
     except OSError as error:
