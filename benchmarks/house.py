@@ -33,6 +33,10 @@ def is_own(frame):
     return frame.f_code.co_filename.startswith(package)
 
 
+def is_in_loop(frame):
+    return frame.f_code.co_filename.endswith(os.path.join("training", "loop.py"))
+
+
 importing = 0  # modules whose bodies are being run: what they call is no part of the run
 
 
@@ -45,15 +49,13 @@ def on_call(frame, event, argument):
     name = frame.f_code.co_filename
     entered.add(name)
     if frame.f_code.co_name == "forward" and f"{os.sep}processors{os.sep}" in name:
-        between, outer = 0, frame.f_back
-        while outer is not None and not outer.f_code.co_filename.endswith(os.path.join("training", "loop.py")):
-            between, outer = between + is_own(outer), outer.f_back
-        scoring, callers = outer is not None, frame.f_back
-        while callers is not None and callers is not outer:
-            if callers.f_code.co_filename.endswith(os.path.join("training", "scoring.py")):
-                depths.append(between)
-                break
-            callers = callers.f_back
+        between, scoring, outer = 0, False, frame.f_back
+        while outer is not None and not (is_in_loop(outer) and outer.f_code.co_name == "run"):
+            nested = outer.f_code.co_name == "forward" and f"{os.sep}processors{os.sep}" in outer.f_code.co_filename
+            between, scoring = between + is_own(outer), scoring or outer.f_code.co_name == "score_split"
+            outer = None if nested else outer.f_back
+        if outer is not None and scoring:
+            depths.append(between)
 
 
 import graphbench

@@ -142,7 +142,7 @@ class GenerateTask(Task):
     def loss_weights(self, batch):
         return {"edges": batch.num_graphs}
 
-    def predict(self, outputs, batch):
+    def predictions(self, outputs, batch):
         return outputs.cpu()
 
     def evaluator(self, *, scores=None, expected_graphs=None):

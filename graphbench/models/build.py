@@ -21,7 +21,7 @@ from graphbench.models.graphs import Layout, segment_mean, segment_sum
 from graphbench.models.layers import FeedForward
 from graphbench.models.positional import positional_encoder
 from graphbench.models.processor_registry import processor_class
-from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, run_processor
+from graphbench.models.processors import Context, Processed, Processor, State, inputs_read, require_processed
 from graphbench.models.story.config import StoryModelConfig
 from graphbench.models.story.model import StoryModel
 
@@ -94,7 +94,7 @@ class Model(TaskModel):
             for f in outputs
         )
 
-    def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
+    def forward(self, batch: Data, task_id: str | None = None, processor: Processor | None = None) -> dict[str, Tensor]:
         """Return the raw value of every output feature.
 
         Args:
@@ -102,15 +102,12 @@ class Model(TaskModel):
                 directions of an undirected edge are neighbouring columns of ``edge_index``, and edges are ordered by
                 graph.
             task_id: Not read: the model has one task.
+            processor: The processor of a model of several tasks; None for the model's own processor.
 
         Returns:
             Per feature float32 [items] (logits of masks, values of scalars) or [items, k] (logits of classes); edges
             have one row per column of ``edge_index``, equal on both directions of an undirected edge.
         """
-        return self.outputs(batch, self.processor)
-
-    def outputs(self, batch: Data, processor: Processor) -> dict[str, Tensor]:
-        """Return what ``forward`` does, given the processor."""
         layout = Layout.of(batch, self.directed)
         nodes, edges = self.encoder(batch, layout)
         nodes, edges = nodes.float(), None if edges is None else edges.float()
@@ -120,7 +117,9 @@ class Model(TaskModel):
         tokens = self._edge_tokens(edges, encoding, layout) if self.edge_tokens else None
         nodes = self.input_network(nodes if encoding is None else nodes + encoding)
         state = State(nodes, edges, tokens, seen, self._values_read(batch))
-        processed = run_processor(processor, self.config.processor, state, graph_token=self.reads_graph_token)
+        used = self.processor if processor is None else processor
+        processed = used(state)
+        require_processed(used, self.config.processor, state, processed, graph_token=self.reads_graph_token)
         edges = edges[::2] if edges is not None and self.encoder.inverse else edges
         if "seeds" in batch:  # a part of a large graph, in which the first nodes are learned
             processed = dataclasses.replace(processed, nodes=processed.nodes[: batch.seeds])

@@ -49,7 +49,8 @@ class JointModel(TaskModel):
 
     def forward(self, batch: Data, task_id: str | None = None) -> dict[str, Tensor]:
         """Return the raw value of every output of a task; see :meth:`graphbench.models.build.Model.forward`."""
-        return self._task(task_id).outputs(batch, self.processor)
+        outputs: dict[str, Tensor] = self._task(task_id)(batch, processor=self.processor)
+        return outputs
 
     def largest_batch(self, dataset: GraphDataset) -> int:
         """Return how many graphs of a split fit the memory budget at once."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from graphbench.core.errors import CardError, ConfigError, EvaluationError
 
@@ -35,6 +35,17 @@ class FurtherBatches(NamedTuple):
 
     samples: int
     batches: Iterable[Any]
+
+
+class BoundModel(Protocol):
+    """A model as a function of a batch, on the device and in the precision in which it is scored."""
+
+    @property
+    def gives_predictions(self) -> bool:
+        """Whether the function returns predictions as the evaluator takes them, and not the outputs of a TaskModel."""
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the outputs for a batch, or the predictions."""
 
 
 class Task(ABC):
@@ -319,17 +330,18 @@ class Task(ABC):
     # ------------------------------------------------------------------------------------------------ scores
 
     @abstractmethod
-    def predict(self, outputs: Any, batch: Any) -> Any:
+    def predictions(self, outputs: Any, batch: Any) -> Any:
         """Return a model's outputs for a batch as predictions in the form that the evaluator takes."""
 
-    def answer(self, predict: Callable[[Any], Any], batch: Any) -> Any:
-        """Return the predictions for a batch, from a function that predicts one; by default it is called once.
+    def predict(self, model: BoundModel, batch: Any) -> Any:
+        """Return a model's predictions for a batch. By default the model is called once.
 
         Args:
-            predict: A model and :meth:`predict`, as one function of a batch.
+            model: The model.
             batch: From :meth:`scoring_batches` or :meth:`further_batches`.
         """
-        return predict(batch)
+        outputs = model(batch)
+        return outputs if model.gives_predictions else self.predictions(outputs, batch)
 
     def completed(self, predictions: Any, batch: Any) -> Any:
         """Return predictions with all work done, which the time to predict a sample counts.
@@ -338,7 +350,7 @@ class Task(ABC):
         when they are scored decodes them here.
 
         Args:
-            predictions: From :meth:`answer`.
+            predictions: From :meth:`predict`.
             batch: The batch.
         """
         return in_memory(predictions)
@@ -466,7 +478,7 @@ class Task(ABC):
 
         Args:
             path: The file without an ending; the task chooses it.
-            predictions: What :meth:`predict` returned for the batches of :meth:`scoring_batches`, on the CPU.
+            predictions: What :meth:`predictions` returned for the batches of :meth:`scoring_batches`, on the CPU.
 
         Raises:
             EvaluationError: If this kind of task has no file for its predictions.

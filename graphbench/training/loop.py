@@ -24,7 +24,7 @@ from graphbench.training.mixture import MixtureSchedule, mixture_weights
 from graphbench.training.neighbours import NeighbourBatches
 from graphbench.training.recording import peak_memory_bytes, processor_seconds
 from graphbench.training.schedule import learning_rate_factor
-from graphbench.training.scoring import autocast, chosen_precision, finish_work, validation_loss, validation_score
+from graphbench.training.scoring import autocast, chosen_precision, finish_work, score_split, validation_loss
 from graphbench.training.settings import TrainingConfig
 
 logger = logging.getLogger(__name__)
@@ -322,7 +322,23 @@ class TrainingLoop:
 
     def _validation_score(self) -> float:
         """Return what models are selected by; of several datasets the mean over them, see :func:`_selection`."""
-        scores = {id_: self._score_of(id_) for id_ in self.runs}
+        scores = {}
+        for id_, run in self.runs.items():
+            if run.task.selection[0] == "loss":
+                options = (self.settings, self.world.device, self.precision)
+                scores[id_] = validation_loss(self.model, id_, run, *options)
+            else:
+                split = score_split(
+                    self.model,
+                    run.task,
+                    run.val,
+                    task_id=id_,
+                    batch_size=self.settings.eval_batch_size,
+                    device=self.world.device,
+                    precision=self.precision,
+                    selecting=True,
+                )
+                scores[id_] = split[run.val.split].primary
         if len(scores) == 1:
             return next(iter(scores.values()))
         skills = []
@@ -332,11 +348,6 @@ class TrainingLoop:
                 score = 1.0 - score / first if first else 0.0
             skills.append(score)
         return sum(skills) / len(skills)
-
-    def _score_of(self, id_: str) -> float:
-        run = self.runs[id_]
-        about = (self.model, id_, run, self.settings, self.world.device, self.precision)
-        return validation_loss(*about) if run.task.selection[0] == "loss" else validation_score(*about)
 
     def _save(self) -> None:
         state = self.state

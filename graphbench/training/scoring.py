@@ -7,8 +7,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import nn
@@ -30,7 +31,6 @@ logger = logging.getLogger(__name__)
 
 Precision = Literal["fp32", "bf16"]
 BatchSize = int | Literal["auto"]
-_T = TypeVar("_T")
 
 
 def chosen_precision(precision: Literal["auto", "fp32", "bf16"], device: torch.device) -> Precision:
@@ -62,21 +62,37 @@ def evaluating(model: nn.Module | Callable[..., Any]) -> Iterator[None]:
         module.train(was_training)
 
 
-def predicted(
-    model: Any, task: Task, task_id: str, batch: Any, device: torch.device, precision: Precision, generator: Any = None
-) -> Any:
-    """Return a model's predictions for a batch, as the task's evaluator takes them."""
+@dataclass(frozen=True)
+class ModelOnDevice:
+    """A model as a function of a batch on the CPU, see :class:`~graphbench.tasks.base.BoundModel`.
 
-    def predict(own: Any) -> Any:
-        if not isinstance(model, TaskModel):
-            with autocast(device, precision):
-                return model(own.to(device))
-        seen = model.prepare(own, task_id, generator).to(device)
-        with autocast(device, precision):
-            outputs = model.predict(seen, task_id)
-        return task.predict(outputs, own)
+    Attributes:
+        model: The model, on ``device``.
+        task_id: Name that the model has for the dataset.
+        device: Where to compute.
+        precision: ``bf16`` runs the model under autocast.
+        generator: Draws inputs that are random; None for the global generator.
+    """
 
-    return task.answer(predict, batch)
+    model: Any
+    task_id: str
+    device: torch.device
+    precision: Precision = "fp32"
+    generator: torch.Generator | None = None
+
+    @property
+    def gives_predictions(self) -> bool:
+        """Whether the model is no ``TaskModel``: then it returns predictions."""
+        return not isinstance(self.model, TaskModel)
+
+    def __call__(self, batch: Any) -> Any:
+        """Return the outputs of a ``TaskModel`` for a batch, or the predictions of another model."""
+        if self.gives_predictions:
+            with autocast(self.device, self.precision):
+                return self.model(batch.to(self.device))
+        seen = self.model.prepare(batch, self.task_id, self.generator).to(self.device)
+        with autocast(self.device, self.precision):
+            return self.model.predict(seen, self.task_id)
 
 
 def score_split(
@@ -121,49 +137,45 @@ def score_split(
         raise EvaluationError(f"the split {dataset.split!r} of {dataset.card.address} is empty; raise limit")
     task.require_labels(dataset)
     id_ = task_id if task_id is not None else dataset.card.address
-    most = largest_batch(model, dataset) if batch_size == "auto" else batch_size
+    size = largest_batch(model, dataset) if batch_size == "auto" else batch_size
 
-    def score(size: int) -> dict[str, Score]:
+    def score() -> dict[str, Score]:
         evaluator = task.evaluator(scores=scores)
         if not selecting:
             evaluator.draw_replicates(replicate_seed(task.card.address, dataset.split))
         generator = torch.Generator().manual_seed(task.validation_seed) if selecting else None
+        bound = ModelOnDevice(model, id_, device, precision, generator)
         label = f"scoring {name or dataset.split}"
         further = FurtherBatches(0, ()) if selecting else task.further_batches(dataset, size)
         with progress_bar(len(dataset) + further.samples, label, task.samples, progress) as bar, evaluating(model):
             for batch in chain(task.scoring_batches(dataset, size, model), further.batches):
                 started = time.perf_counter()
-                found = predicted(model, task, id_, batch, device, precision, generator)
+                predictions = task.predict(bound, batch)
                 finish_work(device)
-                task.score(evaluator, batch, found, time.perf_counter() - started)
+                task.score(evaluator, batch, predictions, time.perf_counter() - started)
                 bar.update(batch.num_graphs)
         return named_scores(name or dataset.split, evaluator)
 
-    return while_it_fits(score, most, device)
-
-
-def while_it_fits(work: Callable[[int], _T], size: int, device: torch.device) -> _T:
-    """Return what ``work`` returns for a batch size, halved as often as the device runs out of memory."""
     while True:
         try:
-            return work(size)
+            return score()
         except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            if size == 1:
-                raise out_of_memory("evaluating", 1, "samples", "use a smaller model or device='cpu'") from error
-        torch.cuda.empty_cache()
-        size = max(1, size // 2)
-        logger.warning("out of memory on %s; evaluating %d samples at once", device, size)
+            size = smaller_batch(error, size, device)
 
 
-def validation_score(
-    model: Any, id_: str, run: TaskRun, settings: TrainingConfig, device: torch.device, precision: Precision
-) -> float:
-    """Return the primary metric on the validation split."""
-    options: dict[str, Any] = {"batch_size": settings.eval_batch_size, "device": device, "precision": precision}
-    found = score_split(model, run.task, run.val, task_id=id_, selecting=True, **options)
-    return found[run.val.split].primary
+def smaller_batch(error: Exception, size: int, device: torch.device) -> int:
+    """Return half a batch size after an error, if the device ran out of memory; raise the error otherwise.
+
+    Raises:
+        TrainingError: If a single sample does not fit into the memory.
+    """
+    if not is_out_of_memory(error):
+        raise error
+    if size == 1:
+        raise out_of_memory("evaluating", 1, "samples", "use a smaller model or device='cpu'") from error
+    torch.cuda.empty_cache()
+    logger.warning("out of memory on %s; evaluating %d samples at once", device, size // 2)
+    return size // 2
 
 
 def validation_loss(
@@ -214,11 +226,13 @@ def latencies_ms(
     split = task.timed(run.val if len(run.val) else run.train, model)
     size = min(together, len(split), model.largest_batch(split))
 
+    bound = ModelOnDevice(model, id_, device, precision)
+
     def seconds(batch: Any) -> float:
         finish_work(device)  # of what came before
         started = time.perf_counter()
         with evaluating(model):
-            task.completed(predicted(model, task, id_, batch, device, precision), batch)
+            task.completed(task.predict(bound, batch), batch)
         finish_work(device)
         return time.perf_counter() - started
 

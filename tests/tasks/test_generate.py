@@ -286,7 +286,7 @@ def test_models_bring_their_own_loss_and_answers(card_of):
     batch = Batch.from_data_list([ring(3), ring(4)])
     outputs = {"loss": torch.tensor([1.0, 3.0]), "answers": [None, None]}
     assert task.losses(outputs, batch)["loss"] == 2 and task.loss_weights(batch) == {"loss": 2}
-    assert task.predict(outputs, batch) == [None, None] and task.selection == ("loss", False)
+    assert task.predictions(outputs, batch) == [None, None] and task.selection == ("loss", False)
 
 
 def test_records_are_of_the_samples_that_were_judged(data):

@@ -185,7 +185,7 @@ def test_the_loss_is_that_of_the_paper_in_units_of_the_mean_training_cost(select
     expected = np.mean([(sum(chances[i] * times[i]) - min(times[i])) ** 2 for i in range(16)]) / unit**2
     assert float(loss) == pytest.approx(expected, rel=1e-5)
     assert task.loss_weights(batch) == {"choice": 16}
-    np.testing.assert_allclose(task.predict(outputs, batch).numpy(), logits, rtol=1e-6)
+    np.testing.assert_allclose(task.predictions(outputs, batch).numpy(), logits, rtol=1e-6)
     certain = {name: torch.tensor(costs_of(data.test)[:16, k] * 1e3) for k, name in enumerate(NAMES)}
     assert float(task.losses(certain, batch)["choice"]) == pytest.approx(0.0, abs=1e-6)
 

@@ -191,7 +191,7 @@ def test_latency_is_that_of_the_whole_prediction(toys, clock, monkeypatch):
 
         return lazily()
 
-    monkeypatch.setattr(task, "predict", decoded)
+    monkeypatch.setattr(task, "predictions", decoded)
     alone, together = latencies_ms(Slow(clock), run_of(task, toys), toys.card.address, CPU)
     assert (alone, together) == (7000.0, 7000.0 / 24)
     done = ["finish", "look", "model", "decoding", "what was left to do", "finish", "look"]

@@ -174,12 +174,13 @@ def test_the_default_folder_of_a_group_has_its_name(root, tmp_path, monkeypatch)
 
 def test_a_model_is_selected_by_the_mean_over_its_datasets(monkeypatch):
     tasks = {"a": ("f1", True), "b": ("mae", False)}
-    runs = {name: SimpleNamespace(task=SimpleNamespace(selection=own)) for name, own in tasks.items()}
+    val = SimpleNamespace(split="val")
+    runs = {name: SimpleNamespace(task=SimpleNamespace(selection=own), val=val) for name, own in tasks.items()}
     values = iter([0.5, 4.0, 0.7, 1.0])
-    monkeypatch.setattr(loop, "validation_score", lambda *args: next(values))
-    fake = SimpleNamespace(runs=runs, state=loop.TrainingState(), model=None, settings=None, precision="fp32")
+    monkeypatch.setattr(loop, "score_split", lambda *_, **__: {"val": SimpleNamespace(primary=next(values))})
+    settings = SimpleNamespace(eval_batch_size=1)
+    fake = SimpleNamespace(runs=runs, state=loop.TrainingState(), model=None, settings=settings, precision="fp32")
     fake.world = SimpleNamespace(device=None)
-    fake._score_of = lambda id_: TrainingLoop._score_of(fake, id_)
     assert loop._selection(runs) == ("score", True)
     assert TrainingLoop._validation_score(fake) == pytest.approx((0.5 + 0.0) / 2)
     assert TrainingLoop._validation_score(fake) == pytest.approx((0.7 + 0.75) / 2)

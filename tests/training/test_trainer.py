@@ -228,7 +228,7 @@ def test_cutting_a_batch_into_parts_leaves_the_update_the_same(make_toys, tiny, 
 def scripted_validation(monkeypatch, scores):
     """Let validation return ``scores`` one after the other."""
     queue = iter(scores)
-    monkeypatch.setattr(loop, "validation_score", lambda *args, **_: next(queue))
+    monkeypatch.setattr(loop.TrainingLoop, "_validation_score", lambda self: next(queue))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from graphbench.models.processors.base import (
     State,
     inputs_read,
     read_options,
+    require_processed,
     require_shape,
-    run_processor,
 )
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "processor_names",
     "read_options",
     "register_processor",
+    "require_processed",
     "require_shape",
-    "run_processor",
     "staged",
     "typed",
 ]

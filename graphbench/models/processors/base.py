@@ -179,28 +179,29 @@ def _typed(feature: Feature) -> str:
     return f"{feature.name} ({feature.location} {feature.type_name})"
 
 
-def run_processor(processor: Processor, name: str, state: State, *, graph_token: bool = False) -> Processed:
-    """Return what a processor makes of a state, after checking its type and shapes.
+def require_processed(
+    processor: nn.Module, name: str, state: State, processed: Any, *, graph_token: bool = False
+) -> None:
+    """Refuse a value of a processor that has not the type and the shapes of :class:`Processed`.
 
     Args:
         processor: The processor.
         name: Its name in configurations.
-        state: What it receives.
+        state: What the processor received.
+        processed: What the processor returned.
         graph_token: Whether ``Processed.graph`` is read.
 
     Raises:
-        ConfigError: If it returns no :class:`Processed`, or one with missing rows or another width than the model's.
+        ConfigError: If the value is no :class:`Processed`, or has missing rows or another width than the model's.
     """
-    found: Any = processor(state)
-    if not isinstance(found, Processed):
-        what = f"{_described(processor, name)} returned a value of type {type(found).__name__}"
+    if not isinstance(processed, Processed):
+        what = f"{_described(processor, name)} returned a value of type {type(processed).__name__}"
         raise ConfigError(f"{what}; return Processed(nodes)")
-    require_shape(processor, name, "nodes", found.nodes, state.nodes.shape)
+    require_shape(processor, name, "nodes", processed.nodes, state.nodes.shape)
     if state.edge_tokens is not None:
-        require_shape(processor, name, "edge_tokens", found.edge_tokens, state.edge_tokens.shape)
+        require_shape(processor, name, "edge_tokens", processed.edge_tokens, state.edge_tokens.shape)
     if graph_token:
-        require_shape(processor, name, "graph", found.graph, (state.layout.num_graphs, state.nodes.shape[1]))
-    return found
+        require_shape(processor, name, "graph", processed.graph, (state.layout.num_graphs, state.nodes.shape[1]))
 
 
 def require_shape(processor: nn.Module, name: str, what: str, value: Any, expected: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graphbench.models.config import ModelConfig
 from graphbench.models.graphs import Layout
-from graphbench.models.processors import Context, Processor, State, inputs_read, run_processor
+from graphbench.models.processors import Context, Processor, State, inputs_read, require_processed
 from graphbench.models.trajectory.config import TrajectoryModelConfig
 from graphbench.models.trajectory.layers import linear
 from graphbench.models.trajectory.processors import DenseProcessor, Step
@@ -42,7 +42,9 @@ class SparseAdapter(DenseProcessor):
         ptr = torch.arange(0, (samples + 1) * size, size, device=nodes.device)
         owner = torch.arange(samples, device=nodes.device).repeat_interleave(size)
         layout = Layout(torch.stack([graphs * size + tails, graphs * size + heads]), owner, ptr, samples, True)
-        processed = run_processor(self.processor, self.name, State(nodes.flatten(0, 1).float(), edges, None, layout))
+        state = State(nodes.flatten(0, 1).float(), edges, None, layout)
+        processed = self.processor(state)
+        require_processed(self.processor, self.name, state, processed)
         new: Tensor = self.norm(processed.nodes.view(samples, size, -1))
         return new
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ from graphbench.evaluation.array_files import read_arrays
 from graphbench.evaluation.evaluator import BaseEvaluator
 from graphbench.evaluation.groups import QUANTITIES
 from graphbench.evaluation.inputs import as_array
-from graphbench.tasks.base import FurtherBatches, Task
+from graphbench.tasks.base import BoundModel, FurtherBatches, Task
 from graphbench.tasks.files import SAME_LIMIT, most_array_bytes, rows_of_output, write_arrays
 from graphbench.tasks.forecast.climatology import Climatology, climatology_of
 from graphbench.tasks.forecast.evaluator import OF_CHANNELS, ForecastEvaluator
@@ -264,7 +265,7 @@ class ForecastTask(Task):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+    def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return the predicted changes at grid points, ``[times, points, channels]``."""
         return {self.output: self._at_points(outputs[self.output].detach().float(), batch)}
 
@@ -315,13 +316,13 @@ class ForecastTask(Task):
         found = rollouts(split, starts, options, self.options.time, lambda times: self._at(samples, times), size)
         return FurtherBatches(len(starts), found)
 
-    def answer(self, predict: Callable[[Any], Any], batch: Any) -> Any:
-        """Return the predictions for a batch, or those of all steps for a rollout."""
+    def predict(self, model: BoundModel, batch: Any) -> Any:
+        """Return the predictions for a batch; for a rollout the forecasts of all its steps."""
         if not isinstance(batch, Rollout):
-            return predict(batch)
+            return super().predict(model, batch)
         o = self.options
         step = Stepper(self.card, self.output, self.state, o.time, o.clock, self.lead_hours, self.convention.clock)
-        return step.changes(predict, batch)
+        return step.changes(partial(super().predict, model), batch)
 
     def score(self, evaluator: BaseEvaluator, batch: Any, predictions: Any, seconds: float) -> None:
         """Let an evaluator take the predictions of a batch, or of a rollout."""

@@ -71,7 +71,7 @@ class GenerateTask(Task):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def predict(self, outputs: Mapping[str, Any], batch: Any) -> Any:
+    def predictions(self, outputs: Mapping[str, Any], batch: Any) -> Any:
         """Return the answers of a model."""
         return outputs["answers"]
 

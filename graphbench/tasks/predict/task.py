@@ -79,7 +79,7 @@ class PredictTask(Task):
 
         return loss_weights(batch, self.card.features)
 
-    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
+    def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> dict[str, Tensor]:
         """Return probabilities of masks and classes, values of scalars, and the chosen nodes, by output."""
         from graphbench.models.losses import predictions
 

@@ -205,7 +205,7 @@ class SelectTask(Task):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
+    def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
         """Return the logits of the algorithms, float32 ``[S, K]`` on the CPU."""
         return self._logits(outputs).detach().cpu()
 

@@ -90,7 +90,7 @@ class SolveTask(Task):
         """Return the number of graphs."""
         return {self.card.outputs[0].name: int(batch.num_graphs)}
 
-    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
+    def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> Tensor:
         """Return the model's scores, which the evaluator decodes; float32 ``[N]`` or ``[N, K]`` on the CPU."""
         return outputs[self.card.outputs[0].name].float().cpu()
 

@@ -166,7 +166,7 @@ class TextTask(Task):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def predict(self, outputs: list[str], batch: Any) -> list[str]:
+    def predictions(self, outputs: list[str], batch: Any) -> list[str]:
         """Return the answers as the model wrote them."""
         return outputs
 

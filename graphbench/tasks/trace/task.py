@@ -113,7 +113,7 @@ class TraceTask(Task):
 
     # ------------------------------------------------------------------------------------------------ scores
 
-    def predict(self, outputs: Mapping[str, Tensor], batch: Any) -> Mapping[str, Tensor]:
+    def predictions(self, outputs: Mapping[str, Tensor], batch: Any) -> Mapping[str, Tensor]:
         """Return the outputs, which the model has decided on: masks as probabilities, classes and nodes by number."""
         return outputs
 

@@ -22,7 +22,7 @@ from graphbench.training.config import RunConfig
 from graphbench.training.context import RunContext, TaskRun, Watch
 from graphbench.training.learners.base import FitSummary
 from graphbench.training.loop import BEST, CHECKPOINT, TrainingLoop
-from graphbench.training.scoring import BatchSize, Precision, evaluating, latencies_ms, predicted, score_split
+from graphbench.training.scoring import BatchSize, ModelOnDevice, Precision, evaluating, latencies_ms, score_split
 
 _FEWEST_TO_ESTIMATE = 16  # updates
 
@@ -63,8 +63,9 @@ class TorchPredictor:
         """Yield the predictions of all samples of a split, in its order, on the CPU."""
         size = self.model.largest_batch(split)
         with progress_bar(len(split), f"predicting {name}", task.samples, progress) as bar, evaluating(self.model):
+            model = ModelOnDevice(self.model, id_, self.device, self.precision)
             for batch in task.file_batches(split, size):
-                yield _on_cpu(predicted(self.model, task, id_, batch, self.device, self.precision))
+                yield _on_cpu(task.predict(model, batch))
                 bar.update(batch.num_graphs)
 
 

@@ -87,7 +87,7 @@ def test_mesh_nodes_do_not_count(task, data):
     before = task.losses({"change": predicted.flatten(0, 1)}, batch)["change"]
     predicted[:, POINTS:] = 1e6
     torch.testing.assert_close(task.losses({"change": predicted.flatten(0, 1)}, batch)["change"], before)
-    assert task.predict({"change": predicted.flatten(0, 1)}, batch)["change"].abs().max() == 0
+    assert task.predictions({"change": predicted.flatten(0, 1)}, batch)["change"].abs().max() == 0
 
 
 def test_models_standardise_by_the_states_of_grid_points(task, data, states):
@@ -249,7 +249,7 @@ def test_the_floor_of_linear_regression_reads_the_training_split_alone(task, dat
 
 def test_predictions_of_files(task, data, tmp_path):
     (batch,) = data.test.batches(4)
-    guess = task.predict({"change": torch.randn(2 * NODES, 83)}, batch)
+    guess = task.predictions({"change": torch.randn(2 * NODES, 83)}, batch)
     path = task.write_predictions(tmp_path / "test", [guess])
     assert task.score_file(path, data.test)["test"]["mse"] == pytest.approx(
         task.evaluator().evaluate(batch, guess)["mse"]

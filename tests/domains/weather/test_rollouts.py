@@ -51,9 +51,10 @@ def test_every_step_sees_the_forecast_of_the_one_before(task, data, states):
         seen.append(batch)
         return 0.01 * batch.state.reshape(-1, NODES, 83)[:, :POINTS] + batch.clock.sum(1)[:, None, None]
 
+    model.gives_predictions = True
     further = task.further_batches(data.train, 8)
     (rollout,) = further.batches
-    answers = task.answer(model, rollout)
+    answers = task.predict(model, rollout)
     before, hours = states(data.train), data.train.samples.values["time"]
     assert further.samples == rollout.num_graphs == 2  # the third state has no room for six more
     for which, start in enumerate((0, 2)):

@@ -120,7 +120,7 @@ class ChooseTask(Task):
     def loss_weights(self, batch: Any) -> dict[str, Any]:
         return {self.output: batch.num_graphs}
 
-    def predict(self, outputs: Any, batch: Any) -> dict[str, Any]:
+    def predictions(self, outputs: Any, batch: Any) -> dict[str, Any]:
         return {self.output: outputs[self.output].argmin(dim=1)}
 
     def evaluator(self, *, scores: str | None = None, expected_graphs: int | None = None) -> ChoiceEvaluator:
