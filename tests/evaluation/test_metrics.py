@@ -1,5 +1,8 @@
 """Each metric against scikit-learn, SciPy or a loop, and the laws that hold for all of them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import sklearn.metrics as sk
@@ -215,3 +218,24 @@ def test_scores_lie_in_their_range_and_perfect_predictions_reach_the_good_end(sa
         best = METRICS[name].highest if METRICS[name].higher_is_better else METRICS[name].lowest
         if feature.kind is not Kind.MASK or truth.any():
             assert value == pytest.approx(best, abs=1e-12), name
+
+
+F1 = """
+import sys
+
+import graphbench
+from graphbench.catalog.features import parse_features
+from graphbench.evaluation.evaluator import FeatureEvaluator
+
+(feature,) = parse_features({"in_tree": ["output", "edge", "mask"]})
+assert FeatureEvaluator(feature, "f1").evaluate([True, False], [True, True]).primary > 0
+graphbench.Evaluator("algoreas/mst_easy").evaluate([True, False], [True, True])
+rooms = {name.split(".")[2] for name in sys.modules if name.startswith("graphbench.tasks.") and name.count(".") == 3}
+domains = {name.split(".")[2] for name in sys.modules if name.startswith("graphbench.domains.")}
+print(sorted(rooms), sorted(domains - {"errors"}))
+"""
+
+
+def test_an_f1_loads_no_kind_of_task_and_no_domain_that_it_does_not_need():
+    done = subprocess.run([sys.executable, "-c", F1], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['predict'] ['algoreas']"
