@@ -112,8 +112,8 @@ class LaplacianEncoder(nn.Module):
 
     ``phi`` is Linear(2, hidden), ReLU, Linear(hidden, hidden), and ``rho`` Linear(hidden, hidden), ReLU,
     Linear(hidden, d). ``phi``'s second layer is linear, so it is applied once to the sum instead of to every pair,
-    which computes the same function with 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training, every
-    eigenvector of every graph gets a random sign.
+    which computes the same function with 1/k of the work. ``eps_j`` is learned and starts at 1e-12 * j. In training,
+    every eigenvector of every graph gets a random sign.
     """
 
     def __init__(self, config: PositionalConfig, width: int) -> None:

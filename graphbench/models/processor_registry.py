@@ -51,9 +51,9 @@ def register_processor(name: str, consumes: Consumes = "sparse") -> Callable[[_P
         if owner_of(cls.__module__) != BUILT_IN:
             _import_built_in()
         registry = _REGISTRIES[consumes]
-        if registry.owner(name) is not None and _qualified_name(registry[name]) != _qualified_name(cls):
+        if registry.owner(name) is not None and _path_of(registry[name]) != _path_of(cls):
             raise PluginError(
-                f"processor name {name!r} is taken by {'.'.join(_qualified_name(registry[name]))}; choose another"
+                f"processor name {name!r} is taken by {'.'.join(_path_of(registry[name]))}; choose another"
             )
         registry.add(name, cls, cls.__module__)
         return cls
@@ -104,5 +104,5 @@ def _import_built_in() -> None:
         import_module(package)
 
 
-def _qualified_name(cls: type[Any]) -> tuple[str, str]:
+def _path_of(cls: type[Any]) -> tuple[str, str]:
     return cls.__module__, cls.__qualname__

@@ -1,7 +1,7 @@
 """Attention with a bias from the graph: two kinds of bias, and three ways to apply it.
 
-A bias is float [heads, queries, keys] per graph. ``dense()`` builds the bias of a whole padded batch; ``rows()`` builds a
-slice of it, so that the full square of a graph with tens of thousands of tokens is never held in memory.
+A bias is float [heads, queries, keys] per graph. ``dense()`` builds the bias of a whole padded batch; ``rows()`` builds
+a slice, so that the full square of a graph with tens of thousands of tokens is never held in memory.
 """
 
 from __future__ import annotations

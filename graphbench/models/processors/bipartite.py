@@ -104,7 +104,7 @@ class NormalisedLSTMCell(nn.Module):
 
 @register_processor("bipartite")
 class Bipartite(Processor):
-    """Message passing in ``layers`` rounds with shared weights: messages go from left to right, then from right to left.
+    """Message passing in ``layers`` rounds with shared weights: from the left side to the right, then back.
 
     A state of the left side also receives the state of its complement. Networks and cells are separate for the two
     sides, and sums of messages are not normalised. Edges that join two nodes of one side carry no messages unless they

@@ -53,7 +53,7 @@ class GTLayer(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class _Positions:
-    """Positions of nodes and edges among the tokens of a padded batch: the graph token first, then nodes, then edges."""
+    """Positions of nodes and edges among the tokens of a padded batch: graph token first, then nodes, then edges."""
 
     lengths: Tensor  # int64 [B]
     size: int

@@ -79,7 +79,7 @@ class InteractionLayer(nn.Module):
 
 @register_processor("staged")
 class Staged(Processor):
-    """One :class:`InteractionLayer` for every stage of ``options.stages``; ``layers`` is not read."""
+    """One :class:`InteractionLayer` for every stage of ``options.stages``."""
 
     @classmethod
     def reads(cls, config: ModelConfig) -> list[Feature]:
