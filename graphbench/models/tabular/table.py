@@ -48,11 +48,11 @@ def table_of_model(batch: Any, task: TaskFeatures, location: Location, config: T
 def table_of(batch: Any, features: Sequence[Feature], location: Location, hops: int, directed: bool) -> Table:
     """Return the table of a batch's nodes, edges or graphs, float32 ``[items, columns]``.
 
-    The columns of a node are its inputs, its degrees, and for each hop the mean and the maximum of the preceding columns
-    over its neighbours. The columns of an edge are its inputs and the sum and the absolute difference of its ends'
-    columns (for arcs, the columns of tail and head). The columns of a graph are the mean, standard deviation and maximum
-    of its nodes' columns and of its edges' inputs. All rows also have the graph-level inputs, the numbers of nodes and
-    edges, and the density. Texts are left out.
+    The columns of a node are its inputs, its degrees, and for each hop the mean and the maximum of the preceding
+    columns over its neighbours. The columns of an edge are its inputs and the sum and the absolute difference of its
+    ends' columns (for arcs, the columns of tail and head). The columns of a graph are the mean, standard deviation and
+    maximum of its nodes' columns and of its edges' inputs. All rows also have the graph-level inputs, the numbers of
+    nodes and edges, and the density. Texts are left out.
 
     Args:
         batch: A PyG ``Batch``.

@@ -133,11 +133,11 @@ def _columns(feature: Feature, value: Tensor) -> Tensor:
 
 
 def adjacency(features: Sequence[Feature], values: Mapping[str, Tensor]) -> Tensor | None:
-    """Return whether two nodes are neighbours by the features, symmetric bool ``[B, n, n]``; None without such features.
+    """Return whether two nodes are neighbours by the features, symmetric bool ``[B, n, n]``, or None.
 
-    Two nodes are neighbours if the node pointers (or probabilities of pointing) of both directions add up to more than a
-    half, or if the edge masks of both directions add up to more than 0. A predicted mask is a probability, so its sum
-    is always above 0. Both rules are those of the reference.
+    Two nodes are neighbours if the node pointers (or probabilities of pointing) of both directions add up to more than
+    a half, or if the edge masks of both directions add up to more than 0. A predicted mask is a probability, so its sum
+    is always above 0. Both rules follow the reference.
     """
     total: Tensor | None = None
     for feature in features:

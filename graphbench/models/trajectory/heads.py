@@ -94,8 +94,8 @@ class SingleShotHeads(TaskHeads):
         outputs = {}
         for feature in self.outputs:
             parts = [
-                self._rows(feature, group, raw_group[feature.name], largest)
-                for group, raw_group in zip(groups, raw, strict=True)
+                self._rows(feature, group, values[feature.name], largest)
+                for group, values in zip(groups, raw, strict=True)
             ]
             positions, rows = (torch.cat(column) for column in zip(*parts, strict=True))
             total = rows.new_zeros(counts.get(feature.location, batch.num_graphs), *rows.shape[1:])

@@ -20,8 +20,8 @@ HINT = "hint:"  # prefix of the names of hints among the losses
 def trace_losses(predicted: Predicted, batch: TrajectoryBatch, features: Sequence[Feature]) -> dict[str, Tensor]:
     """Return the mean loss of every output, then of every hint that was predicted, as ``hint:<name>``.
 
-    The loss of a permutation is the sum of the losses of its order and of its first node. A batch of trajectories of one
-    step has no hint to predict: the losses of its hints are 0.
+    The loss of a permutation is the sum of the losses of its order and of its first node. A batch of trajectories of
+    one step has no hint to predict: the losses of its hints are 0.
 
     Args:
         predicted: The model's predictions for ``batch``.

@@ -73,8 +73,9 @@ class TrajectoryModel(TaskModel):
     def forward(self, batch: Any, task_id: str | None = None) -> Any:
         """Return the raw values of outputs and hints.
 
-        On trajectories, the processor runs T - 1 times (at least once), where T is the length of the longest trajectory;
-        the output of a sample is the output after its last step. On tasks without hints, it runs ``config.steps`` times.
+        On trajectories, the processor runs T - 1 times (at least once), where T is the length of the longest
+        trajectory; the output of a sample is the output after its last step. On tasks without hints, the processor runs
+        ``config.steps`` times.
 
         Args:
             batch: A ``TrajectoryBatch`` from :meth:`prepare`; for tasks without hints, a PyG batch.
