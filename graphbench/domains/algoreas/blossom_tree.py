@@ -1,4 +1,4 @@
-"""The alternating tree of one stage of maximum-weight matching: what changes it, and the events that call for it.
+"""The alternating tree of one stage of maximum-weight matching: its changes, and the events that cause them.
 
 An event is the number of an arc that leaves an outer node (its edge becomes tight), ``2m + b`` for an inner blossom b
 (its dual reaches 0) or, at the end of a stage only, ``2m + v`` for an outer node v (its dual reaches 0).

@@ -169,7 +169,7 @@ def order_as_python_set(values: NDArray[np.int32], count: int, table: NDArray[np
 
     Args:
         values: ``int32``, non-negative, different; changed in place.
-        count: How many of them.
+        count: Number of them.
         table: Scratch, ``int32[8 * (count + 1)]`` at least.
     """
     mask = 7
@@ -260,7 +260,7 @@ def draw_model(
     targets: NDArray[np.int32],
     table: NDArray[np.int32],
 ) -> None:
-    """Draw a graph of one model into ``adjacency``: perhaps in pieces, ids in the model's own order.
+    """Draw a graph of one model into ``adjacency``: perhaps in pieces, ids in the model's order.
 
     Args:
         state: Generator of the sample; advanced.

@@ -58,27 +58,27 @@ def _find_components(
     if n & 63:
         unseen[words - 1] = bit_of(n) - ONE
     components = 0
-    found = 0
+    count = 0
     for root in range(n):
         if (unseen[root >> 6] & bit_of(root)) == ZERO:
             continue
-        first[components] = found
+        first[components] = count
         components += 1
         unseen[root >> 6] ^= bit_of(root)
-        nodes[found] = root
-        head = found
-        found += 1
-        while head < found:
+        nodes[count] = root
+        head = count
+        count += 1
+        while head < count:
             node = nodes[head]
             head += 1
             for w in range(words):
                 fresh = adjacency[node, w] & unseen[w]
                 unseen[w] ^= fresh
                 while fresh != ZERO:
-                    nodes[found] = w * 64 + lowest_bit(fresh)
-                    found += 1
+                    nodes[count] = w * 64 + lowest_bit(fresh)
+                    count += 1
                     fresh &= fresh - ONE
-        if found == n:
+        if count == n:
             break
     first[components] = n
     return components

@@ -263,11 +263,11 @@ class Circuits:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
         arrays = [np.asarray(getattr(self, name)) for name in RUN]
         num_inputs, and_ptr, fanins, output_ptr, outputs = arrays
-        found = ", ".join(f"{name} {a.dtype} {list(a.shape)}" for name, a in zip(RUN, arrays, strict=True))
+        forms = ", ".join(f"{name} {a.dtype} {list(a.shape)}" for name, a in zip(RUN, arrays, strict=True))
         rows, ends = (num_inputs.size,), (num_inputs.size + 1,)
         shapes = (rows, ends, (len(fanins) if fanins.ndim else 0, 2), ends, (outputs.size,))
         if any(a.dtype.kind not in "iu" for a in arrays) or tuple(a.shape for a in arrays) != shapes:
-            raise CircuitError(f"circuits have the arrays {found}; give integers [S], [S + 1], [A, 2], [S + 1] and [M]")
+            raise CircuitError(f"circuits have the arrays {forms}; give integers [S], [S + 1], [A, 2], [S + 1] and [M]")
         for ptr, total in ((and_ptr, len(fanins)), (output_ptr, len(outputs))):
             if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
                 raise CircuitError(f"offsets of circuits run from {ptr[0]} to {ptr[-1]}, not from 0 up to {total:,}")

@@ -52,7 +52,7 @@ def new_lists(steps: int, int_changes: int, float_changes: int) -> Lists:
 
 @kernel
 def record(log: Log) -> None:
-    """Close a step: append what changed since the step before (since zeros, for the first)."""
+    """Close a step: append the changes since the previous step (since zeros, for the first)."""
     ints, floats, counts, int_changes, float_cells, float_values, used = log
     step = used[STEPS]
     used[STEPS] = step + 1

@@ -119,7 +119,7 @@ def sample(
         algorithm: Name, e.g. ``bfs``.
         length: Problem size. It is the number of nodes, but ``optimal_bst`` has one more and ``segments_intersect``
             always has four.
-        count: How many samples.
+        count: Number of samples.
         seed: Seed of the ``RandomState`` from which all are drawn, one after the other.
         decimals: Digits after the point to which float arguments are cut, towards zero; None for all digits.
         **options: As in ``draw``.
@@ -224,21 +224,21 @@ def _ready(
     algorithm: str, length: int, decimals: int | None, options: Mapping[str, Any]
 ) -> Callable[[RandomState, int], list[tuple[Any, ...]]]:
     """Check a request and return the function that draws some samples."""
-    found = _find(algorithm)
+    ready = _find(algorithm)
     length = _checked_length(algorithm, length)
     for name in options:
-        if name not in found.options:
-            takes = ", ".join(option for option in found.options if option != "decimals") or "none"
+        if name not in ready.options:
+            takes = ", ".join(option for option in ready.options if option != "decimals") or "none"
             raise ArgumentError(f"{algorithm} has no option {name!r}; its options: {takes}")
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     digits = None if decimals is None else whole_number("decimals", decimals, 0, MOST_DECIMALS)
-    if digits is not None and "decimals" in found.options:
-        given["decimals"] = digits
+    if digits is not None and "decimals" in ready.options:
+        settings["decimals"] = digits
 
     def draw_all(rng: RandomState, count: int) -> list[tuple[Any, ...]]:
         if count == 0:
             return []
-        columns = found.columns(length, rng, count, given)
+        columns = ready.columns(length, rng, count, settings)
         return list(zip(*(_values(column, digits) for column in columns), strict=True))
 
     return draw_all

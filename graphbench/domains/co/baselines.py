@@ -1,4 +1,4 @@
-"""Greedy and random solutions: what any solver or model has to beat.
+"""Greedy and random solutions, the trivial baselines of solvers and models.
 
 Greedy takes nodes by degree: the node with fewest nodes left around it joins the set; nodes of high degree first
 choose the side that cuts more edges, or the first free colour (Welsh and Powell 1967). Random takes nodes in random

@@ -22,7 +22,7 @@ _KEPT_WEIGHT = 0.3
 
 
 class _Cover(NamedTuple):
-    """The state of the search; ``sizes`` holds those of ``members`` and of ``open``."""
+    """The state of the search; ``sizes`` holds the sizes of ``members`` and ``open``."""
 
     sizes: NDArray[np.int64]
     members: NDArray[np.int32]  # [n] nodes of the cover
@@ -39,13 +39,13 @@ class _Cover(NamedTuple):
 @inner
 def _full_cover(n: int, m: int) -> _Cover:
     members = np.empty(n, np.int32)
-    place = np.empty(n, np.int32)
+    position = np.empty(n, np.int32)
     for v in range(n):
-        members[v], place[v] = v, v
+        members[v], position[v] = v, v
     return _Cover(
         np.array([n, 0]),
         members,
-        place,
+        position,
         np.empty(m, np.int32),
         np.empty(m, np.int32),
         np.full(m, 2, np.int8),

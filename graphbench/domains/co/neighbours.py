@@ -11,7 +11,7 @@ from graphbench.core.kernels import kernel
 
 
 class Neighbours(NamedTuple):
-    """Neighbour lists: those of node ``v`` are rows ``first[v]`` to ``first[v + 1] - 1``, sorted by neighbour."""
+    """Neighbour lists: node ``v`` has rows ``first[v]`` to ``first[v + 1] - 1``, sorted by neighbour."""
 
     first: NDArray[np.int64]  # [n + 1]
     node: NDArray[np.int32]  # [2 m] the neighbour

@@ -43,7 +43,7 @@ def cyclic_form(pointers: Tensor) -> tuple[Tensor, Tensor]:
         pointers: int64 ``[B, n]``: each node's predecessor; the first node points to itself.
 
     Returns:
-        float32 ``[B, n, n]``, one-hot: each node's predecessor (the last node for the first); int64 ``[B]``, first nodes.
+        float32 ``[B, n, n]``, one-hot: each node's predecessor (of the first node, the last); int64 ``[B]``, heads.
     """
     nodes = pointers.shape[1]
     ids = torch.arange(nodes, device=pointers.device)

@@ -51,12 +51,12 @@ def push_root(log: Log, walk: Walk, root: int) -> None:
 @inner
 def push(log: Log, walk: Walk) -> None:
     """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
-    found = walk.v[0]
-    walk.color[found] = GREY
-    walk.s_prev[found] = walk.s_last[0]
-    walk.s_last[0] = found
+    index = walk.v[0]
+    walk.color[index] = GREY
+    walk.s_prev[index] = walk.s_last[0]
+    walk.s_last[0] = index
     record(log)
-    walk.u[0] = found
+    walk.u[0] = index
 
 
 @inner
@@ -187,19 +187,19 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
 def _walk_in_circle(graph: NDArray[np.float64], following: NDArray[np.int64]) -> NDArray[np.int64]:
     """Walk over nodes that have arcs to such nodes until one comes again; return the walk since it came first."""
     n = graph.shape[0]
-    place = np.full(n, -1, np.int64)
+    position = np.full(n, -1, np.int64)
     walked = np.empty(n, np.int64)
     count = 0
     node = np.flatnonzero(following)[0]
-    while place[node] < 0:
-        place[node] = count
+    while position[node] < 0:
+        position[node] = count
         walked[count] = node
         count += 1
         for v in range(n):
             if graph[node, v] != 0 and following[v] > 0:
                 node = v
                 break
-    return walked[place[node] : count]
+    return walked[position[node] : count]
 
 
 @algorithm(
