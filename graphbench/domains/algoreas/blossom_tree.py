@@ -181,7 +181,7 @@ def shrink(g: Graph, f: Forest, arc: int) -> None:
 
 @inner
 def _adopt_children(g: Graph, f: Forest, b: int) -> None:
-    """Collect the nodes of the children of a new outer blossom and scan those that were inner."""
+    """Collect the nodes of the children of a new outer blossom, and scan the inner ones."""
     child = f.node[b].first_child
     f.node[b].first_leaf = f.node[child].first_leaf
     previous = -1

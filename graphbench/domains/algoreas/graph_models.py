@@ -77,7 +77,7 @@ def check_models(models: Mapping[str, Mapping[str, Any]], mixture: Mapping[str, 
     Models of weight 0 may be absent, and need not fit the number of nodes.
 
     Raises:
-        ValueError: What ``pack_models`` and ``pack_mixture`` raise; a model with a weight has no parameters; a graph
+        ValueError: As in ``pack_models`` and ``pack_mixture``; or a model with a weight has no parameters; a graph
             of this size cannot have the degree asked for.
     """
     if not _is_integer(num_nodes) or num_nodes < 1:

@@ -122,7 +122,7 @@ def _relabel(adjacency: NDArray[np.uint64], new_id: NDArray[np.int64], relabelle
     num_edges = 0
     for u in range(n):
         a = new_id[u]
-        bits = adjacency[u, u >> 6] & ~(bit_of(u) | (bit_of(u) - ONE))  # those above u
+        bits = adjacency[u, u >> 6] & ~(bit_of(u) | (bit_of(u) - ONE))  # bits above u
         for w in range(u >> 6, words):
             if w > u >> 6:
                 bits = adjacency[u, w]

@@ -91,7 +91,7 @@ def terminal_paths(
         is_terminal: ``bool[N]``.
 
     Returns:
-        ``bool[E]``. Of terminals in several components, those that the first terminal reaches are joined.
+        ``bool[E]``. If terminals lie in several components, the terminals reached by the first one are joined.
     """
     taken = np.zeros(edges.shape[0], np.bool_)
     for s in range(node_ptr.shape[0] - 1):

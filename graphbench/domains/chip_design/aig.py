@@ -63,7 +63,7 @@ class Aig:
         object.__setattr__(self, "outputs", _immutable(outputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what copies and unpickles the circuit: both check it, and copies cannot be changed, either."""
+        """Return the constructor call for copying and unpickling: both check the circuit, and copies are read-only."""
         return type(self), (self.num_inputs, self.fanins, self.outputs)
 
     @classmethod
@@ -124,8 +124,8 @@ class Aig:
     def hashed(self) -> Aig:
         """Return the circuit after structural hashing, without dead ANDs.
 
-        An AND with a constant or with twice the same variable is replaced by what it equals, and of ANDs with the same
-        fan-ins one is kept.
+        An AND with a constant or with twice the same variable is replaced by an equal literal, and one of several ANDs
+        with the same fan-ins is kept.
         """
         n, *literals = checked_parts(self.num_inputs, self.fanins, self.outputs)
         fanins, outputs, _, _ = hashed_one(n, *literals)

@@ -204,7 +204,7 @@ def hashed_one(n: int, fanins: Literals, outputs: Literals) -> tuple[Literals, L
 
     Returns:
         The fan-ins and outputs of the new circuit, the number of ANDs of the old one that no output needs, and the
-        number of those that hashing maps to a constant, a literal or an AND before them.
+        number of ANDs that hashing maps to a constant, a literal or a preceding AND.
     """
     ands = fanins.shape[0]
     literal = np.empty(1 + n + ands, np.int64)

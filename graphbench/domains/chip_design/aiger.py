@@ -277,7 +277,7 @@ def _from_binary(path: str, header: _Header, outputs: list[int], lines: _Lines) 
 
 @kernel
 def _decode(data: NDArray[np.uint8], n: int, ands: int) -> tuple[NDArray[np.int32], np.int64]:
-    """Return the fan-ins of the ANDs of a binary file, and where they end; a problem below 0 and those before it."""
+    """Return the fan-ins of the ANDs of a binary file, and their end; a problem below 0 and the ANDs before it."""
     fanins = np.empty((ands, 2), np.int32)
     at = np.int64(0)
     for k in range(ands):

@@ -4,7 +4,7 @@ The truth table of an output is cut into *blocks* of 64 bits, which share one ci
 that the circuit has to compute on a care set, at first on all columns of the block. Goals are met in turn:
 
 1. If at most four ANDs of variables that the circuit has already express the goal on its care set, they are added
-   (:mod:`~.divisors`); what these functions do elsewhere does not matter.
+   (:mod:`~.divisors`); the values of these functions elsewhere do not matter.
 2. Otherwise a *choice* is due: a literal s, the selector, that is neither true nor false on the whole care set. The
    goal is split: one half has to be met where s is 1, then another where s is 0. After each half the whole goal is
    tried once more with two ANDs at most, as its half is a new variable; else ``s ? first : second`` joins the halves.
@@ -52,7 +52,7 @@ MOST_INPUTS = 10
 
 
 class Constructions:
-    """Circuits that are built together: ``advance`` them, ``choose`` for those that wait, and so on to the end.
+    """Circuits that are built together: call ``advance``, ``choose`` for waiting circuits, and repeat to the end.
 
     Attributes:
         waiting: bool ``[B]``: which circuits have a choice due.

@@ -43,7 +43,7 @@ def find_literal(f: Any, care: Any, column: Words, count: Any) -> Any:
 
 @inner
 def covering(f: Any, care: Any, column: Words, count: Any, literals: Ints) -> Any:
-    """Write the literals that are 1 wherever the target is, except those that are 1 on the whole care set."""
+    """Write the literals that are 1 wherever the target is, except literals that are 1 on the whole care set."""
     ones = f & care
     size = np.int64(0)
     for v in range(1, count):

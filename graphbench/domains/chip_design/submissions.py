@@ -1,4 +1,4 @@
-"""Generated circuits as they come: graphs, circuits or AIGER files, of which any may be malformed or missing."""
+"""Generated circuits in raw form: graphs, circuits or AIGER files; any of them may be malformed or missing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Submission:
     """Generated circuits, one per function.
 
     Attributes:
-        circuits: The circuits; those with a fault are empty.
+        circuits: The circuits; a circuit with a fault is empty.
         faults: uint8 ``[S]``, by their places in :data:`REASONS`; 0 for a well-formed circuit.
         details: Circuit -> description of its fault, for files and graphs that cannot be read.
     """

@@ -1,7 +1,7 @@
 """Logic synthesis with ABC: circuits of truth tables, as small as a script of ABC makes them.
 
 The executable ``yosys-abc`` of the package ``pyosys`` is used; ``GRAPHBENCH_ABC`` names another. Names of scripts are
-those of the file ``abc.rc`` that comes with ABC's sources; their commands are written out here, as installed versions
+taken from the file ``abc.rc`` in ABC's sources; their commands are written out here, as installed versions
 come without that file and ignore a name that they do not know.
 """
 

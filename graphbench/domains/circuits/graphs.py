@@ -1,7 +1,7 @@
 """Converters as graphs, and back: ports, devices and nets are nodes (figure 4 of the paper).
 
-A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets, those of
-the ports first. Edges join every port to its net and every device to its two nets; an edge from VIN to GND stands for
+A graph of K devices and M nets has 3 + K + M nodes: the ports GND, VIN and VOUT, the devices, and the nets (the
+ports' nets first). Edges join every port to its net and every device to its two nets; an edge from VIN to GND is
 the source, one from VOUT to GND for the load. Hence there are 2 K + 5 undirected edges: 15 at K = 5, which are the 30
 arcs of table 2; at K = 7 and 10 they are 38 and 50 arcs, where the table has 42 and 56. The 13.0 nodes of the table are
 the mean over different random topologies of five devices (:mod:`~.drawing`). Its mean degree of 7.0 does not follow

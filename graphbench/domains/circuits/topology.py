@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 def verdict(types: Ints, nets: Ints, num_nets: int) -> int:
     """Return whether a circuit is a valid converter, as a position in :data:`VERDICTS`.
 
-    The rules are those of Fan et al. (Graph-transformer-based surrogate model, 2024):
+    The rules follow Fan et al. (Graph-transformer-based surrogate model, 2024):
 
     - no device has both terminals on one net (``shorted``);
     - every port has a device, and a path joins every two ports (``unconnected``);

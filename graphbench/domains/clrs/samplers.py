@@ -176,7 +176,7 @@ def draw(
 def draw_multi_size(algorithm: str, length: int, rng: RandomState) -> tuple[Any, ...]:
     """Return the arguments of one sample of the protocol multi_size (Ibarz et al., 2022).
 
-    Graphs draw their edge probability from 0.1, 0.2, .. 0.9, or half of these for those of ``SPARSE``. String matchers
+    Graphs draw their edge probability from 0.1, 0.2, .. 0.9, or half of these for ``SPARSE``. String matchers
     draw the length of the needle from 1 .. 8, or to the longest that fits where ``length`` is below 17; the protocol
     takes length 20 for them. All else is drawn as in ``draw``.
 

@@ -44,7 +44,7 @@ class Runs:
     """Runs of an algorithm on some instances of one size, as cells. Their hints are with the runner.
 
     Attributes:
-        places: int64 ``[S]``: number of every instance among those asked for.
+        places: int64 ``[S]``: number of every instance among the requested instances.
         nodes: Nodes of every graph.
         inputs: Name -> cells ``[S, *cell shape]``.
         outputs: Name -> cells.
@@ -174,7 +174,7 @@ class Runner:
         self._marks = [[0, 0, 0]]
 
     def _grow(self, needed: list[int], factor: float) -> None:
-        """Make room for a multiple of what is needed so far, and go back to before the run that did not fit."""
+        """Make room for a multiple of the cells used so far, and go back to before the run that did not fit."""
         self._room = [max(have, int(factor * need)) for have, need in zip(self._room, needed, strict=True)]
         lists = new_lists(*self._room)
         pairs: Iterable[tuple[Array, Array]] = zip(self._lists, lists, strict=True)

@@ -91,7 +91,7 @@ def _is_right(algorithm: Algorithm, values: dict[str, Any], answer: Sequence[Any
 
 
 def _is_last_shift(values: dict[str, Any], shift: int) -> bool:
-    """Return whether a shift is that of the first match, or where there is none, one that was tried in vain."""
+    """Return whether a shift is the first match, or without a match, a shift that was tried in vain."""
     letters = "".join(map(str, values["key"].tolist()))
     first = int((values["string"] == 0).sum())
     haystack, needle = letters[:first], letters[first:]

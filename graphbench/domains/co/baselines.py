@@ -81,7 +81,7 @@ def random_independent_set(num_nodes: int, edges: Edges, seed: int = 0) -> Label
 
 
 def greedy_cut(num_nodes: int, edges: Edges) -> Label:
-    """Return the cut in which each node, by falling degree, takes the side that cuts more edges to those before it."""
+    """Return the cut in which each node, by falling degree, takes the side that cuts more edges to earlier nodes."""
     edges = checked_edges(num_nodes, edges)
     lists = neighbour_lists(num_nodes, edges)
     return _cut_label(edges, _cut_in_order(lists, _by_falling_degree(lists)), "greedy")

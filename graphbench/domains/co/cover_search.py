@@ -31,7 +31,7 @@ class _Cover(NamedTuple):
     open_place: NDArray[np.int32]  # [m] place of an edge in open
     ends: NDArray[np.int8]  # [m] how many ends of an edge are in the cover
     weight: NDArray[np.int64]  # [m]
-    score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, less those uncovered
+    score: NDArray[np.int64]  # [n] weight of the edges a change of the node would newly cover, minus uncovered
     moved: NDArray[np.int64]  # [n] step of the node's last change
     free: NDArray[np.bool_]  # [n] a neighbour has changed since the node left the cover
 

@@ -94,7 +94,7 @@ def sets_by_score(ptr: Ints, first: Ints, node: Heads, scores: Scores, noise: No
 @kernel
 def _climb(order: Ints, start: int, first: Ints, node: Heads, side: NDArray[np.int32]) -> None:
     """Move nodes to the other side, in order and again, while one of them cuts more edges there."""
-    surplus = np.zeros(side.shape[0], np.int64)  # edges a move would cut, less those it would join
+    surplus = np.zeros(side.shape[0], np.int64)  # edges a move would newly cut, minus edges it would uncut
     for i in range(side.shape[0]):
         for row in range(first[start + i], first[start + i + 1]):
             surplus[i] += 1 if side[node[row] - start] == side[i] else -1

@@ -100,7 +100,7 @@ def _elimination_order(
 
 @inner
 def _by_degree(linked: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return the nodes so that each has most neighbours among those after it."""
+    """Return the nodes ordered so that each has most neighbours among the later nodes."""
     n = linked.shape[0]
     degree = np.zeros(n, np.int64)
     for v in range(n):

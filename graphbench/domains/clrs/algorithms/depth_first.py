@@ -27,7 +27,7 @@ class Walk(NamedTuple):
 
     color: NDArray[np.int32]  # [n]
     s_prev: NDArray[np.int32]  # [n]
-    s: NDArray[np.int32]  # [1], as are those below
+    s: NDArray[np.int32]  # [1], as are the following fields
     u: NDArray[np.int32]
     v: NDArray[np.int32]
     s_last: NDArray[np.int32]
@@ -51,12 +51,12 @@ def push_root(log: Log, walk: Walk, root: int) -> None:
 @inner
 def push(log: Log, walk: Walk) -> None:
     """Put ``v``, just found, on the stack: one step. After it, ``v`` is the node at work."""
-    index = walk.v[0]
-    walk.color[index] = GREY
-    walk.s_prev[index] = walk.s_last[0]
-    walk.s_last[0] = index
+    node = walk.v[0]
+    walk.color[node] = GREY
+    walk.s_prev[node] = walk.s_last[0]
+    walk.s_last[0] = node
     record(log)
-    walk.u[0] = index
+    walk.u[0] = node
 
 
 @inner
@@ -163,7 +163,7 @@ def find_cycle(graph: NDArray[np.float64]) -> NDArray[np.int64]:
     for u in range(n):
         for v in range(n):
             following[u] += graph[u, v] != 0
-    done = np.empty(n, np.int64)  # nodes that lead to no cycle: those that lead only to such nodes
+    done = np.empty(n, np.int64)  # nodes that lead to no cycle
     count = 0
     for u in range(n):
         if following[u] == 0:

@@ -25,7 +25,7 @@ _DIAGONAL, _UP, _LEFT = 0, 1, 2
 
 
 def two_strings(first_name: str, first: Instances, second_name: str, second: Instances) -> Prepared:
-    """Prepare two strings over the letters 0 to 3: the nodes of the first, then those of the second."""
+    """Prepare two strings over the letters 0 to 3: the nodes of the first, then the nodes of the second."""
     a = integers(first_name, first, 0, LETTERS - 1)
     b = integers(second_name, second, 0, LETTERS - 1)
     (count, in_first), in_second = a.shape, b.shape[1]
@@ -39,9 +39,9 @@ def two_strings(first_name: str, first: Instances, second_name: str, second: Ins
 
 def _dimensions(p: Instances) -> Prepared:
     """Prepare the dimensions of a chain of matrices: at least two, which is one matrix."""
-    prepared = vector("p", p, 2)
-    _refuse_outside("p", prepared, LARGEST_DIMENSION, "dimensions")
-    return Prepared((prepared,), {"pos": positions(*prepared.shape), "p": prepared})
+    dimensions = vector("p", p, 2)
+    _refuse_outside("p", dimensions, LARGEST_DIMENSION, "dimensions")
+    return Prepared((dimensions,), {"pos": positions(*dimensions.shape), "p": dimensions})
 
 
 def _probabilities(p: Instances, q: Instances) -> Prepared:
@@ -81,7 +81,7 @@ def matrix_chain_order(
 
     One step per round in which every product is improved from the costs of the round before, until no cost changes.
     A product that costs nothing shows as no change: with dimensions of 0 the rounds may end before all products are
-    known, and ``s`` is 0 for those that are not.
+    known, and ``s`` is 0 for unknown products.
     """
     n = p.shape[0]
     for node in range(1, n):

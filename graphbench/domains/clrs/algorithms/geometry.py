@@ -40,7 +40,7 @@ def _segments(xs: Instances, ys: Instances) -> Prepared:
 
 
 def _points_around_lowest(xs: Instances, ys: Instances) -> Prepared:
-    """Prepare points of which no two are in the same direction from the lowest."""
+    """Prepare points, no two of them in the same direction from the lowest point."""
     points = _points(xs, ys)
     i, a, b = find_same_direction(*points.arguments)
     if i >= 0:
@@ -52,7 +52,7 @@ def _points_around_lowest(xs: Instances, ys: Instances) -> Prepared:
 
 
 def _points_in_a_ring(xs: Instances, ys: Instances) -> Prepared:
-    """Prepare points of which no three are on one edge of the hull, so that Jarvis's march ends."""
+    """Prepare points, no three of them on one edge of the hull, so that Jarvis's march ends."""
     prepared = _points(xs, ys)
     i, a, b, c = find_point_on_edge(*prepared.arguments)
     if i >= 0:

@@ -123,7 +123,7 @@ def quickselect(
 ) -> None:
     """Quickselect (section 9.2): divide the list at a pivot, go on in the part with the median, until it is the pivot.
 
-    The median is the key that has n // 2 before it when sorted. The steps are those of ``partition``; there is none
+    The median is the key that has n // 2 before it when sorted. The steps are as in ``partition``; there is none
     before the first. ``target`` is the number of keys of the part before the median, as a share of the list.
     """
     n = A.shape[0]

@@ -99,7 +99,7 @@ class Heap(NamedTuple):
     order: NDArray[np.int64]  # [n] the node at every place
     pred_h: NDArray[np.int32]  # [n]
     parent: NDArray[np.int32]  # [n]
-    i: NDArray[np.int32]  # [1], as are those below
+    i: NDArray[np.int32]  # [1], as are the following fields
     j: NDArray[np.int32]
     largest: NDArray[np.int32]
     heap_size: NDArray[np.int32]
@@ -193,7 +193,7 @@ class Parts(NamedTuple):
 
     order: NDArray[np.int64]  # [n] the node at every place
     pred_h: NDArray[np.int32]  # [n]
-    p: NDArray[np.int32]  # [1], as are those below
+    p: NDArray[np.int32]  # [1], as are the following fields
     r: NDArray[np.int32]
     i: NDArray[np.int32]
     j: NDArray[np.int32]
@@ -253,7 +253,7 @@ def quicksort(
 ) -> None:
     """Quicksort (section 7.1): divide the list at a pivot, then do the same left and right of it.
 
-    The steps are those of ``partition``; there is none before the first and none for a part of a single key.
+    The steps are the same as in ``partition``; there is none before the first and none for a part of a single key.
     """
     n = A.shape[0]
     parts = Parts(np.arange(n), pred_h, p, r, i, j, np.zeros(1))  # ranks are no hint here

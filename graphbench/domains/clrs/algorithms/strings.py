@@ -1,4 +1,4 @@
-"""String matching (Cormen et al., chapter 32). Nodes are the letters of the haystack, then those of the needle."""
+"""String matching (Cormen et al., chapter 32). Nodes are the letters of the haystack, then of the needle."""
 
 from __future__ import annotations
 
