@@ -12,7 +12,7 @@ Computations, 4th ed., sections 8.3 and 5.1):
 4. The reflections map the eigenvectors of ``T`` to eigenvectors of ``L`` (float32, as are the rotations).
 
 The vectors are products of rotations and reflections, hence orthonormal for any spectrum, however degenerate.
-The sweeps are explicit (``T - shift = QL``, ``T <- LQ + shift``): an entry beside the diagonal that is zero splits the
+The sweeps are explicit (``T - shift = QL``, ``T <- LQ + shift``): an off-diagonal entry that is zero splits the
 matrix by itself, so a lane that is ahead of the others, or holds a smaller graph, needs no special treatment.
 """
 

@@ -33,7 +33,7 @@ class Guards:
     """The limits of an ABC process before it is ended.
 
     Attributes:
-        seconds: Processor time per circuit, in seconds, beside 30 s per process.
+        seconds: Processor time per circuit, in seconds, in addition to 30 s per process.
         memory_mb: Memory of the process, in MiB.
     """
 

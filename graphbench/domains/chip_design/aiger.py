@@ -1,9 +1,9 @@
 """AIGER files, ASCII (``aag``) and binary (``aig``), as Biere's report on the format defines them (FMV 07/1, 2007).
 
-Read are combinational circuits: files with latches or with properties (version 1.9) are refused. An ASCII file may list
-its ANDs in any order and skip numbers of variables; a circuit has them in order of dependence, and without gaps. Names
-in the symbol table and comments are checked for form and ignored. Memory is bounded by the size of the file, since a
-header that promises more than the file can hold is refused first.
+Only combinational circuits are read: files with latches or with properties (version 1.9) raise errors. An ASCII file
+may list its ANDs in any order and skip numbers of variables; a circuit has them in order of dependence, and without
+gaps. Names in the symbol table and comments are checked for form and ignored. Memory is bounded by the size of the
+file, since a header that promises more than the file can hold raises an error first.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Constructions:
             tables: Truth tables, bool ``[m, 2^n]`` each.
             orders: A permutation of its inputs for every table: input ``orders[b][i]`` of the table takes the part of
                 input i while the circuit is built; the first six are the inputs of a block. None leaves all in order.
-            keys: uint64 ``[B]``, on which the random numbers of a circuit's play-outs depend; None for 0 in all.
+            keys: uint64 ``[B]``, on which the random numbers of a circuit's rollouts depend; None for 0 in all.
 
         Raises:
             CircuitError: If a table has more than 10 inputs.

@@ -1,4 +1,4 @@
-"""The judge of generated circuits, and the programs whose circuits stand beside a model's."""
+"""The verifier of generated circuits, and the programs that provide reference circuits."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def is_complete(text: str, tokens: Sequence[int]) -> bool:
 
 
 def circuit_of(text: str, tokens: Sequence[int]) -> Aig | None:
-    """Return the circuit that tokens spell, whether it computes the table or not; None if they spell none."""
+    """Return the circuit that tokens encode, whether it computes the table or not; None if there is none."""
     if not is_complete(text, tokens):
         return None
     end = tokens.index(_END)

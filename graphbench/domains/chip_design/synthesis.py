@@ -125,7 +125,7 @@ def synthesise(
     Args:
         tables: Truth tables, arrays of 0 and 1 ``[m, 2^n]`` or ``[2^n]`` (:mod:`~.truth_tables` has their order).
         script: Name of a script of :data:`SCRIPTS`.
-        seconds: Guard of processor time per circuit, in seconds, beside 30 s of the process; it ends a script that
+        seconds: Guard of processor time per circuit, in seconds, plus 30 s of the process; it ends a script that
             does not end.
         memory_mb: Guard of the memory of ABC, in MiB.
 

@@ -8,7 +8,7 @@ Row j of a table belongs to output j. Column x belongs to the assignment in whic
   bits of a table of fewer than 6 inputs are 0.
 - *Text*: one hexadecimal number per output, separated by spaces; column x is bit x of the number, so the last column is
   the most significant bit, as in ABC's ``read_truth``. A number has ``max(1, 2^n / 4)`` digits, in lower case. A table
-  of fewer than 2 inputs needs the number of inputs beside its text; datasets have no such tables.
+  of fewer than 2 inputs needs the number of inputs and its text; datasets have no such tables.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _bits_of(number: str, n: int) -> Bits:
 
 
 def tables_as_bits(tables: Sequence[Any]) -> list[Bits]:
-    """Return truth tables as bits, and refuse the first that is none.
+    """Return truth tables as bits; raise an error for the first invalid table.
 
     Raises:
         CircuitError: If one is malformed; the message gives its number.

@@ -174,7 +174,7 @@ def steady_state(
     """Return the periodic steady state of a converter, exactly, as opposed to the end of a transient.
 
     Sa conducts during the first ``duty`` of a period, Sb during the rest; they change at the same instant. The source
-    stands behind ``input_resistance`` at VIN, the load from VOUT to GND with ``output_capacitance`` beside it, as in
+    stands behind ``input_resistance`` at VIN, the load from VOUT to GND parallel to ``output_capacitance``, as in
     the paper (section 3.2.2). Conserved quantities, such as currents that circulate in loops of inductors, are those of
     a circuit that starts from rest.
 

@@ -2,7 +2,7 @@
 
 A folder holds one or more of the project's JSON files (:mod:`~.reference_files`). Circuits are assigned to splits by
 the number of their topology, with the limits of the generated datasets, so a topology that is trained on there is
-trained on here, too. Labels are computed as for generated circuits; the labels of the files are stored beside them.
+trained on here, too. Labels are computed as for generated circuits; the labels of the files are stored as references.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class TrajectoryParameters(StrictModel):
         seed: Seed of the NumPy ``RandomState`` from which all samples are drawn one after the other, as in the
             reference: sample i of the split is its i-th draw (canonical protocol).
         lengths: Problem sizes, in turn: sample i has ``lengths[i % len(lengths)]`` (protocol multi_size). Edge
-            probabilities and needle lengths are drawn at random, and each sample has a generator of its own.
+            probabilities and needle lengths are drawn at random, and each sample has a separate random generator.
     """
 
     length: int | None = Field(default=None, ge=1)

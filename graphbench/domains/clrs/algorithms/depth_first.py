@@ -43,7 +43,7 @@ class Times(NamedTuple):
 
 @inner
 def push_root(log: Log, walk: Walk, root: int) -> None:
-    """Begin a search at a white node: a step of its own, in which the node is still white."""
+    """Begin a search at a white node: a separate step, in which the node is still white."""
     walk.s[0] = walk.u[0] = walk.v[0] = walk.s_last[0] = root
     record(log)
 
